@@ -11,6 +11,8 @@ from typing import Any
 
 from reconciler.model import locations
 
+MANIFEST_SUFFIX = ".manifest"
+
 
 def local_path(location: str) -> Path | None:
     """Return the path of a location on this machine, None for one elsewhere."""
@@ -101,6 +103,17 @@ def _listed(location: str, options: Mapping[str, str]) -> Any:
 
 def _last_name(entry: str) -> str:
     return entry.rstrip("/").rpartition("/")[2]
+
+
+def version_of(name: str) -> int | None:
+    """Return the version whose manifest the file ``name`` is; None for another file.
+
+    Lance has two ways to number them: upwards, and in twenty digits downwards from the largest number.
+    """
+    number = name.removesuffix(MANIFEST_SUFFIX)
+    if number == name or not number.isdecimal():
+        return None
+    return 2**64 - 1 - int(number) if len(number) == 20 else int(number)
 
 
 def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -> bytes | None:

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
+from reconciler.storage.files import MANIFEST_SUFFIX, version_of
 from reconciler.storage.pylance import is_storage_error, message_of, open_dataset
 
 SMALL_FRAGMENT = 1024 * 1024
@@ -22,8 +23,7 @@ SMALL_FRAGMENT = 1024 * 1024
 _DATA, _DELETIONS, _INDICES, _TRANSACTIONS, _VERSIONS = "data", "_deletions", "_indices", "_transactions", "_versions"
 _CLEANED_UP = frozenset({_DATA, _DELETIONS, _INDICES, _TRANSACTIONS, _VERSIONS})
 _BRANCHES, _BRANCH_REFS, _TAG_REFS = "tree", "_refs/branches/", "_refs/tags/"
-_MANIFEST, _TAG = ".manifest", ".json"
-_LARGEST, _DIGITS = 2**64 - 1, 20
+_TAG = ".json"
 _LOOKS = 5
 
 
@@ -188,14 +188,9 @@ def _is_own(path: str) -> bool:
 
 
 def _version_files(found: Mapping[str, int]) -> dict[int, str]:
-    """Return the file of each version: they are numbered upwards, or in twenty digits downwards from the largest."""
-    versions: dict[int, str] = {}
-    for path in found:
-        folder, _, name = path.rpartition("/")
-        number = name.removesuffix(_MANIFEST)
-        if folder == _VERSIONS and name.endswith(_MANIFEST) and number.isdecimal():
-            versions[_LARGEST - int(number) if len(number) == _DIGITS else int(number)] = path
-    return versions
+    """Return the file of each version."""
+    inside = {path: path.removeprefix(f"{_VERSIONS}/") for path in found if path.startswith(f"{_VERSIONS}/")}
+    return {number: path for path, name in inside.items() if (number := version_of(name)) is not None}
 
 
 def _tagged(
@@ -249,7 +244,7 @@ def _cleaned_up(found: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """Yield the files that a clean-up removes when nothing needs them; of transactions, the newest is always needed."""
     for path, size in found.items():
         folder, _, name = path.partition("/")
-        if folder == _VERSIONS and not name.endswith(_MANIFEST):
+        if folder == _VERSIONS and not name.endswith(MANIFEST_SUFFIX):
             continue
         if folder in _CLEANED_UP - {_TRANSACTIONS}:
             yield path, size

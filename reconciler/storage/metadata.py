@@ -16,7 +16,7 @@ from reconciler.model.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.model.live import StorageKind
-from reconciler.storage.files import list_directory
+from reconciler.storage.files import list_directory, version_of
 from reconciler.storage.probing import probe
 from reconciler.storage.pylance import open_dataset, translated
 
@@ -55,9 +55,6 @@ class Metadata:
 
 _LATEST = Reference()
 _MAIN = "main"
-_MANIFEST = ".manifest"
-_LARGEST = 2**64 - 1
-_DIGITS = 20
 
 
 @contextmanager
@@ -113,12 +110,8 @@ def manifests(location: str, options: Mapping[str, str], branch: str | None = No
     """
     folder = locations.join(location, *(() if branch in (None, _MAIN) else ("tree", str(branch))), "_versions")
     path = locations.normalise(folder).partition("://")[2].partition("/")[2] or locations.normalise(folder).lstrip("/")
-    names = (name.removesuffix(_MANIFEST) for name in list_directory(folder, options) if name.endswith(_MANIFEST))
-    numbers = ((name, int(name)) for name in names if name.isdecimal())
-    # Lance has two ways to number the files: upwards, and in twenty digits downwards from the largest one.
-    return {
-        _LARGEST - number if len(name) == _DIGITS else number: f"{path}/{name}{_MANIFEST}" for name, number in numbers
-    }
+    names = list_directory(folder, options)
+    return {number: f"{path}/{name}" for name in names if (number := version_of(name)) is not None}
 
 
 def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:
