@@ -56,43 +56,28 @@ class RestServer:
 
     def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """ListNamespaces, all pages. Some servers answer an empty list for a missing parent."""
-        doing = f"list the namespaces in {_named('namespace', parent)}"
-        route = self._route("namespace", parent, "list")
-        return names_without_doubles(
-            "rest", "namespace", parent, lambda: self._pages(route, "namespaces", doing, {}), concerns
-        )
+        return self._listed("namespace", parent, ("list",), {}, concerns)
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
         """DescribeNamespace."""
-        doing = f"read {_named('namespace', identifier)}"
-        answer = self._post("namespace", identifier, "describe", doing, {}, {404: NamespaceNotFoundError})
-        return LiveNamespace(identifier, _properties(answer, doing))
+        answer = self._post("namespace", identifier, "describe", "read", {}, _MISSING_NAMESPACE)
+        return LiveNamespace(identifier, _properties(answer, f"read {_named('namespace', identifier)}"))
 
     def require_namespace(self, identifier: Identifier) -> None:
         """NamespaceExists; the root always does."""
         if identifier:
-            self.http.done(
-                "POST",
-                self._route("namespace", identifier, "exists"),
-                doing=f"look for {_named('namespace', identifier)}",
-                query=self._query,
-                body={"id": list(identifier)},
-                errors={404: NamespaceNotFoundError},
-            )
+            self._look("namespace", identifier, _MISSING_NAMESPACE)
 
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
         """CreateNamespace, in no other mode than create: overwrite drops what is inside on some servers."""
-        doing = f"create {_named('namespace', identifier)}"
         body = {"mode": "Create", "properties": dict(properties)}
-        errors = {404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError}
-        self._post("namespace", identifier, "create", doing, body, errors)
+        errors = {**_MISSING_NAMESPACE, 409: NamespaceAlreadyExistsError}
+        self._post("namespace", identifier, "create", "create", body, errors)
 
     def drop_namespace(self, identifier: Identifier) -> None:
         """DropNamespace, by restrict only."""
-        doing = f"drop {_named('namespace', identifier)}"
         body = {"mode": "Fail", "behavior": "Restrict"}
-        errors = {404: NamespaceNotFoundError, 409: NamespaceNotEmptyError}
-        self._post("namespace", identifier, "drop", doing, body, errors)
+        self._post("namespace", identifier, "drop", "drop", body, {**_MISSING_NAMESPACE, 409: NamespaceNotEmptyError})
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """AlterNamespace, as ``lancens serve`` has it."""
@@ -106,65 +91,45 @@ class RestServer:
 
     def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """ListTables, all pages. Some servers answer an empty list for a missing namespace."""
-        doing = f"list the tables in {_named('namespace', parent)}"
-        route = self._route("namespace", parent, "table", "list")
-        query = {"include_declared": "true"}
-        return names_without_doubles(
-            "rest", "table", parent, lambda: self._pages(route, "tables", doing, query), concerns
-        )
+        return self._listed("table", parent, ("table", "list"), {"include_declared": "true"}, concerns)
 
     def table(self, identifier: Identifier) -> LiveTable:
         """DescribeTable."""
-        doing = f"read {_named('table', identifier)}"
-        return _table(identifier, self._post("table", identifier, "describe", doing, {}, _MISSING_TABLE), doing)
+        answer = self._post("table", identifier, "describe", "read", {}, _MISSING_TABLE)
+        return _table(identifier, answer, f"read {_named('table', identifier)}")
 
     def storage_options(self, identifier: Identifier) -> dict[str, str]:
         """DescribeTable, for what the server hands out for opening the table."""
-        doing = f"ask for credentials for {_named('table', identifier)}"
-        answer = self._post("table", identifier, "describe", doing, {"vend_credentials": True}, _MISSING_TABLE)
-        options = answer.get("storage_options") or {}
-        if not isinstance(options, Mapping) or not all(isinstance(value, str) for value in options.values()):
-            raise InternalError(f"rest: {doing}: the storage options in the answer are not texts")
-        return dict(options)
+        asking = "ask for credentials for"
+        answer = self._post("table", identifier, "describe", asking, {"vend_credentials": True}, _MISSING_TABLE)
+        return _texts(answer, "storage_options", f"{asking} {_named('table', identifier)}")
 
     def has_table(self, identifier: Identifier) -> bool:
         """TableExists."""
         try:
-            self.http.done(
-                "POST",
-                self._route("table", identifier, "exists"),
-                doing=f"look for {_named('table', identifier)}",
-                query=self._query,
-                body={"id": list(identifier)},
-                errors=_MISSING_TABLE,
-            )
+            self._look("table", identifier, _MISSING_TABLE)
         except (TableNotFoundError, NamespaceNotFoundError):
             return False
         return True
 
     def declare_table(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
         """DeclareTable, where the server likes when ``location`` is None."""
-        doing = f"declare {_named('table', identifier)}"
         place = {} if location is None else {"location": location}
-        self._post("table", identifier, "declare", doing, {**place, "properties": dict(properties)}, _TAKEN_TABLE)
+        self._post("table", identifier, "declare", "declare", {**place, "properties": dict(properties)}, _TAKEN_TABLE)
 
     def register_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
         """RegisterTable, in no other mode than create."""
-        doing = f"register {_named('table', identifier)}"
         body = {"location": location, "mode": "Create", "properties": dict(properties)}
-        self._post("table", identifier, "register", doing, body, _TAKEN_TABLE)
+        self._post("table", identifier, "register", "register", body, _TAKEN_TABLE)
 
     def deregister_table(self, identifier: Identifier) -> None:
         """DeregisterTable: the entry goes, the data stays."""
-        doing = f"deregister {_named('table', identifier)}"
-        self._post("table", identifier, "deregister", doing, {}, _MISSING_TABLE)
+        self._post("table", identifier, "deregister", "deregister", {}, _MISSING_TABLE)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> None:
         """RenameTable, with the namespace of the new name said in any case."""
-        doing = f"rename {_named('table', identifier)}"
         body = {"new_table_name": to[-1], "new_namespace_id": list(to[:-1])}
-        errors = {404: TableNotFoundError, 409: TableAlreadyExistsError}
-        self._post("table", identifier, "rename", doing, body, errors)
+        self._post("table", identifier, "rename", "rename", body, {**_MISSING_TABLE, 409: TableAlreadyExistsError})
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> LiveTable:
         """AlterTable, as ``lancens serve`` has it."""
@@ -191,13 +156,31 @@ class RestServer:
         kind: str,
         identifier: Identifier,
         operation: str,
-        doing: str,
+        verb: str,
         body: Mapping[str, object],
         errors: Mapping[int, Any],
     ) -> dict[str, Any]:
-        route = self._route(kind, identifier, operation)
+        doing, route = f"{verb} {_named(kind, identifier)}", self._route(kind, identifier, operation)
         whole = {"id": list(identifier), **body}
         return self.http.json("POST", route, doing=doing, query=self._query, body=whole, errors=errors)
+
+    def _look(self, kind: str, identifier: Identifier, errors: Mapping[int, Any]) -> None:
+        doing, route = f"look for {_named(kind, identifier)}", self._route(kind, identifier, "exists")
+        body = {"id": list(identifier)}
+        self.http.done("POST", route, doing=doing, query=self._query, body=body, errors=errors)
+
+    def _listed(
+        self,
+        kind: str,
+        parent: Identifier,
+        operation: tuple[str, ...],
+        query: Mapping[str, str],
+        concerns: Callable[[str], bool],
+    ) -> list[str]:
+        """Return the names of every page."""
+        key, route = f"{kind}s", self._route("namespace", parent, *operation)
+        doing = f"list the {key} in {_named('namespace', parent)}"
+        return names_without_doubles("rest", kind, parent, lambda: self._pages(route, key, doing, query), concerns)
 
     def _pages(self, route: str, key: str, doing: str, query: Mapping[str, str]) -> Iterator[str]:
         """Yield the names of every page."""
@@ -211,6 +194,7 @@ class RestServer:
         return every_page(f"rest: {doing}", fetch, str, once=False)
 
 
+_MISSING_NAMESPACE: Mapping[int, Any] = {404: NamespaceNotFoundError}
 _MISSING_TABLE: Mapping[int, Any] = {404: TableNotFoundError}
 _TAKEN_TABLE: Mapping[int, Any] = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
 
@@ -238,10 +222,14 @@ def _token(answer: Mapping[str, Any], doing: str) -> str | None:
 
 
 def _properties(answer: Mapping[str, Any], doing: str) -> dict[str, str]:
-    properties = answer.get("properties") or {}
-    if not isinstance(properties, Mapping) or not all(isinstance(value, str) for value in properties.values()):
-        raise InternalError(f"rest: {doing}: the properties in the answer are not texts")
-    return dict(properties)
+    return _texts(answer, "properties", doing)
+
+
+def _texts(answer: Mapping[str, Any], key: str, doing: str) -> dict[str, str]:
+    texts = answer.get(key) or {}
+    if not isinstance(texts, Mapping) or not all(isinstance(value, str) for value in texts.values()):
+        raise InternalError(f"rest: {doing}: the {key.replace('_', ' ')} in the answer are not texts")
+    return dict(texts)
 
 
 def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> LiveTable:
