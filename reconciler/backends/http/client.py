@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
 from reconciler.backends.http.certificates import Certificates
@@ -69,6 +69,23 @@ class Tagged(Generic[ValueT]):
 
     value: ValueT
     etag: str | None
+
+
+class Sent(TypedDict, total=False):
+    """What a request has beside its method and path.
+
+    ``query`` is appended to the path, percent-encoded there. ``body`` is sent as JSON when not None, ``form`` as a web
+    form instead (OAuth token requests), ``headers`` beside those of every request. ``errors`` is what statuses mean to
+    this call, such as ``{404: TableNotFoundError}``. ``repeatable``: whether it can be sent again whatever became of
+    it; None for what its method says.
+    """
+
+    query: Mapping[str, str] | None
+    body: object
+    form: Mapping[str, str] | None
+    headers: Mapping[str, str] | None
+    errors: Mapping[int, type[BackendError]]
+    repeatable: bool | None
 
 
 class HttpClient:
@@ -150,6 +167,11 @@ class HttpClient:
         )
 
     @property
+    def endpoint(self) -> str:
+        """The address that all paths are below."""
+        return self._endpoint
+
+    @property
     def traffic(self) -> Traffic:
         """What was sent, repeated requests included, and what came back."""
         return self._scans.traffic
@@ -166,39 +188,20 @@ class HttpClient:
         """
         return self._scans.one()
 
-    def json(
-        self,
-        method: str,
-        path: str,
-        *,
-        doing: str,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        form: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        errors: Mapping[int, type[BackendError]] | None = None,
-        repeatable: bool | None = None,
-    ) -> dict[str, Any]:
+    def json(self, method: str, path: str, *, doing: str, **sent: Unpack[Sent]) -> dict[str, Any]:
         """Send a request and return the JSON object it is answered with.
 
         Args:
             method: in upper case.
             path: below the endpoint, beginning with a slash, percent-encoded (see :func:`path`) and sent verbatim.
             doing: what the call is for, in words that end an error's prefix: "list the tables of `a$b`".
-            query: appended to the path, percent-encoded here.
-            body: sent as JSON when not None. ``form`` is sent as an HTML form instead (OAuth token requests).
-            headers: sent with this request, beside those of every one.
-            errors: what statuses mean to this call, such as ``{404: TableNotFoundError}``.
-            repeatable: whether it can be sent again whatever became of it; None for what its method says.
+            sent: see :class:`Sent`.
 
         Raises:
             BackendError: what the translator, ``errors`` or the status say; ServiceUnavailableError when no
                 answer came; InternalError when it is not a JSON object.
         """
-        answer, where = self._answer(
-            method, path, doing, query, body, form, errors or {}, headers, repeatable=repeatable
-        )
-        return self._value(answer, where)
+        return self._value(*self._answer(method, path, doing, **sent))
 
     def reread(
         self,
@@ -207,16 +210,16 @@ class HttpClient:
         parse: Callable[[dict[str, Any]], ValueT],
         *,
         doing: str,
-        query: Mapping[str, str] | None = None,
-        errors: Mapping[int, type[BackendError]] | None = None,
+        **sent: Unpack[Sent],
     ) -> Tagged[ValueT]:
         """GET a JSON object and return what ``parse`` makes of it; ``known`` where it is still so.
 
         That is asked of the service by the ETag of ``known`` (RFC 9110, section 13.1.2). Everything else is as in
         :meth:`json`.
         """
-        headers = {"If-None-Match": known.etag} if known is not None and known.etag else {}
-        answer, where = self._answer("GET", path, doing, query, None, None, errors or {}, headers)
+        if known is not None and known.etag:
+            sent["headers"] = {"If-None-Match": known.etag}
+        answer, where = self._answer("GET", path, doing, **sent)
         if answer.status_code == _NOT_MODIFIED and known is not None:
             return known
         return Tagged(parse(self._value(answer, where)), answer.headers.get("ETag"))
@@ -244,33 +247,13 @@ class HttpClient:
                 f"login page answers at {self._endpoint}: check `{self._endpoint_key}` and the proxy settings",
             )
 
-    def done(
-        self,
-        method: str,
-        path: str,
-        *,
-        doing: str,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        errors: Mapping[int, type[BackendError]] | None = None,
-    ) -> None:
+    def done(self, method: str, path: str, *, doing: str, **sent: Unpack[Sent]) -> None:
         """Send a request for its effect; any 2xx is success, whatever is in it but a web page. See :meth:`json`."""
-        self._refuse_page(*self._answer(method, path, doing, query, body, None, errors or {}))
+        self._refuse_page(*self._answer(method, path, doing, **sent))
 
-    def _answer(
-        self,
-        method: str,
-        path: str,
-        doing: str,
-        query: Mapping[str, str] | None,
-        body: object,
-        form: Mapping[str, str] | None,
-        errors: Mapping[int, type[BackendError]],
-        headers: Mapping[str, str] | None = None,
-        *,
-        repeatable: bool | None = None,
-    ) -> tuple[Response, str]:
+    def _answer(self, method: str, path: str, doing: str, **sent: Unpack[Sent]) -> tuple[Response, str]:
         """Return a 2xx answer, or the 304 that ``headers`` ask for, and the prefix of any error about it."""
+        query, headers, repeatable = sent.get("query"), sent.get("headers"), sent.get("repeatable")
         url = self._endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
         where = f"{self._impl}: {doing}"
         repeatable = is_repeatable(method) if repeatable is None else repeatable
@@ -284,7 +267,7 @@ class HttpClient:
             token = self._tokens.token()
             if token is not None:
                 self._secrets.add(token)
-            answer = self._send(self._prepare(method, url, token, body, form, headers), where, attempt, repeatable)
+            answer = self._send(self._prepare(method, url, token, sent), where, attempt, repeatable)
             if isinstance(answer, float):
                 self._retry.sleep(answer)
                 attempt += 1
@@ -302,7 +285,7 @@ class HttpClient:
                     self._retry.sleep(pause)
                     attempt += 1
                     continue
-            raise self._refused(answer, where, attempt, errors, token)
+            raise self._refused(answer, where, attempt, sent.get("errors", {}), token)
 
     def _refuses_token(self, answer: Response) -> bool:
         """Return whether the token is not, or no longer, good, by the status or by what the service says."""
@@ -313,15 +296,8 @@ class HttpClient:
         said = self._translate(_refusal_of(answer))
         return said is not None and said.kind is UnauthenticatedError
 
-    def _prepare(
-        self,
-        method: str,
-        url: str,
-        token: str | None,
-        body: object,
-        form: Mapping[str, str] | None,
-        headers: Mapping[str, str] | None,
-    ) -> PreparedRequest:
+    def _prepare(self, method: str, url: str, token: str | None, sent: Sent) -> PreparedRequest:
+        body, form = sent.get("body"), sent.get("form")
         if token is not None and not (token.isascii() and token.isprintable()):
             raise self._error(InvalidInputError, f"{self._impl}: `{self._token_key}` holds what no header can carry")
         if body is None and form is None:
@@ -331,7 +307,7 @@ class HttpClient:
             prepared = self._empty[method].copy()
         else:
             prepared = self._prepared(method, body, form)
-        prepared.headers.update(headers or {})
+        prepared.headers.update(sent.get("headers") or {})
         if token is not None:
             prepared.headers["Authorization"] = f"Bearer {token}"
         # requests decodes what need not be encoded (%2E becomes a dot), which changes names in some servers' paths.
