@@ -6,14 +6,13 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
-from reconciler.backends.http import RetryPolicy, server_time
+from reconciler.backends.http import RetryPolicy
+from reconciler.backends.http.backend import HttpBackend
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, listed_tables, scan_warehouses
 from reconciler.backends.iceberg.server import IcebergServer
@@ -31,13 +30,12 @@ from reconciler.model.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 
 class IcebergBackend(
-    Backend,
-    optional.CountsTraffic,
+    HttpBackend,
     optional.HandsOutCredentials,
     optional.HoldsForeignTables,
     optional.HoldsOthers,
@@ -46,7 +44,6 @@ class IcebergBackend(
     optional.PlacesDirectly,
     optional.ReadsOneByOne,
     optional.Renames,
-    optional.TellsTime,
     optional.TriesWrites,
 ):
     """Lance tables in an Iceberg REST catalog.
@@ -78,11 +75,8 @@ class IcebergBackend(
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         self._server = IcebergServer(self.config)
+        self._http = self._server.http
         self._outermost_names: frozenset[str] = frozenset()
-
-    def traffic(self) -> Traffic:
-        """Return what was sent so far, repeated requests included, and what came back."""
-        return self._server.http.traffic
 
     def set_outermost_names(self, names: Iterable[str]) -> None:
         """Treat ``names`` as warehouses of this catalog, as far as they exist."""
@@ -101,10 +95,6 @@ class IcebergBackend(
                     self.capabilities = replace(self.capabilities, chooses_locations=True)
         return self.capabilities
 
-    def close(self) -> None:
-        """Give back the connections."""
-        self._server.close()
-
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
@@ -120,7 +110,7 @@ class IcebergBackend(
 
     def _scan(self, scope: Scope, *, only_readable: bool) -> Snapshot:
         found = []
-        with self._server.http.one_scan():
+        with self._http.one_scan():
             for name in self._warehouse_names(scope):
                 if not (scope.contains((name,)) or scope.reaches((name,))):
                     continue
@@ -184,10 +174,6 @@ class IcebergBackend(
         return tables + [
             ForeignTable((*namespace, name), None, "view") for name in views if names is None or name in names
         ]
-
-    def server_time(self) -> datetime | None:
-        """Return the time in the head of the server's answers."""
-        return server_time(self.config.endpoint)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return ``root`` followed by the whole identifier, None without a ``root``."""

@@ -43,10 +43,6 @@ class IcebergServer:
                 found = self._warehouses[name] = Warehouse(name, self.http, self._routes(name))
             return found
 
-    def close(self) -> None:
-        """Close all connections."""
-        self.http.close()
-
     def _routes(self, warehouse: str) -> Routes:
         answer = self.http.json(
             "GET",

@@ -10,18 +10,12 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime
 from functools import partial
 
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
 from reconciler.backends.doubles import every_name
-from reconciler.backends.http import (
-    hold_secret,
-    plain_http_problem,
-    server_time,
-    service_client,
-)
+from reconciler.backends.http import hold_secret, plain_http_problem, service_client
+from reconciler.backends.http.backend import HttpBackend
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.context import add_headers, headers_in, sent_with
 from reconciler.backends.rest.namespace_errors import translate
@@ -42,7 +36,7 @@ from reconciler.model.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
 from reconciler.model.redaction import REDACTED, is_hidden
 
@@ -52,15 +46,13 @@ _RENAMING = frozenset({"RenameTable"})
 
 
 class RestBackend(
-    Backend,
-    optional.CountsTraffic,
+    HttpBackend,
     optional.HandsOutCredentials,
     optional.LearnsCapabilities,
     optional.PlacesTables,
     optional.RefusesLocations,
     optional.Renames,
     optional.TakesContext,
-    optional.TellsTime,
 ):
     """A Lance namespace server, over its REST interface.
 
@@ -79,7 +71,7 @@ class RestBackend(
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         self.config.certificates.require_readable(self.impl, "`tls.ssl_ca_cert`", "`tls.cert_file`, `tls.key_file`")
-        http = service_client(
+        self._http = service_client(
             self.impl,
             self.config,
             self.config.uri,
@@ -88,14 +80,10 @@ class RestBackend(
             sign=add_headers,
             certificates=self.config.certificates,
         )
-        self._known = RestServer(http, self.config.delimiter)
+        self._known = RestServer(self._http, self.config.delimiter)
         self._asking = threading.Lock()
         self._asked = False
         self.capabilities = self._able(frozenset())
-
-    def traffic(self) -> Traffic:
-        """Return what was sent so far, repeated requests included, and what came back."""
-        return self._known.http.traffic
 
     @property
     def _server(self) -> RestServer:
@@ -131,10 +119,6 @@ class RestBackend(
         self._ask()
         return self.capabilities
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._known.http.close()
-
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
         """Let the headers of a request's context go with what is asked for it.
 
@@ -156,7 +140,7 @@ class RestBackend(
 
         The protocol has no call that answers several entries. Calls of one level run side by side.
         """
-        with self._known.http.one_scan():
+        with self._http.one_scan():
             return self._scan(scope)
 
     def _scan(self, scope: Scope) -> Snapshot:
@@ -411,10 +395,6 @@ class RestBackend(
                 f"{locations.redact(renamed.location)}, not at {locations.redact(before.location)}"
             )
         return renamed
-
-    def server_time(self) -> datetime | None:
-        """Return the time in the head of the server's answers."""
-        return server_time(self.config.uri)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the place below ``root``, None without one."""

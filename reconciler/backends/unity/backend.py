@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
 from reconciler.backends.doubles import DoubledNameError
-from reconciler.backends.http import (
-    server_time,
-    service_client,
-)
+from reconciler.backends.http import service_client
+from reconciler.backends.http.backend import HttpBackend
 from reconciler.backends.identifiers import require_kept
 from reconciler.backends.table_options import with_vended
 from reconciler.backends.unity import columns
@@ -47,7 +43,7 @@ from reconciler.model.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 _DELTA_ONLY = "Databricks makes external tables in the format DELTA only, and Lance tables are entered as TEXT"
@@ -56,8 +52,7 @@ _LOCKS = 64
 
 
 class UnityBackend(
-    Backend,
-    optional.CountsTraffic,
+    HttpBackend,
     optional.HandsOutCredentials,
     optional.HoldsForeignTables,
     optional.HoldsOthers,
@@ -66,7 +61,6 @@ class UnityBackend(
     optional.RefusesLocations,
     optional.ShowsColumns,
     optional.ShowsSchema,
-    optional.TellsTime,
     optional.TriesWrites,
 ):
     """A catalog of a Unity Catalog service, over its REST interface.
@@ -98,23 +92,14 @@ class UnityBackend(
             self.capabilities = replace(self.capabilities, makes_no_tables=_DELTA_ONLY)
         self._creating = tuple(Lock() for _ in range(_LOCKS))
         address = self.config.service_address
-        self._service = UnityService(
-            service_client(self.impl, self.config, address, translate=translate, in_form=False)
-        )
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._service.close()
-
-    def traffic(self) -> Traffic:
-        """Return what was sent so far, repeated requests included, and what came back."""
-        return self._service.traffic
+        self._http = service_client(self.impl, self.config, address, translate=translate, in_form=False)
+        self._service = UnityService(self._http)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return the catalog, its schemas and their Lance tables: the pages of one list, and of one list a schema."""
-        with self._service.one_scan():
+        with self._http.one_scan():
             return scan_catalog(self._service, self.config.catalog, scope, self.parallelism)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
@@ -288,10 +273,6 @@ class UnityBackend(
         return removed
 
     # ---- locations -----------------------------------------------------------------------------------------------
-
-    def server_time(self) -> datetime | None:
-        """Return the time in the head of the server's answers."""
-        return server_time(self.config.endpoint)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the place below ``root``, None without one."""

@@ -22,7 +22,6 @@ from reconciler.model.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from reconciler.model.live import Traffic
 from reconciler.model.names import Identifier, join
 
 _LANCE = "lance"
@@ -95,16 +94,6 @@ class UnityService:
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
-        self.one_scan = http.one_scan
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._http.close()
-
-    @property
-    def traffic(self) -> Traffic:
-        """What went over the connections so far."""
-        return self._http.traffic
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
