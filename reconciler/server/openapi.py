@@ -97,36 +97,28 @@ def _current(operation: Operation) -> dict[str, Any]:
         parameters.insert(0, _IDENTIFIER)
         others = [name for name in re.findall(r"{(\w+)}", operation.path) if name != "id"]
         parameters += [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in others]
-    described: dict[str, Any] = {
-        "operationId": operation.name,
-        "summary": operation.summary,
-        "parameters": parameters,
-        "responses": _responses(operation.response),
-    }
+    described = {"operationId": operation.name, **_both(operation), "parameters": parameters}
     if operation.takes_data:
         parameters += [_text("mode"), _text("properties")]
-        described["requestBody"] = _data()
     elif operation.method == "GET":
+        del described["requestBody"]
         parameters += [_text("page_token"), _query("limit", {"type": "integer", "minimum": 1})]
         if "include_declared" in operation.request.model_fields:
             parameters.append(_query("include_declared", {"type": "boolean", "default": True}))
-    else:
-        described["requestBody"] = _json(operation.request)
     return described
 
 
 def _early(operation: Operation, operation_id: str) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "operationId": operation_id,
-        "summary": operation.summary,
-        "responses": _responses(operation.response),
-    }
+    described = {"operationId": operation_id, **_both(operation)}
     if operation.takes_data:
         described["parameters"] = [_text("id"), _DELIMITER, _text("mode"), _text("properties")]
-        described["requestBody"] = _data()
-    else:
-        described["requestBody"] = _json(operation.request)
     return described
+
+
+def _both(operation: Operation) -> dict[str, Any]:
+    """Return what is said of an operation at each of its routes."""
+    body = _data() if operation.takes_data else _json(operation.request)
+    return {"summary": operation.summary, "responses": _responses(operation.response), "requestBody": body}
 
 
 def _list_operations() -> dict[str, Any]:
