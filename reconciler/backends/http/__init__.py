@@ -10,12 +10,11 @@ from reconciler.backends.http.certificates import Certificates
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
 from reconciler.backends.http.headers import hold_secret, with_headers
-from reconciler.backends.http.limits import AnswerLimits, ServiceLimits
+from reconciler.backends.http.limits import AnswerLimits
 from reconciler.backends.http.login import Login, revealed
 from reconciler.backends.http.oauth import service_client
 from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
-from reconciler.backends.http.tokens import StaticToken, TokenSource
 
 __all__ = [
     "AnswerLimits",
@@ -26,10 +25,7 @@ __all__ = [
     "Login",
     "Refusal",
     "RetryPolicy",
-    "ServiceLimits",
-    "StaticToken",
     "Tagged",
-    "TokenSource",
     "UnknownRouteError",
     "VendorError",
     "endpoint_problem",

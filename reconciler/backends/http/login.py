@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, SecretStr, model_validator
 
@@ -43,6 +43,11 @@ class Login(ServiceLimits):
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "connect_timeout_millis": "write `connect_timeout`, in seconds",
+        "header.*": "write `headers.NAME`",
+        "read_timeout_millis": "write `read_timeout`, in seconds",
+    }
 
     auth_token: Annotated[SecretStr, AfterValidator(bearer_token)] | None = None
     """A bearer token that is sent with every request."""

@@ -33,7 +33,7 @@ class _Token:
     renew_at: float
 
 
-class ClientCredentials:
+class ClientCredentials(TokenSource):
     """A token got for a client id and secret: renewed before it expires, and when the service refuses it.
 
     Args:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime
-from typing import Protocol
 
 
 def end_of(token: str) -> datetime | None:
@@ -20,31 +20,31 @@ def end_of(token: str) -> datetime | None:
         return None
 
 
-class TokenSource(Protocol):
+class TokenSource(ABC):
     """Gives the token to send, and another one when the service refuses it. Safe to use from several threads."""
 
+    @abstractmethod
     def token(self) -> str | None:
         """Return the token to send now; None to send none.
 
         Raises:
             BackendError: one is needed and none could be got.
         """
-        ...
 
     def renew(self, rejected: str | None) -> bool:
-        """Get another token in the place of ``rejected``, which was just answered with 401.
+        """Get another token in the place of ``rejected``, which was just answered with 401, where there can be one.
 
         Called at most once a request. Returns whether :meth:`token` now gives one worth trying; a thread that finds
         ``rejected`` already replaced returns True at once.
         """
-        ...
+        del rejected
+        return False
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most have none
         """Close the connections that tokens are got over."""
-        ...
 
 
-class StaticToken:
+class StaticToken(TokenSource):
     """The token of a configuration: the same for ever."""
 
     def __init__(self, token: str | None) -> None:
@@ -53,11 +53,3 @@ class StaticToken:
     def token(self) -> str | None:
         """Return the configured token."""
         return self._token
-
-    def renew(self, rejected: str | None) -> bool:
-        """Return False: there is no other token."""
-        del rejected
-        return False
-
-    def close(self) -> None:
-        """Do nothing: no connection is needed for it."""

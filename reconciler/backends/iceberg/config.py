@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, ClassVar
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -31,8 +30,8 @@ class IcebergConfig(Login, VendsCredentials, BackendConfig):
 
     credentials = frozenset({"rest.access-key-id", "rest.secret-access-key", "rest.session-token"})
     elsewhere: ClassVar[Mapping[str, str]] = {
+        **Login.elsewhere,
         "connect_timeout_millis": "write `connect_timeout`, in milliseconds",
-        "header.*": "write `headers.NAME`",
         "read_timeout_millis": "write `read_timeout`, in milliseconds",
     }
 
@@ -155,9 +154,7 @@ class IcebergConfig(Login, VendsCredentials, BackendConfig):
 
     def identity(self) -> str:
         """Return the address of the service, and the warehouses where only some are meant."""
-        address = urlsplit(self.endpoint)
-        plain = f"{address.scheme}://{address.netloc.lower()}{address.path}"
-        service = with_headers(plain, self.headers, "iceberg")
+        service = with_headers(self.endpoint, self.headers, "iceberg")
         names = ", ".join(sorted(map(self.warehouse, self.warehouse_names)))
         return f"{service} ({names})" if names else service
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
-from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
@@ -18,9 +17,7 @@ class RestConfig(Login, VendsCredentials, BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "connect_timeout_millis": "write `connect_timeout`, in seconds",
-        "header.*": "write `headers.NAME`",
-        "read_timeout_millis": "write `read_timeout`, in seconds",
+        **Login.elsewhere,
         "tls.assert_hostname": "leave it out: the name in the server's certificate is always checked",
     }
 
@@ -62,5 +59,4 @@ class RestConfig(Login, VendsCredentials, BackendConfig):
 
     def identity(self) -> str:
         """Return the server's address, and a digest of the headers that can choose another catalog there."""
-        address = urlsplit(self.uri)
-        return with_headers(f"{address.scheme}://{address.netloc.lower()}{address.path}", self.headers, "rest")
+        return with_headers(self.uri, self.headers, "rest")

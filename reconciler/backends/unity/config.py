@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -19,12 +18,6 @@ DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks.
 
 class UnityConfig(Login, VendsCredentials, BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
-
-    elsewhere: ClassVar[Mapping[str, str]] = {
-        "connect_timeout_millis": "write `connect_timeout`, in seconds",
-        "header.*": "write `headers.NAME`",
-        "read_timeout_millis": "write `read_timeout`, in seconds",
-    }
 
     endpoint: Endpoint
     """The address of the service."""
@@ -77,6 +70,4 @@ class UnityConfig(Login, VendsCredentials, BackendConfig):
 
     def identity(self) -> str:
         """Return the service's address and the catalog."""
-        address = urlsplit(self.service_address)
-        service = with_headers(f"{address.scheme}://{address.netloc.lower()}{address.path}", self.headers, "unity")
-        return f"{service} catalog {self.catalog}"
+        return f"{with_headers(self.service_address, self.headers, 'unity')} catalog {self.catalog}"
