@@ -38,8 +38,9 @@ runs:
   using: composite
   steps:
     - if: inputs.path != '' || inputs.sarif_file != ''
-      shell: bash
+      shell: /bin/bash --noprofile --norc -eo pipefail {0}
       env:
+        BASH_ENV: ""
         NAME: ${{ inputs.name }}
         FROM: ${{ inputs.path || inputs.sarif_file }}
       run: rm -rf "$ARTIFACTS/$NAME" && cp -r "$FROM" "$ARTIFACTS/$NAME"
@@ -54,8 +55,8 @@ inputs: {path: {required: true}, key: {required: true}}
 runs:
   using: composite
   steps:
-    - shell: bash
-      env: {FOLDER: "${{ inputs.path }}", KEY: "${{ inputs.key }}"}
+    - shell: /bin/bash --noprofile --norc -eo pipefail {0}
+      env: {BASH_ENV: "", FOLDER: "${{ inputs.path }}", KEY: "${{ inputs.key }}"}
       run: if [[ -d "$CACHE/$KEY" ]]; then cp -a "$CACHE/$KEY" "$FOLDER"; echo "restored $KEY"; fi
 """
 _SAVE = _RESTORE.replace("Copies what was saved", "Saves").replace(

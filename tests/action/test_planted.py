@@ -15,7 +15,7 @@ from tests.action.step import MANIFEST
 from tests.planted_modules import imported, plant
 from tests.servers.github_api import GitHubApi
 
-_COMMANDS = ("java", "ldconfig", "pip", "python", "python3", "uname", "uv")
+_COMMANDS = ("bash", "git", "java", "ldconfig", "pip", "python", "python3", "tar", "uname", "uv")
 _BROKEN_INDEX = "index-url = http://127.0.0.1:1/planted\n"
 _SETTINGS = {
     "pip.conf": f"[global]\n{_BROKEN_INDEX}",
@@ -29,9 +29,12 @@ _SETTINGS = {
 
 # A step before the Action that opens every door a workflow can open.
 _CARELESS = """
-      - run: |
+      - shell: /bin/bash -e {0}
+        run: |
           echo "$GITHUB_WORKSPACE" >> "$GITHUB_PATH"
           {
+            echo "BASH_ENV=$GITHUB_WORKSPACE/uname"
+            echo "ENV=$GITHUB_WORKSPACE/uname"
             echo "PIP_CONFIG_FILE=$GITHUB_WORKSPACE/pip.conf"
             echo "PYTHONPATH=$GITHUB_WORKSPACE"
             echo "UV_CONFIG_FILE=$GITHUB_WORKSPACE/uv.toml"
@@ -118,7 +121,7 @@ def test_an_untrusted_event_is_refused_before_anything_is_set_up(
 ) -> None:
     refused = untrusted(repository, api, event, workflow, deleted=deleted)
     assert not refused.ok, refused.log
-    assert refused.output("failure-reason") == reason
+    assert refused.output("failure-reason") == reason, refused.log
     assert refused.output("exit-code") == "1"
     assert "::error title=lancens: " in refused.log
     assert imported(planted) == []
