@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
 from tests.torture.raced import run_race
 from tests.torture.tally import Tally, Violation, again, table
-from tests.torture.targets import SERVERS
+from tests.torture.targets import SERVERS, WITHOUT_REGISTRY
 from tests.torture.targets.base import Target
 from tests.torture.workers import workers
 
@@ -78,8 +78,19 @@ def _played(name: str, what: str, run: Callable[[], None], tally: Tally, seed: i
     return ended
 
 
+def missing(names: Sequence[str]) -> Iterator[str]:
+    """Yield the servers that cannot be started, each with the reason; each is started and stopped."""
+    for name in names:
+        with tempfile.TemporaryDirectory(prefix=f"torture-{name}-") as folder:
+            try:
+                with SERVERS[name](Path(folder)):
+                    pass
+            except (pytest.skip.Exception, pytest.fail.Exception, OSError, RuntimeError) as error:
+                yield f"{name}: {error}"
+
+
 def main() -> int:
-    """Run what the command line says; return 1 after a violation."""
+    """Run what the command line says; return 1 after a violation, 2 where a server is missing."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture")
     parser.add_argument("servers", nargs="*", choices=[*SERVERS, []], metavar="SERVER", help=", ".join(SERVERS))
     parser.add_argument("--runs", type=int, default=100)
@@ -92,6 +103,10 @@ def main() -> int:
     print(f"seed {told.seed}")
     seeds = {what: list(range(told.seed, told.seed + number)) for what, number in counts.items()}
     tallies = [Tally(name) for name in told.servers or SERVERS]
+    gone = list(missing([tally.server for tally in tallies if tally.server not in WITHOUT_REGISTRY]))
+    if gone:
+        print("these servers cannot be started:", *gone, sep="\n")
+        return 2
     try:
         for tally in tallies:
             try:
@@ -100,7 +115,8 @@ def main() -> int:
                 tally.skipped = str(skipped)
     except KeyboardInterrupt:
         print("interrupted: this is what there was until then")
-    print(table(tallies))
+    finally:
+        print(table(tallies))
     return 1 if any(tally.violations for tally in tallies) else 0
 
 

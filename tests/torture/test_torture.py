@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -73,6 +74,21 @@ def test_the_table_says_that_unity_is_skipped_without_its_server(
     monkeypatch.setattr("sys.argv", ["torture", "unity", "--seed", "1"])
     assert main() == 0
     assert "Skipped unity: needs" in capsys.readouterr().out
+
+
+def test_a_missing_server_is_named_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gone(_: Path) -> NoReturn:
+        pytest.fail("no Java 17 on PATH")
+
+    monkeypatch.setitem(SERVERS, "hive-3.1", gone)
+    monkeypatch.setattr("sys.argv", ["torture", "dir", "hive-3.1", "--seed", "1"])
+    assert main() == 2
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "these servers cannot be started:",
+        "hive-3.1: no Java 17 on PATH",
+    ]
 
 
 def test_what_is_lost_twice_or_not_planned_is_a_violation(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from tests.torture.targets.iceberg import apache, nessie
 from tests.torture.targets.lance_rest import serve
 from tests.torture.targets.unity import unity
 
-__all__ = ["SERVERS"]
+__all__ = ["SERVERS", "WITHOUT_REGISTRY"]
 
-SERVERS: Mapping[str, Callable[[Path], AbstractContextManager[Target]]] = {
+SERVERS: dict[str, Callable[[Path], AbstractContextManager[Target]]] = {
     "hive-3.1": partial(hive, "3.1"),
     "hive-4.1": partial(hive, "4.1"),
     "iceberg": apache,
@@ -29,3 +29,6 @@ SERVERS: Mapping[str, Callable[[Path], AbstractContextManager[Target]]] = {
     "dir": directory,
 }
 """How each server is started, by its name on the command line; each takes a folder of its own."""
+
+WITHOUT_REGISTRY = frozenset({"unity"})
+"""Those that no registry has: skipped where nobody names one that is there."""
