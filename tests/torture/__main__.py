@@ -15,6 +15,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import pytest
 from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
 from tests.torture.raced import run_race
+from tests.torture.sabotages import SABOTAGES
 from tests.torture.tally import Tally, Violation, again, table
 from tests.torture.targets import SERVERS, WITHOUT_REGISTRY
 from tests.torture.targets.base import Target
@@ -98,6 +100,7 @@ def main() -> int:
     parser.add_argument("--races", type=int, default=12)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run on a server after so many")
+    parser.add_argument("--sabotage", choices=SABOTAGES, help="break lancens, to see that the harness sees it")
     told = parser.parse_args()
     counts = {"runs": told.runs, "kills": told.kills, "races": told.races}
     print(f"seed {told.seed}")
@@ -110,7 +113,8 @@ def main() -> int:
     try:
         for tally in tallies:
             try:
-                tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
+                with SABOTAGES[told.sabotage]() if told.sabotage else nullcontext():
+                    tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
             except pytest.skip.Exception as skipped:
                 tally.skipped = str(skipped)
     except KeyboardInterrupt:

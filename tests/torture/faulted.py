@@ -78,7 +78,7 @@ def _converge(play: Play, proxy: FaultProxy, dice: random.Random, tally: Tally) 
             if saved is None or dice.random() < 0.5:
                 saved = _planned(play, weather, parallelism)
             if saved is not None and _applied(play, saved, weather, parallelism, tally):
-                play.expect_no_more_to_do()
+                play.expect_done()
                 return
         raise Violation("it does not converge")
     except Violation as violation:

@@ -41,6 +41,7 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
             if target.faults:
                 proxy.reset()
                 _expect_ok(_apply(ready.take(1)[0], clean, parallelism))
+                clean.model.expect(wanted, clean.state())
                 calls = proxy.calls
                 first = next((at for at, name in enumerate(calls) if target.is_write(name)), 0)
                 lives = first + int(where * (len(calls) - first))
@@ -53,6 +54,7 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
             else:
                 counted = _apply(ready.take(1)[0], clean, parallelism, counted=True)
                 _expect_ok(counted)
+                clean.model.expect(wanted, clean.state())
                 lives = 1 + int(where * max(1, counted.calls))
                 _apply(ready.take(1)[0], killed, parallelism, lives=lives, counted=True)
                 at = f"call {lives} of {counted.calls}"

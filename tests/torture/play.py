@@ -14,6 +14,7 @@ import reconciler
 from reconciler.manifest import Manifest
 from reconciler.model.errors import LancensError
 from reconciler.planner.plan import Plan
+from tests.torture.model import Model
 from tests.torture.scenario import Scenario, Wanted, set_up, write_manifest
 from tests.torture.tally import Violation, difference
 from tests.torture.targets.base import Room, Target, plain_state
@@ -46,14 +47,18 @@ class Play:
     faulty_port: int = 0
     room: Room = field(init=False)
     files: dict[str, str] = field(init=False)
+    model: Model = field(init=False)
+    wanted: Wanted = field(init=False)
 
     def __post_init__(self) -> None:
         self.room = self.target.room()
         set_up(self.target, self.room, self.scenario)
         self.files = dict(self.target.files(self.room))
+        self.model = Model(self.target, self.room, self.scenario)
 
     def write(self, wanted: Wanted) -> Path:
         """Write the manifest that comes next."""
+        self.wanted = wanted
         return write_manifest(self.target, self.room, wanted)
 
     def variables(self, *, faulty: bool, patient: bool = True) -> dict[str, str]:
@@ -95,7 +100,7 @@ class Play:
         report = self.apply(self.plan())
         if not report.ok:
             raise Violation(f"a calm apply fails: {failures(report)}")
-        self.expect_no_more_to_do()
+        self.expect_done()
 
     # ---- what has to hold ----------------------------------------------------------------------------------------
 
@@ -130,6 +135,11 @@ class Play:
             left = {key: value for key, value in before.items() if key in others}
             right = {key: value for key, value in after.items() if key in others}
             raise Violation(f"changed and not planned:\n{difference(left, right)}")
+
+    def expect_done(self) -> None:
+        """Check that the manifest is carried out: by lancens' own plan, and by the model, which knows of none."""
+        self.expect_no_more_to_do()
+        self.model.expect(self.wanted, self.state())
 
     def expect_no_more_to_do(self) -> None:
         plan = self.plan()

@@ -12,10 +12,12 @@ from typing import NoReturn
 
 import pytest
 
+from tests.soak import sampled
 from tests.torture.__main__ import main
 from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
 from tests.torture.raced import run_race
+from tests.torture.sabotages import SABOTAGES
 from tests.torture.tally import Tally, Violation, again
 from tests.torture.targets import SERVERS
 from tests.torture.targets.base import Target
@@ -74,6 +76,21 @@ def test_the_table_says_that_unity_is_skipped_without_its_server(
     monkeypatch.setattr("sys.argv", ["torture", "unity", "--seed", "1"])
     assert main() == 0
     assert "Skipped unity: needs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sampled([*SABOTAGES], 3))
+def test_the_harness_sees_what_is_broken_on_purpose(name: str, tmp_path: Path) -> None:
+    with SERVERS["glue"](tmp_path) as target, SABOTAGES[name]():
+        runs = (partial(run_faults, target, seed, Tally("glue")) for seed in range(11, 31))
+        assert any(map(_violates, runs))
+
+
+def _violates(run: Callable[[], None]) -> bool:
+    try:
+        run()
+    except Violation:
+        return True
+    return False
 
 
 def test_a_missing_server_is_named_before_anything_is_played(

@@ -1,0 +1,55 @@
+"""Ways to break lancens on purpose, which the harness has to see: ``python -m tests.torture glue --sabotage NAME``.
+
+They act in this process, so it is the runs under faults that see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+from unittest import mock
+
+from reconciler.backends.glue import GlueBackend
+from reconciler.model import ownership
+from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.names import Identifier
+from reconciler.planner import namespaces, tables
+from tests.torture.targets.base import OWNER
+
+__all__ = ["SABOTAGES"]
+
+
+def _loses_others(changes: PropertyChanges, found: Mapping[str, str]) -> dict[str, str]:
+    return {**{key: value for key, value in found.items() if key.startswith("lancens.")}, **changes.set}
+
+
+def _keeps_removed(changes: PropertyChanges, found: Mapping[str, str]) -> dict[str, str]:
+    return {**found, **changes.set}
+
+
+def _keeps_values(changes: PropertyChanges, found: Mapping[str, str]) -> dict[str, str]:
+    kept = {key: value for key, value in found.items() if key not in changes.remove}
+    return {**kept, **{key: found.get(key, value) for key, value in changes.set.items()}}
+
+
+def _says_done(self: GlueBackend, name: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+    live = self.load_table(name)
+    return LiveTable(name, location or live.location, changes.applied_to(live.properties))
+
+
+def _nothing(*_: object) -> None:
+    return None
+
+
+SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
+    "loses-others": partial(mock.patch.object, PropertyChanges, "applied_to", _loses_others),
+    "keeps-removed": partial(mock.patch.object, PropertyChanges, "applied_to", _keeps_removed),
+    "keeps-values": partial(mock.patch.object, PropertyChanges, "applied_to", _keeps_values),
+    "takes-all-for-its-own": partial(mock.patch.object, ownership, "owner_of", lambda _: OWNER),
+    "removes-no-table": partial(mock.patch.object, tables, "removal", _nothing),
+    "removes-no-namespace": partial(mock.patch.object, namespaces, "removal", _nothing),
+    "says-done": partial(mock.patch.object, GlueBackend, "alter_table", _says_done),
+}
+"""What each of them breaks, by its name on the command line."""
