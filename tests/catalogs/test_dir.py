@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import lance
 import pyarrow as pa
@@ -217,6 +217,22 @@ def test_data_without_versions_in_the_lists_place_is_not_an_empty_catalog(lake: 
         version.unlink()
     with pytest.raises(BackendError, match="__manifest"):
         DirBackend(root=str(lake)).scan()
+
+
+def test_a_first_commit_that_fails_leaves_a_catalog_that_can_be_read_and_written(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut_off(*_: object) -> NoReturn:
+        raise OSError("connection reset by peer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("reconciler.storage.commits.commit_whole", cut_off)
+        with pytest.raises(BackendError):
+            backend.insert_namespace(("eu",), {})
+    again = DirBackend(root=str(lake))
+    assert not again.scan().namespaces
+    again.insert_namespace(("eu",), {})
+    assert [*DirBackend(root=str(lake)).scan().namespaces] == [("eu",)]
 
 
 def test_a_list_that_somebody_is_making_right_now_is_waited_for(

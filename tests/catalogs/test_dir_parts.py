@@ -9,7 +9,7 @@ from typing import Any
 
 import lance
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.backends.dir import DirBackend
@@ -68,6 +68,7 @@ def test_the_namespaces_read_one_by_one_are_the_whole_catalog(
 
 @pytest.mark.soak
 @given(st.dictionaries(_entries, _types, max_size=12), _directories, _scopes)
+@example({("a",): "table", ("", "a"): "table"}, [], Only([("a",)]))
 @settings(max_examples=count(60, 2_000))
 def test_a_part_is_what_the_scope_selects_of_the_whole(
     entries: dict[Identifier, str], directories: list[str], scope: Scope

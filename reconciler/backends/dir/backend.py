@@ -516,10 +516,11 @@ def _entries(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | None,
     parents: dict[str, tuple[Identifier, int | None]] = {}
     known: dict[str | None, dict[str, str]] = {}
     for row in rows:
-        above, _, name = row.object_id.rpartition(DELIMITER)
-        if above not in parents:
-            parents[above] = split(above), first_fault(split(above))
-        parent, fault = parents[above]
+        above, joined, name = row.object_id.rpartition(DELIMITER)
+        if above + joined not in parents:
+            names = split(above) if above or not joined else ("",)  # `$a` is not `a`
+            parents[above + joined] = names, first_fault(names)
+        parent, fault = parents[above + joined]
         if fault is None and check_name(name) is not None:
             fault = len(parent)
         properties = known.get(row.metadata)

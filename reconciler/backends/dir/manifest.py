@@ -180,13 +180,13 @@ class DirManifest:
         place, options, dataset = self._location, self._options, before.dataset
         with storage.translated(place, options):
             if dataset is None:
-                is_made = storage.commit_first(place, after.rows, options)
-            else:
-                kept, loose = kept_and_loose(before, after)
-                written = write_fragments(loose, dataset, storage_options=options or None) if loose.num_rows else []
-                is_made = storage.commit_whole(place, dataset, dataset.lance_schema, [*kept, *written], options)
-            version = 1 if dataset is None else dataset.version + 1
-            if not is_made or storage.is_latest(place, version, options):
+                # Without rows: a file of rows that was written and never committed would be a damaged list.
+                storage.commit_first(place, after.rows.slice(0, 0), options)
+                return False
+            kept, loose = kept_and_loose(before, after)
+            written = write_fragments(loose, dataset, storage_options=options or None) if loose.num_rows else []
+            is_made = storage.commit_whole(place, dataset, dataset.lance_schema, [*kept, *written], options)
+            if not is_made or storage.is_latest(place, dataset.version + 1, options):
                 return is_made
         there, wanted, had = set(self.read()), set(after), set(before)
         return wanted - had <= there and there.isdisjoint(had - wanted)
