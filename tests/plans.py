@@ -1,15 +1,15 @@
-"""Saved plans as somebody who edits them sees them."""
+"""Saved plans as somebody who edits them sees them, and what plans say by code."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import Any
 
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.plan import Plan
 
-__all__ = ["assert_blocked", "blocked", "resealed"]
+__all__ = ["assert_blocked", "blocked", "noted", "resealed"]
 
 
 def resealed(plan: str | dict[str, Any]) -> str:
@@ -20,12 +20,19 @@ def resealed(plan: str | dict[str, Any]) -> str:
     return json.dumps({**content, "digest": hashlib.sha256(text.encode()).hexdigest()})
 
 
-def blocked(plan: Plan) -> list[str]:
-    """Return what a plan says of each object that is blocked, in one line each."""
-    return [f"{one.source}: {one.address}: {one.reason} -> {one.remedy}" for one in plan.blocked]
+def blocked(plan: Plan) -> list[tuple[str, ReasonCode]]:
+    """Return each object that a plan blocks, and the reason code."""
+    return [(one.address, one.code) for one in plan.blocked]
 
 
-def assert_blocked(plan: Plan, *, match: str) -> None:
-    """Check that the plan says this of a blocked object, and changes none of those that are blocked."""
-    assert any(re.search(match, said) for said in blocked(plan)), blocked(plan)
+def assert_blocked(plan: Plan, address: str, code: ReasonCode, **params: object) -> None:
+    """Check that the plan blocks an object for this reason, with these parameters, and changes nothing blocked."""
+    assert (address, code) in blocked(plan), blocked(plan)
+    [found] = [one.params for one in plan.blocked if (one.address, one.code) == (address, code)]
+    assert params == {key: found.get(key) for key in params}, found
     assert not {one.key for one in plan.blocked} & {change.key for change in plan.changes}
+
+
+def noted(plan: Plan, *keys: str) -> list[tuple[object, ...]]:
+    """Return the code of each note in a plan, and these of its parameters."""
+    return [(note.code, *(note.params.get(key) for key in keys)) for note in plan.notes]

@@ -31,6 +31,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Scope
+from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.plans import assert_blocked
 
@@ -453,12 +454,12 @@ def test_two_tables_at_one_dataset_by_different_ways_are_blocked(
         return reconciler.plan(reconciler.load(path))
 
     both = planned(one="real", two="link")
-    assert_blocked(both, match="lake/a/one: it and lake/a/two would both be at .*/lake/real/t.lance")
+    assert_blocked(both, "lake/a/one", ReasonCode.LOCATION_SHARED, name="lake/a/two", location=f"{lake}/real/t.lance")
     assert [change.action.value for change in both.changes] == ["create-namespace"]
     backend.insert_namespace(("theirs",), {})
     backend.insert_table(("theirs", "declared"), f"{lake}/link/t.lance", {})
     saved = planned(one="real", other="real/x")
-    assert_blocked(saved, match="lake/a/one: it would be written where lake/theirs/declared is registered")
+    assert_blocked(saved, "lake/a/one", ReasonCode.LOCATION_TAKEN, name="lake/theirs/declared")
     journal = tmp_path / "journal"
     kept = reconciler.Plan.from_json(saved.to_json())
     assert reconciler.apply(kept, reconciler.load(path), skip_blocked=True, journal=journal).ok

@@ -46,12 +46,17 @@ def test_storage_options_are_collected_and_not_shown() -> None:
 
 def test_every_fault_is_named_with_its_key_and_no_value() -> None:
     assert _messages({}) == ["`root` is missing"]
-    assert _messages({"root": "/lake", "rooot": "hunter2"}) == ["unknown key `rooot`; did you mean `root`?"]
-    assert _messages({"root": "/lake", "zzz": "hunter2"}) == ["unknown key `zzz`; known keys: root, path, storage.*"]
-    assert _messages({"root": "s3://k:hunter2@b/x"}) == [
-        "`root`: a location cannot hold user information; give credentials in `config` (`storage.*`)"
-    ]
-    assert _messages({"root": "/lake", "dir.root": "/pond"}) == ["`root` is given twice, with and without its prefix"]
+    [misspelt] = _messages({"root": "/lake", "rooot": "hunter2"})
+    assert misspelt.startswith("unknown key `rooot`")
+    assert misspelt.endswith("did you mean `root`?")
+    [unknown] = _messages({"root": "/lake", "zzz": "hunter2"})
+    assert unknown.startswith("unknown key `zzz`")
+    assert unknown.endswith("root, path, storage.*")
+    [secret] = _messages({"root": "s3://k:hunter2@b/x"})
+    assert secret.startswith("`root`: ")
+    assert "hunter2" not in secret
+    [twice] = _messages({"root": "/lake", "dir.root": "/pond"})
+    assert twice.startswith("`root` is given twice")
     with pytest.raises(InvalidInputError, match=r"^dir: `root` is missing$"):
         parse_config(DirConfig, "dir", {})
 

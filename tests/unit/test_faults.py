@@ -16,9 +16,8 @@ from tests.cli.running import lancens
 def test_an_answer_that_cannot_be_understood_names_the_catalog(error: Exception) -> None:
     with pytest.raises(CatalogError) as caught, catalog_errors("lake", "unity"):
         raise error
-    assert str(caught.value).startswith(
-        f"lake (unity): an answer of the service cannot be understood ({type(error).__name__}); run with --debug"
-    )
+    assert str(caught.value).startswith("lake (unity): ")
+    assert f"({type(error).__name__}); run with --debug" in str(caught.value)
     assert caught.value.code == ErrorCode.INTERNAL
 
 

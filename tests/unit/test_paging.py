@@ -22,7 +22,7 @@ def test_every_entry_comes_once_and_an_empty_page_is_not_the_end() -> None:
 
 
 def test_a_token_that_comes_again_is_an_error_even_after_others() -> None:
-    with pytest.raises(InternalError, match=r"^unity: list, page 3: the service gives the same page token again"):
+    with pytest.raises(InternalError, match=r"^unity: list, page 3: .*same page token"):
         list(every_page("unity: list", pages((["a"], "1"), (["b"], "2"), (["c"], "1")), str))
 
 
@@ -34,7 +34,7 @@ def test_a_list_without_anything_new_is_given_up_however_its_tokens_differ(monke
         asked.append(number)
         return [f"t{min(number, 30)}"], str(number)
 
-    with pytest.raises(InternalError, match=r"page 50: the service gave 20 pages in a row with nothing new on them"):
+    with pytest.raises(InternalError, match=r"page 50: .*20 pages in a row"):
         list(every_page("unity: list", fetch, str))
     assert len(asked) == 50
 
@@ -50,5 +50,5 @@ def test_a_list_that_always_has_something_new_is_given_up_too(monkeypatch: pytes
     monkeypatch.setattr(paging, "MOST_PAGES", 40)
     listed = every_page("rest: list", lambda _, number: ([f"t{number}"], str(number)), str)
     assert len(list(islice(listed, 40))) == 40
-    with pytest.raises(InternalError, match="page 40: the service still names a next page; the list never ends"):
+    with pytest.raises(InternalError, match=r"page 40: .*the list never ends"):
         next(listed)

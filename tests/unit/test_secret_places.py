@@ -27,6 +27,9 @@ catalogs:
 """
 
 
+OWN = "${env:LANCENS_TEST_ROOT}/lake/own/u.lance"
+
+
 @pytest.fixture
 def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LANCENS_TEST_ROOT", str(tmp_path / "swordfish"))
@@ -42,7 +45,7 @@ def test_it_is_shown_as_it_is_written_and_carried_out_as_what_it_stands_for(mani
     loaded = reconciler.load(manifest)
     plan = reconciler.plan(loaded)
     assert "swordfish" not in pages(plan)
-    assert "at ${env:LANCENS_TEST_ROOT}/lake/own/u.lance" in render(plan, "text")
+    assert OWN in render(plan, "text")
     saved = Plan.from_json(plan.to_json())
     assert reconciler.apply(saved, loaded, journal=manifest.parent / "journals").ok
     assert (manifest.parent / "swordfish/lake/own/u.lance").exists()
@@ -52,7 +55,7 @@ def test_it_is_shown_as_it_is_written_and_carried_out_as_what_it_stands_for(mani
     loaded = reconciler.load(manifest)
     plan = reconciler.plan(loaded)
     assert "swordfish" not in pages(plan)
-    assert "data stays at ${env:LANCENS_TEST_ROOT}/lake/own/u.lance" in render(plan, "text")
+    assert f"data stays at {OWN}" in render(plan, "text")
     assert reconciler.apply(Plan.from_json(plan.to_json()), loaded, journal=manifest.parent / "journals").ok
 
 

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 
 import reconciler
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, hold, lance_table
 from tests.cli.running import lancens
-from tests.plans import assert_blocked
+from tests.plans import assert_blocked, noted
 from tests.servers.glue import ACCESS_KEY, SECRET_KEY, GlueServer
 
 ROOT = Path(__file__).parents[3]
@@ -168,7 +169,7 @@ def test_what_is_inside_a_nested_catalog_is_managed(glue: GlueServer, connect: C
             "          eu: {namespaces: {crm: {properties: {a: b}}}}\n          it:\n            tables:",
         ),
     )
-    assert_blocked(planned(manifest), match="prod/sales/eu: it is a catalog inside a catalog, which has to be there")
+    assert_blocked(planned(manifest), "prod/sales/eu", ReasonCode.KIND_NOT_NESTABLE, kind="catalog")
     glue.add_catalog("sales")
     glue.add_catalog("sales/eu")
     assert ("sales/eu/crm", Action.CREATE_NAMESPACE) in actions(apply(manifest))
@@ -182,11 +183,9 @@ def test_a_namespace_with_something_else_in_it_is_kept_with_a_note(glue: GlueSer
     text = manifest.read_text()
     manifest.write_text(text[: text.index("    namespaces:")] + "    namespaces: {}\n")
     made = reconciler.plan(reconciler.load(manifest), allow_mass_removal=True)
-    notes = [note.message for note in made.notes]
-    assert any("prod/analytics is kept: it holds 1 object that stays, among them `mask`" in note for note in notes), (
-        notes
-    )
-    assert any("prod/sales is kept" in note for note in notes), notes
+    notes = noted(made, "where", "count", "names")
+    assert (NoteCode.KEPT_NAMESPACE, "prod/analytics", 1, ("mask",)) in notes
+    assert (NoteCode.KEPT_NAMESPACE, "prod/sales") in noted(made, "where")
     assert Action.DROP_NAMESPACE not in {
         change.action for change in made.changes if change.identifier != ("sales", "eu")
     }
@@ -200,7 +199,7 @@ class TestPlanErrors:
 
     def test_a_new_table_needs_a_location(self, manifest: Path) -> None:
         edit(manifest, ('{location: "${env:LAKE_ROOT}/sales/eu/leads.lance"}', "{}"))
-        assert_blocked(planned(manifest), match="prod/sales/eu/leads: the catalog has no default location")
+        assert_blocked(planned(manifest), "prod/sales/eu/leads", ReasonCode.NO_DEFAULT_LOCATION)
 
     def test_a_catalog_holds_no_tables(self, manifest: Path) -> None:
         edit(
@@ -210,11 +209,11 @@ class TestPlanErrors:
                 "        tables: {t: {location: s3://lake/t.lance, probe: false}}\n",
             ),
         )
-        assert_blocked(planned(manifest), match="prod/sales: it is a catalog, which holds no tables")
+        assert_blocked(planned(manifest), "prod/sales", ReasonCode.KIND_HOLDS_NO_TABLES, kind="catalog")
 
     def test_a_database_holds_no_namespaces(self, glue: GlueServer, manifest: Path) -> None:
         databases(glue, ["sales"])
-        assert_blocked(planned(manifest), match="prod/sales: it is a database, which holds no namespaces")
+        assert_blocked(planned(manifest), "prod/sales", ReasonCode.KIND_HOLDS_NO_NAMESPACES, kind="database")
 
 
 class TestPermissions:
@@ -226,7 +225,7 @@ class TestPermissions:
         assert sorted(actions(made)) == sorted(EVERYTHING)
         report = reconciler.apply(made, reconciler.load(manifest))
         assert not report.ok
-        assert "the credentials lack glue:CreateDatabase on catalog" in report.results[0].message
+        assert "lack glue:CreateDatabase on catalog" in report.results[0].message
         assert glue.client.get_databases()["DatabaseList"] == []
         glue.allow(None)
         apply(manifest)

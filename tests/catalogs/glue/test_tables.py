@@ -36,6 +36,7 @@ from reconciler.model.errors import (
     TableNotFoundError,
 )
 from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
 from tests.plans import assert_blocked
@@ -339,6 +340,6 @@ def test_a_place_that_another_client_wrote_in_another_way_is_taken(glue: GlueSer
     path = tmp_path / "lancens.yaml"
     path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"prod": catalog}}))
     plan = reconciler.plan(reconciler.load(path))
-    assert_blocked(plan, match="prod/sales/a: it would be written where prod/sales/dots is registered")
-    assert_blocked(plan, match="prod/sales/b: it would be written where prod/sales/linked is registered")
+    assert_blocked(plan, "prod/sales/a", ReasonCode.LOCATION_TAKEN, name="prod/sales/dots")
+    assert_blocked(plan, "prod/sales/b", ReasonCode.LOCATION_TAKEN, name="prod/sales/linked")
     assert [change.identifier[-1] for change in plan.changes] == ["c"]

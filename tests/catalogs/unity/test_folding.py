@@ -16,9 +16,10 @@ import pytest
 import reconciler
 from reconciler.backends.unity import UnityBackend, config
 from reconciler.model.errors import CatalogError, InvalidInputError, UnsupportedOperationError
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.plan import Plan
 from tests.catalogs.unity.conftest import CATALOG
-from tests.plans import assert_blocked, blocked
+from tests.plans import assert_blocked
 from tests.servers.unity_contract import API, Answer, Contract
 from tests.servers.unity_contract_server import UnityServer, serving
 
@@ -63,9 +64,9 @@ def test_a_schema_that_the_service_renames_is_taken_back_and_the_error_says_what
     folding: UnityServer, tmp_path: Path
 ) -> None:
     wanted = manifest(tmp_path, folding, "Sales", "orders")
-    assert applied(wanted, tmp_path)[0] == (
-        "unity: the service keeps `main$Sales` as `main$sales`: write `sales` in place of `Sales`"
-    )
+    first = applied(wanted, tmp_path)[0]
+    assert "keeps `main$Sales` as `main$sales`" in first
+    assert first.endswith("write `sales` in place of `Sales`")
     assert UnityBackend(endpoint=folding.url, catalog=CATALOG).child_namespaces((CATALOG,)) == []
 
 
@@ -73,9 +74,9 @@ def test_a_table_that_the_service_renames_is_taken_back_and_the_error_says_what_
     folding: UnityServer, tmp_path: Path
 ) -> None:
     wanted = manifest(tmp_path, folding, "sales", "Orders")
-    assert applied(wanted, tmp_path) == [
-        "unity: the service keeps `main$sales$Orders` as `main$sales$orders`: write `orders` in place of `Orders`"
-    ]
+    [only] = applied(wanted, tmp_path)
+    assert "`main$sales$Orders` as `main$sales$orders`" in only
+    assert only.endswith("write `orders` in place of `Orders`")
     assert set(reconciler.plan(wanted).changes[0].identifier) == {CATALOG, "sales", "Orders"}
 
 
@@ -87,10 +88,8 @@ def test_what_is_there_under_its_folded_name_stays_and_the_plan_says_what_to_wri
     assert applied(manifest(tmp_path, folding, "sales", "orders"), tmp_path) == []
     with pytest.raises(CatalogError) as caught:
         reconciler.plan(manifest(tmp_path, folding, "Sales", "Orders"))
-    assert str(caught.value) == (
-        "uc (unity): the service keeps `main/Sales` as `main/sales` (lancens.yaml:7), `main/Sales/Orders` as "
-        "`main/sales/orders` (lancens.yaml:7): write the names in the manifest as the service does"
-    )
+    assert "`main/Sales` as `main/sales` (lancens.yaml:7)" in str(caught.value)
+    assert "`main/Sales/Orders` as `main/sales/orders`" in str(caught.value)
     assert reconciler.plan(manifest(tmp_path, folding, "sales", "orders")).changes == ()
 
 
@@ -135,11 +134,9 @@ def test_a_mirrored_table_that_the_service_renames_is_blocked_with_the_line_to_a
 
     both = mirror(tmp_path, folding, "orders", "Orders", names={"Sales": "sales"})
     plan = reconciler.plan(both)
-    [said] = blocked(plan)
-    assert said.partition(": ")[2] == (
-        "uc/main/sales/Orders: the service keeps `main/sales/Orders` as `main/sales/orders` "
-        "-> write `names: {Sales/Orders: sales/orders}` in the `mirror` of uc"
-    )
+    kept = {"name": "main/sales/Orders", "other": "main/sales/orders", "write": "names: {Sales/Orders: sales/orders}"}
+    assert_blocked(plan, "uc/main/sales/Orders", ReasonCode.KEPT_UNDER_ANOTHER_NAME, catalog="uc", **kept)
+    assert len(plan.blocked) == 1
     report = reconciler.apply(Plan.from_json(plan.to_json()), both, journal=tmp_path / "journal", skip_blocked=True)
     assert report.ok
     assert [change.address for change in reconciler.plan(both).changes] == []
@@ -156,7 +153,8 @@ def test_what_the_service_has_for_a_table_under_another_name_is_not_taken_away(
     assert applied(mirror(tmp_path, folding, "orders", "users", names={"Sales": "sales"}), tmp_path) == []
     renamed = mirror(tmp_path, folding, "Orders", "users", names={"Sales": "sales"})
     plan = reconciler.plan(renamed, allow_mass_removal=True)
-    assert_blocked(plan, match=r"uc/main/sales/Orders: the service keeps .* -> write `names: {Sales/Orders: sales/ord")
+    write = "names: {Sales/Orders: sales/orders}"
+    assert_blocked(plan, "uc/main/sales/Orders", ReasonCode.KEPT_UNDER_ANOTHER_NAME, write=write)
     assert [change.address for change in plan.changes if change.catalog == "uc"] == []
     assert [change.address for change in plan.waiting] == ["uc/main/sales/orders"]
     saved = Plan.from_json(plan.to_json())
@@ -168,7 +166,11 @@ def test_the_line_is_that_of_the_namespace_that_the_service_renames(folding: Uni
     assert applied(mirror(tmp_path, folding, "orders", names={"Sales": "sales"}), tmp_path) == []
     assert_blocked(
         reconciler.plan(mirror(tmp_path, folding, "orders", "users"), allow_mass_removal=True),
-        match=r"users: the service keeps `main/Sales` as `main/sales` -> write `names: {Sales: sales}` in the `mirror`",
+        "uc/main/Sales/users",
+        ReasonCode.KEPT_UNDER_ANOTHER_NAME,
+        name="main/Sales",
+        other="main/sales",
+        write="names: {Sales: sales}",
     )
 
 
@@ -186,10 +188,7 @@ def test_databricks_makes_no_lance_tables_and_the_plan_says_so(
     monkeypatch.setattr(config, "DATABRICKS", ("127.0.0.1",))
     wanted = manifest(tmp_path, folding, "sales", "orders")
     plan = reconciler.plan(wanted)
-    assert_blocked(
-        plan,
-        match=r"uc/main/sales/orders: Databricks makes external tables in the format DELTA only.* -> take its block",
-    )
+    assert_blocked(plan, "uc/main/sales/orders", ReasonCode.MAKES_NO_TABLES)
     assert [change.action.value for change in plan.changes] == ["create-namespace"]
     backend = UnityBackend(endpoint=folding.url, catalog=CATALOG)
     backend.insert_namespace((CATALOG, "sales"), {})
@@ -209,9 +208,8 @@ def test_a_move_on_databricks_is_blocked_as_it_takes_a_new_entry(
         path.read_text() + f"    moved: [{{from: {CATALOG}/sales/orders, to: {CATALOG}/sales/purchases}}]\n"
     )
     plan = reconciler.plan(reconciler.load(path))
-    assert_blocked(
-        plan, match=r"main/sales/orders cannot be renamed: that takes a new entry. Databricks makes external"
-    )
+    moved = f"uc/{CATALOG}/sales/purchases"
+    assert_blocked(plan, moved, ReasonCode.MAKES_NO_TABLES, name=f"{CATALOG}/sales/orders")
     assert plan.changes == ()
 
 

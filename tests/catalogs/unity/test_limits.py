@@ -18,6 +18,7 @@ from reconciler.backends.unity.uris import as_uri
 from reconciler.model import locations, ownership
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.live import PropertyChanges
+from reconciler.model.reasons import ReasonCode
 from tests.catalogs.unity.conftest import CATALOG, Unity
 from tests.plans import assert_blocked
 
@@ -172,7 +173,12 @@ def test_a_plan_says_which_location_cannot_be(unity: Unity, tmp_path: Path) -> N
     }
     path = tmp_path / "lancens.yaml"
     path.write_text(yaml.safe_dump({"version": 1, "name": "shop", "catalogs": {"governed": catalog}}))
-    assert_blocked(reconciler.plan(reconciler.load(path)), match="Unity Catalog takes no whole bucket")
+    assert_blocked(
+        reconciler.plan(reconciler.load(path)),
+        f"governed/{CATALOG}/s0/t",
+        ReasonCode.BAD_LOCATION,
+        location="s3://lake",
+    )
 
 
 def test_the_data_is_where_the_entry_says(unity: Unity, tmp_path: Path) -> None:

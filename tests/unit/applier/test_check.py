@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -20,6 +21,12 @@ def check(world: World, plan: Plan) -> None:
     check_plan(Plan.from_json(plan.to_json()), world.backends, parallelism=2)
 
 
+def moved(error: StalePlanError) -> list[tuple[str, ...]]:
+    """Return each field that moved: whose it is, its name, what was planned on and what is there now."""
+    found = re.findall(r"^  (\S+) +(\S+) +planned on (.*), now (.*)$", str(error), re.MULTILINE)
+    return [tuple(one) for one in found]
+
+
 def test_a_saved_plan_passes_while_nothing_moves(world: World) -> None:
     world.has(live(live_table("a/t", {"api_token": "s3cret", "tier": "gold"}, owner=OWNER, extra={"numFiles": "1"})))
     plan = world.plan(desired(table("a/t", {"api_token": "other", "tier": "gold"}), table("a/new")))
@@ -34,12 +41,11 @@ def test_everything_that_moved_is_named_and_nothing_is_written(world: World) -> 
     world.alter("a/two", tier="z")
     with pytest.raises(StalePlanError) as caught:
         check(world, plan)
-    assert str(caught.value) == (
-        "The plan is stale: 2 of 4 objects moved since it was made.\n"
-        "  lake/a/one   location          planned on /data/a/one.lance, now /data/b.lance\n"
-        "  lake/a/two   properties.tier   planned on x, now z\n"
-        "Plan again, or apply the manifest. Nothing was changed."
-    )
+    assert "2 of 4 objects moved" in str(caught.value)
+    assert moved(caught.value) == [
+        ("lake/a/one", "location", "/data/a/one.lance", "/data/b.lance"),
+        ("lake/a/two", "properties.tier", "x", "z"),
+    ]
     assert world.writes == []
 
 
@@ -68,15 +74,17 @@ def test_a_table_that_appeared_and_one_that_vanished_are_stale(world: World) -> 
     MemoryBackend.insert_table(world.backend, ("a", "new"), "/data/x", {})
     with pytest.raises(StalePlanError) as caught:
         check(world, plan)
-    assert "lake/a/new   existence   planned on nothing, now there" in str(caught.value)
-    assert "lake/a/old   existence   planned on there, now nothing" in str(caught.value)
+    assert moved(caught.value) == [
+        ("lake/a/new", "existence", "nothing", "there"),
+        ("lake/a/old", "existence", "there", "nothing"),
+    ]
 
 
 def test_the_parent_of_what_is_planned_must_not_move_either(world: World) -> None:
     world.has(live(live_namespace("a", {"team": "ml"}, owner=OWNER)))
     plan = world.plan(desired(claim("a", {"team": "ml"}), table("a/t")))
     MemoryBackend.remove_namespace(world.backend, ("a",))
-    with pytest.raises(StalePlanError, match="lake/a   existence   planned on there, now nothing"):
+    with pytest.raises(StalePlanError, match=r"lake/a +existence .* there, now nothing"):
         check(world, plan)
 
 
@@ -84,7 +92,7 @@ def test_a_protection_added_since_is_stale(world: World) -> None:
     world.has(live(live_table("t", owner=OWNER)))
     plan = world.plan(desired())
     world.alter("t", **{ownership.PROTECT: "true"})
-    with pytest.raises(StalePlanError, match="lake/t   protect   planned on false, now true"):
+    with pytest.raises(StalePlanError, match=r"lake/t +protect .* false, now true"):
         check(world, plan)
 
 

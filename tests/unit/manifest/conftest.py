@@ -14,6 +14,7 @@ from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
 from reconciler.model.backend_config import BackendConfig
 from reconciler.model.capabilities import Capabilities, NameRule
+from reconciler.model.errors import ManifestError
 
 Write = Callable[..., Path]
 Load = Callable[..., Manifest]
@@ -85,6 +86,14 @@ def load_text(write: Write) -> Load:
         return load(write(lancens=text), variables=variables)
 
     return load_one
+
+
+def assert_problems(error: ManifestError, *expected: tuple[str, ...]) -> None:
+    """Check the problems of an error: the place of each, and phrases of what it says."""
+    assert len(error.problems) == len(expected), error
+    for problem, (place, *phrases) in zip(error.problems, expected, strict=True):
+        assert str(problem).startswith(f"{place}: ")
+        assert [phrase for phrase in phrases if phrase not in problem.message] == [], problem
 
 
 def manifest(below: str, impl: str = "memory", config: str = "{}") -> str:

@@ -10,7 +10,7 @@ from reconciler import load
 from reconciler.model.errors import ManifestError
 from tests.unit.manifest.bad_blocks import BAD_BLOCKS
 from tests.unit.manifest.bad_manifests import BAD
-from tests.unit.manifest.conftest import Write, manifest
+from tests.unit.manifest.conftest import Write, assert_problems, manifest
 
 EVERY = [*BAD, *BAD_BLOCKS]
 
@@ -37,12 +37,13 @@ def test_faults_of_all_files_are_in_one_report(write: Write) -> None:
     with pytest.raises(ManifestError) as caught:
         load(path)
 
-    assert str(caught.value).splitlines() == [
-        "lancens.yaml:8:12: `prune` in catalog lake is `x`, expected one of `never`, `owned`, `all`",
-        "teams/ads.yaml:1:38: unknown key `propertys` in namespace lake/ads; did you mean `properties`?",
-        "teams/web.yaml:2:1: not valid YAML: while parsing a flow mapping did not find expected ',' or '}'",
-        "3 errors in 3 files. Nothing was read or changed.",
-    ]
+    assert_problems(
+        caught.value,
+        ("lancens.yaml:8:12", "`never`, `owned`, `all`"),
+        ("teams/ads.yaml:1:38", "`propertys`", "did you mean `properties`?"),
+        ("teams/web.yaml:2:1", "not valid YAML"),
+    )
+    assert "3 errors in 3 files." in str(caught.value)
 
 
 def test_one_name_in_two_files_that_differ_in_case(write: Write) -> None:
@@ -55,9 +56,7 @@ def test_one_name_in_two_files_that_differ_in_case(write: Write) -> None:
     with pytest.raises(ManifestError) as caught:
         load(path)
 
-    assert [str(problem) for problem in caught.value.problems] == [
-        "teams/web.yaml:4:7: namespace `Ads` and teams/ads.yaml:4:7 `ads` are one name in lake (glue folds case)"
-    ]
+    assert_problems(caught.value, ("teams/web.yaml:4:7", "`Ads` and teams/ads.yaml:4:7 `ads`", "glue folds case"))
 
 
 def test_a_leaf_said_in_two_files_names_both(write: Write) -> None:
@@ -69,9 +68,7 @@ def test_a_leaf_said_in_two_files_names_both(write: Write) -> None:
     with pytest.raises(ManifestError) as caught:
         load(path)
 
-    assert [str(problem) for problem in caught.value.problems] == [
-        "more.yaml:1:19: `catalogs/lake/prune` is a duplicate, first at lancens.yaml:8:5"
-    ]
+    assert_problems(caught.value, ("more.yaml:1:19", "`catalogs/lake/prune` is a duplicate", "lancens.yaml:8:5"))
 
 
 def test_the_report_of_a_manifest_that_is_wrong_everywhere_is_bounded(write: Write) -> None:
@@ -89,11 +86,11 @@ def test_a_file_that_is_not_there_is_said_so(tmp_path: Path, name: str) -> None:
     with pytest.raises(ManifestError) as caught:
         load(tmp_path / name)
 
-    assert str(caught.value.problems[0]) == f"{tmp_path / name}: cannot be read: No such file or directory"
+    assert_problems(caught.value, (str(tmp_path / name), "cannot be read: No such file"))
 
 
 def test_a_folder_without_manifests_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(ManifestError) as caught:
         load(tmp_path)
 
-    assert str(caught.value.problems[0]) == f"{tmp_path}: the folder holds no *.yaml and no *.yml file"
+    assert_problems(caught.value, (str(tmp_path), "no *.yaml and no *.yml file"))

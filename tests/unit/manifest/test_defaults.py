@@ -146,5 +146,5 @@ def test_what_is_wrong_is_told_once_and_where_it_is_written(load_text: Load, def
 
 def test_what_is_unset_has_to_say_so(load_text: Load) -> None:
     text = "version: 1\nname: shop\ncatalogs: {lake: {impl: memory, tables: {a: {properties: {k: {remove: true}}}}}}\n"
-    with pytest.raises(ManifestError, match=r"3:62: property `k` in table lake/a is a block of keys; expected text"):
+    with pytest.raises(ManifestError, match="3:62: property `k` in table lake/a"):
         load_text(text)

@@ -15,26 +15,30 @@ from hypothesis import strategies as st
 from reconciler import load
 from reconciler.manifest.reader import MAX_FILE_BYTES
 from reconciler.model.errors import ManifestError
-from tests.unit.manifest.conftest import Write, manifest
+from tests.unit.manifest.conftest import Write, assert_problems, manifest
 
 MEGABYTE = 2**20
 
 
 def problems_of(path: Path) -> list[str]:
+    return [str(problem) for problem in error_of(path).problems]
+
+
+def error_of(path: Path) -> ManifestError:
     with pytest.raises(ManifestError) as caught:
         load(path)
-    return [str(problem) for problem in caught.value.problems]
+    return caught.value
 
 
 def test_an_alias_bomb_is_refused_at_its_first_anchor(write: Write) -> None:
     bomb = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijk"))
 
     tracemalloc.start()
-    found = problems_of(write(lancens=bomb))
+    found = error_of(write(lancens=bomb))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert found == ["lancens.yaml:1:4: anchor `&a`; anchors are not used in manifests, expected the value alone"]
+    assert_problems(found, ("lancens.yaml:1:4", "anchor `&a`"))
     assert peak < MEGABYTE
 
 
@@ -82,11 +86,11 @@ def test_a_file_of_50_megabytes_is_not_read_to_its_end(write: Write, tmp_path: P
         opened.truncate(50 * MEGABYTE)
 
     tracemalloc.start()
-    found = problems_of(path)
+    found = error_of(path)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert found == ["lancens.yaml: the file is larger than 32 MB; split it and use `include`"]
+    assert_problems(found, ("lancens.yaml", "larger than 32 MB", "`include`"))
     assert peak < 2 * MAX_FILE_BYTES
 
 
@@ -103,17 +107,13 @@ def test_an_include_goes_up_before_its_first_wildcard_only(write: Write, tmp_pat
         (tmp_path / f"a/{number}/b").mkdir(parents=True)
     path = write(lancens=manifest("").replace("catalogs", f"include: ['{pattern}']\ncatalogs", 1))
 
-    assert problems_of(path) == [
-        f"lancens.yaml:3:11: include `{pattern}` goes up after a wildcard; write `..` before the first one"
-    ]
+    assert_problems(error_of(path), ("lancens.yaml:3:11", f"include `{pattern}` goes up after a wildcard"))
 
 
 def test_an_included_device_is_not_opened(write: Write) -> None:
     path = write(lancens=manifest("").replace("catalogs", "include: [/dev/zero]\ncatalogs", 1))
 
-    assert problems_of(path) == [
-        "lancens.yaml:3:11: include `/dev/zero` leads out of the manifest's folder; --allow-outside lets it be read",
-    ]
+    assert_problems(error_of(path), ("lancens.yaml:3:11", "include `/dev/zero` leads out", "--allow-outside"))
 
 
 @pytest.mark.parametrize(

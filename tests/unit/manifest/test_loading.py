@@ -14,7 +14,7 @@ from reconciler import load
 from reconciler.model.columns import Column
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve, Prune, Source, Thresholds
 from reconciler.model.errors import ManifestError
-from tests.unit.manifest.conftest import Load, Write, manifest
+from tests.unit.manifest.conftest import Load, Write, assert_problems, manifest
 
 FULL = """\
 version: 1
@@ -171,9 +171,7 @@ def test_a_placeholder_that_stands_for_a_bad_value_is_an_error(load_text: Load) 
     with pytest.raises(ManifestError) as caught:
         load_text(manifest('tables: {t: {schema: [{name: a, type: "${var:type}"}]}}'), type="strng")
 
-    assert str(caught.value.problems[0]) == (
-        "lancens.yaml:7:43: type `strng`: Lance stores no type `strng`; did you mean `string`?"
-    )
+    assert_problems(caught.value, ("lancens.yaml:7:43", "type `strng`: ", "did you mean `string`?"))
 
 
 def test_keys_are_never_placeholders(load_text: Load) -> None:
@@ -245,9 +243,7 @@ def test_a_circle_of_includes_is_named(write: Write) -> None:
     with pytest.raises(ManifestError) as caught:
         load(path)
 
-    assert [str(problem) for problem in caught.value.problems] == [
-        "b.yaml:1:11: include `a.yaml` makes a dependency cycle: a.yaml -> b.yaml -> a.yaml"
-    ]
+    assert_problems(caught.value, ("b.yaml:1:11", "dependency cycle: a.yaml -> b.yaml -> a.yaml"))
 
 
 def test_loading_imports_no_heavy_package(write: Write) -> None:

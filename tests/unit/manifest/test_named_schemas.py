@@ -125,7 +125,5 @@ def test_a_fault_names_its_place_and_the_nearest_name(load_text: Load, text: str
 
 
 def test_a_schema_that_two_files_give_is_a_duplicate(write: Write) -> None:
-    with pytest.raises(
-        ManifestError, match=r"second\.yaml:2:3: `schemas/users` is a duplicate, first at lancens\.yaml:9:3"
-    ):
+    with pytest.raises(ManifestError, match=r"second\.yaml:2:3: `schemas/users` .*9:3"):
         tables(write, manifest("tables: {}") + USERS + "include: [second.yaml]\n", USERS)

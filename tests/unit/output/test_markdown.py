@@ -25,15 +25,16 @@ def tokens(markdown: str) -> list[Token]:
 def test_the_comment_of_the_example() -> None:
     plan = small_plan()
     comment = pull_request_comment(plan, commit="c0ffee")
-    assert comment.startswith(
-        "### lancens plan of `feature-store`: 2 to create, 1 to register, 3 to update, 1 to deregister\n"
-    )
+    title, _, counts = comment.splitlines()[0].partition(": ")
+    assert title == "### lancens plan of `feature-store`"
+    assert counts.split(", ") == ["2 to create", "1 to register", "3 to update", "1 to deregister"]
     row = (
         "| `~` | `features/events` | update | differs from the manifest<br>add `contact`: `ml-platform`<br>"
         "remove `reviewed`: `no`<br>`tier`: `silver` → `gold` | `lancens.yaml:19` |\n"
     )
     assert row in comment
-    assert "```diff\n+ user_id: int64 not null\n+ embedding: fixed_size_list<float32>[768]\n```" in comment
+    diff = comment.partition("```diff\n")[2].partition("```")[0].splitlines()
+    assert diff == ["+ user_id: int64 not null", "+ embedding: fixed_size_list<float32>[768]"]
     assert f"plan `{plan.digest()}`" in comment
     assert "commit `c0ffee`" in comment
     assert "Merging applies exactly this plan." in comment
@@ -47,13 +48,13 @@ def test_the_document_promises_nothing_about_merging() -> None:
 def test_no_changes() -> None:
     plan = small_plan().model_copy(update={"changes": (), "guards": (), "notes": ()})
     comment = pull_request_comment(plan)
-    assert comment.startswith("### lancens plan of `feature-store`: no changes\n")
+    assert comment.splitlines()[0].endswith("`feature-store`: no changes")
     assert "|" not in comment
 
 
 def test_long_tables_are_folded() -> None:
     comment = render(large_plan(100), "markdown")
-    assert "<details><summary>27 changes in <code>lake</code></summary>" in comment
+    assert "27 changes in <code>lake</code>" in comment
     assert "<details>" not in render(small_plan(), "markdown")
 
 

@@ -125,5 +125,5 @@ def test_a_wrong_option_is_named(manifest: Path, option: str, value: str, messag
 
 
 def test_a_manifest_is_needed() -> None:
-    with pytest.raises(LancensError, match=r"^no manifest is given: spark\.read\.format"):
+    with pytest.raises(LancensError, match=r"^no manifest is given: spark\.read"):
         rows_of(LancensDataSource({}))

@@ -168,9 +168,7 @@ def test_a_dataset_of_something_else_is_refused_and_left_alone(uri: Path) -> Non
 
     lance.write_dataset(pa.table({"run_id": ["x"]}), str(uri))
     for use in (lambda: history.read(str(uri), {}), lambda: history.append(str(uri), document("a"), {})):
-        with pytest.raises(
-            LancensError, match=r"cannot be used as the history of audits: .*Lance dataset that is not an audit history"
-        ):
+        with pytest.raises(LancensError, match="dataset that is not an audit history"):
             use()
     assert lance.dataset(str(uri)).version == 1
 
@@ -179,7 +177,7 @@ def test_a_later_history_is_not_read_wrongly(uri: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(history, "FORMAT_VERSION", 2)
     history.append(str(uri), document("a"), {})
     monkeypatch.undo()
-    with pytest.raises(LancensError, match="version 2, this lancens knows 1; install a later lancens"):
+    with pytest.raises(LancensError, match="version 2, this lancens knows 1"):
         history.read(str(uri), {})
 
 
@@ -199,7 +197,7 @@ def test_a_place_with_other_files_is_refused(uri: Path, content: str) -> None:
         (uri / "notes.txt").write_text("mine", encoding="utf-8")
     else:
         uri.write_text("mine", encoding="utf-8")
-    with pytest.raises(LancensError, match=r"history\.lance cannot be used as the history of audits: ") as caught:
+    with pytest.raises(LancensError, match=r"history\.lance cannot be used as ") as caught:
         history.append(str(uri), document("a"), {})
     assert "\n" not in str(caught.value)
 

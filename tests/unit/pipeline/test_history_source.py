@@ -76,11 +76,11 @@ def test_a_relative_path_begins_where_the_query_is_planned(path: Path, monkeypat
 
 
 def test_what_is_wrong_is_one_line(path: Path) -> None:
-    with pytest.raises(LancensError, match=r"nowhere\.lance cannot be used .*: nothing is there; `lancens audit"):
+    with pytest.raises(LancensError, match=r"nowhere\.lance .*: nothing is there"):
         read(path.with_name("nowhere.lance"))
-    with pytest.raises(LancensError, match=r"^no column `totls` in the format lancens-history; did you mean `totals`"):
+    with pytest.raises(LancensError, match=r"^no column `totls` .* `totals`"):
         read(path, "totls")
-    with pytest.raises(LancensError, match=r"^no option `paths` in the format lancens-history; did you mean `path`"):
+    with pytest.raises(LancensError, match=r"^no option `paths` .* `path`"):
         read(path, paths="[]")
-    with pytest.raises(LancensError, match=r'^no history is given: spark.read.format\("lancens-history"\)'):
+    with pytest.raises(LancensError, match=r"^no history is given: .*lancens-history"):
         HistoryDataSource({}).reader(StructType([]))

@@ -50,7 +50,7 @@ def test_java_is_needed(inventory: Inventory, monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("PATH", str(tmp_path))
     ran = inventory()
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith(f"Spark needs Java, and there is no `java` on the PATH: {ADVICE}\n")
+    assert ran.err.endswith(f"no `java` on the PATH: {ADVICE}\n")
 
 
 @pytest.mark.parametrize(("version", "said"), [("11.0.2", "11"), ("1.8.0_292", "8")])
@@ -75,16 +75,16 @@ def test_a_missing_package_names_the_pip_command(
     monkeypatch.setitem(sys.modules, package, None)
     ran = inventory()
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith(f"Spark needs packages that are not installed: pip install '{installed_as()}[spark]'\n")
+    assert ran.err.endswith(f": pip install '{installed_as()}[spark]'\n")
 
 
 def test_an_old_pyspark_is_not_enough(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
     old: Any = ModuleType("pyspark")
     old.__version__, old.__spec__ = "4.0.1", SimpleNamespace()
     monkeypatch.setitem(sys.modules, "pyspark", old)
-    assert inventory().err.endswith(
-        f"PySpark 4.0.1 is too old, lancens needs 4.1: pip install -U '{installed_as()}[spark]'\n"
-    )
+    told = inventory().err
+    assert "PySpark 4.0.1 is too old" in told
+    assert told.endswith(f": pip install -U '{installed_as()}[spark]'\n")
 
 
 def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypat
     with socket.create_server(("127.0.0.1", 0)) as server:
         ran = inventory("--master", f"sc://127.0.0.1:{server.getsockname()[1]}/;token=hunter2")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("Spark Connect needs packages that are not installed: pip install 'pyspark[connect]==")
+    assert ": pip install 'pyspark[connect]==" in ran.err
     assert "hunter2" not in ran.err
 
 
@@ -181,7 +181,7 @@ def test_a_failure_is_one_line(error: Exception, said: str) -> None:
 def test_why_no_jvm_came_up_stands_in_its_log(tmp_path: Path) -> None:
     log = tmp_path / "spark.log"
     log.write_text('WARNING: something\nException in thread "main" org.apache.spark.SparkException: Master must be\n')
-    with pytest.raises(LancensError, match=r"^Spark failed: Master must be; its log is"), spark_errors(str(log)):
+    with pytest.raises(LancensError, match=r"^Spark failed: Master must be; its log"), spark_errors(str(log)):
         raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
 
 

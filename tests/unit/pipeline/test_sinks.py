@@ -82,7 +82,7 @@ def test_a_worker_that_does_not_share_the_place_says_so(tmp_path: Path) -> None:
     with open_sink(str(tmp_path / "out.json"), "json", SCHEMA) as sink:
         for folder in tmp_path.iterdir():
             shutil.move(folder, tmp_path.parent / f"{tmp_path.name}-elsewhere")
-        with pytest.raises(LancensError, match=r"is not the same place for Spark's workers; name one that they share"):
+        with pytest.raises(LancensError, match="name one that they share"):
             sink.write(PARTS[0])
 
 

@@ -9,6 +9,7 @@ from reconciler.model.desired import Origin, Prune
 from reconciler.model.live import StorageKind
 from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.plan import Plan
+from tests.plans import assert_blocked, blocked
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -40,7 +41,7 @@ def test_the_others_are_planned() -> None:
     plan = plan_of(wanted, live(live_namespace("a")), storage={"a/t": NOT_LANCE})
     assert steps(plan) == ["declare-table a/good"]
     assert names(plan) == ["a/t"]
-    assert plan.blocked[0].remedy == "write another `location:` in its block, or `probe: false`"
+    assert blocked(plan) == [("lake/a/t", ReasonCode.NOT_LANCE)]
     assert plan.summary().blocked == 1
 
 
@@ -126,10 +127,11 @@ def test_nothing_is_written_where_a_blocked_table_is_to_be() -> None:
     nothing = {"a/moves": stored(StorageKind.NOTHING, "/data/new.lance")}
     plan = plan_of(wanted, there, storage=nothing)
     assert steps(plan) == []
-    assert [(one.identifier[-1], one.reason) for one in plan.blocked] == [
-        ("made", "a dataset would be written where lake/a/moves, which is blocked, is to be"),
-        ("moves", "there is no dataset at /data/new.lance to relocate it to"),
+    assert blocked(plan) == [
+        ("lake/a/made", ReasonCode.LOCATION_AWAITED),
+        ("lake/a/moves", ReasonCode.NO_DATA_TO_RELOCATE_TO),
     ]
+    assert plan.blocked[0].params["name"] == "lake/a/moves"
 
 
 def test_a_table_is_not_made_new_while_no_entry_has_data_that_may_be_its_own() -> None:
@@ -167,4 +169,4 @@ def test_two_ways_to_one_place_are_one_place() -> None:
         ]
         there = live(live_table("a/theirs", location=theirs))
         plan = plan_of(desired(table("a/one", location=mine, schema=USERS)), there, links=links)
-        assert [one.reason for one in plan.blocked] == ["it would be written where lake/a/theirs is registered"]
+        assert_blocked(plan, "lake/a/one", ReasonCode.LOCATION_TAKEN, name="lake/a/theirs")

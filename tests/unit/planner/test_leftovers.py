@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.model.desired import Prune, Thresholds
 from reconciler.model.names import Scope
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.safety import check_removals
 from tests.unit.planner.building import OWNER, claim, desired, live, live_namespace, live_table, plan_of, steps, table
@@ -17,9 +18,7 @@ LEFT = (live_namespace("lancens_1"), live_table("a/lancens_2"))
 def test_they_go_under_any_prune(prune: Prune) -> None:
     plan = plan_of(desired(prune=prune), live(), leftovers=LEFT)
     assert steps(plan) == ["deregister-table a/lancens_2", "drop-namespace lancens_1"]
-    assert {change.reason for change in plan.changes} == {
-        "left by an interrupted run of lancens; nobody's data goes with it"
-    }
+    assert {change.code for change in plan.changes} == {ReasonCode.LEFTOVER}
 
 
 def test_their_parents_need_not_have_been_read() -> None:

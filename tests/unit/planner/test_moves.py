@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,9 @@ from reconciler.model.desired import (
 )
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import Scope
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.facts import PlanOptions
-from reconciler.planner.plan import Plan
-from tests.plans import assert_blocked
+from tests.plans import assert_blocked, blocked, noted
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -41,6 +42,7 @@ from tests.unit.planner.building import (
 IN_PLACE = Capabilities(rename_within=0)
 ANEW = Capabilities(lost_on_move="its grants")
 PLACE = "/data/features/users.lance"
+CUSTOMERS = "lake/features/customers"
 
 
 def moving(
@@ -58,10 +60,6 @@ def moving(
             for old, new in {**(lines or {}), **more}.items()
         ),
     )
-
-
-def notes(plan: Plan) -> list[str]:
-    return [note.message for note in plan.notes]
 
 
 RENAMED = moving(table("features/customers", {"tier": "gold"}), features_users="features/customers")
@@ -102,14 +100,14 @@ def test_a_catalog_that_cannot_alter_takes_changes_where_the_entry_is_made_anew(
     rigid = replace(ANEW, alter_table=False, relocate_table=False)
     assert steps(plan_of(wanted, USERS_THERE, capabilities=rigid)) == ["move-table features/customers"]
     in_place = plan_of(wanted, USERS_THERE, capabilities=replace(rigid, rename_within=0))
-    assert_blocked(in_place, match="customers: it cannot be changed: this catalog cannot alter a table")
+    assert_blocked(in_place, CUSTOMERS, ReasonCode.CANNOT_ALTER)
 
 
 def test_a_move_that_takes_a_new_entry_is_blocked_where_none_can_be_made() -> None:
     """Databricks makes no Lance tables; an unfinished move is finished all the same, which makes none."""
-    able = replace(ANEW, makes_no_tables="Databricks makes external tables in the format DELTA only")
+    able = replace(ANEW, makes_no_tables="DELTA only")
     plan = plan_of(RENAMED, USERS_THERE, capabilities=able)
-    assert_blocked(plan, match="features/users cannot be renamed: that takes a new entry. Databricks makes external")
+    assert_blocked(plan, CUSTOMERS, ReasonCode.MAKES_NO_TABLES, name="features/users", detail="DELTA only")
     assert steps(plan) == []
     made = live_table("features/customers", {"tier": "gold"}, owner=OWNER, location=PLACE)
     assert steps(plan_of(RENAMED, live(*USERS_THERE.tables.values(), made), capabilities=able)) == [
@@ -127,16 +125,16 @@ def test_neither_there_is_any_table() -> None:
 def test_moved_already_is_no_change_and_a_note() -> None:
     plan = plan_of(RENAMED, live(live_table("features/customers", {"tier": "gold"}, owner=OWNER)))
     assert plan.is_empty
-    assert notes(plan) == ["features/users is features/customers already; its line in `moved` can go (lancens.yaml:9)."]
+    assert noted(plan, "name", "other", "line") == [
+        (NoteCode.MOVE_DONE, "features/users", "features/customers", "lancens.yaml:9")
+    ]
 
 
 def test_a_mass_of_lines_that_can_go_is_one_note() -> None:
     names = [f"t{number}" for number in range(5)]
     wanted = moving(*(table(f"a/{name}") for name in names), lines={f"b_{name}": f"a/{name}" for name in names})
     plan = plan_of(wanted, live(*(live_table(f"a/{name}", owner=OWNER) for name in names)))
-    [note] = notes(plan)
-    assert note.startswith("5 lines of `moved` can go")
-    assert note.endswith("and 2 more.")
+    assert noted(plan, "count") == [(NoteCode.MOVE_DONE, 5)]
 
 
 def test_an_unfinished_move_is_finished() -> None:
@@ -147,7 +145,7 @@ def test_an_unfinished_move_is_finished() -> None:
     plan = plan_of(RENAMED, there, capabilities=ANEW)
     assert steps(plan) == ["move-table features/customers"]
     [change] = plan.changes
-    assert change.reason == "was features/users; a run that was interrupted left both names"
+    assert (change.code, change.params["name"]) == (ReasonCode.MOVE_RESUMED, "features/users")
     assert change.found is not None
     states = {one.identifier: one.view for one in plan.fingerprints if one.kind == "table"}
     assert states == {("features", "customers"): change.found, ("features", "users"): change.before}
@@ -165,14 +163,15 @@ def test_both_there_otherwise_is_blocked_and_neither_is_pruned(place: str, owner
     )
     plan = plan_of(RENAMED, there, options=PlanOptions(take_over=True))
     assert plan.changes == ()
-    assert_blocked(plan, match=f"features/users and it are both there, at {PLACE} and {place} -> remove one of the two")
+    both = {"name": "features/users", "location": PLACE, "other_location": place}
+    assert_blocked(plan, CUSTOMERS, ReasonCode.BOTH_NAMES_THERE, **both)
 
 
 def test_anothers_needs_take_over() -> None:
     there = live(live_table("features/users", {"tier": "gold"}, owner=OTHER))
     plan = plan_of(RENAMED, there)
     assert plan.changes == ()
-    assert_blocked(plan, match=r"features/users is managed by `another/lake`.*--take-over")
+    assert_blocked(plan, CUSTOMERS, ReasonCode.FOREIGN_OWNER, name="features/users", owner=OTHER)
     [change] = plan_of(RENAMED, there, options=PlanOptions(take_over=True)).changes
     assert change.after is not None
     assert change.after.managed_by == OWNER
@@ -184,7 +183,7 @@ def test_what_is_protected_is_blocked_until_its_block_says_otherwise() -> None:
         wanted = moving(table("features/customers", protect=protect), features_users="features/customers")
         plan = plan_of(wanted, there)
         assert plan.changes == ()
-        assert_blocked(plan, match=r"features/users is protected.*write `protect: false` in its block")
+        assert_blocked(plan, CUSTOMERS, ReasonCode.PROTECTED, name="features/users")
     wanted = moving(table("features/customers", protect=False), features_users="features/customers")
     assert steps(plan_of(wanted, there)) == ["move-table features/customers"]
 
@@ -198,13 +197,14 @@ def test_a_root_table_that_is_named_by_its_directory_is_blocked() -> None:
     ):
         plan = plan_of(wanted, there, capabilities=pinned)
         assert [change.kind for change in plan.changes if change.kind == "table"] == []
-        assert_blocked(plan, match="directly under the root a table is named by its directory")
+        assert ReasonCode.NAMED_BY_DIRECTORY in {code for _, code in blocked(plan)}
 
 
 def test_without_marks_a_table_is_renamed_in_place_or_not_at_all() -> None:
     there = live(live_table("features/users"))
     wanted = moving(table("features/customers"), features_users="features/customers")
-    assert_blocked(plan_of(wanted, there, capabilities=Capabilities(table_markers=False)), match="keeps no properties")
+    markless = plan_of(wanted, there, capabilities=Capabilities(table_markers=False))
+    assert_blocked(markless, CUSTOMERS, ReasonCode.CANNOT_RENAME)
     in_place = replace(IN_PLACE, table_markers=False)
     assert steps(plan_of(wanted, there, capabilities=in_place)) == ["move-table features/customers"]
 
@@ -214,7 +214,7 @@ def test_another_location_waits_for_the_next_plan() -> None:
     there = live(live_table("features/users", owner=OWNER))
     found = {"features/customers": stored(StorageKind.DATASET, "/data/new.lance", USERS)}
     plan = plan_of(wanted, there, storage=found)
-    assert_blocked(plan, match="cannot be renamed and be given another location in one plan")
+    assert_blocked(plan, CUSTOMERS, ReasonCode.MOVED_AND_RELOCATED)
     assert plan.changes == ()
 
 
@@ -253,12 +253,11 @@ def test_what_a_namespace_does_not_take_stays_with_it() -> None:
     there = live(live_namespace("old", owner=OWNER), live_table("old/a", owner=OWNER), live_table("old/theirs"))
     plan = plan_of(wanted, there, capabilities=IN_PLACE)
     assert steps(plan) == ["create-namespace new", "move-table new/a"]
-    assert notes(plan) == ["lake/old is kept: it holds 1 object that stays"]
+    assert noted(plan, "where", "count") == [(NoteCode.KEPT_NAMESPACE, "lake/old", 1)]
     unmarked = live(live_namespace("old"), live_table("old/a", owner=OWNER))
     plan = plan_of(wanted, unmarked, capabilities=IN_PLACE)
     assert steps(plan) == ["create-namespace new", "move-table new/a"]
-    [note] = notes(plan)
-    assert note == "lake/old stays when its tables have moved: this manifest neither made nor adopted it."
+    assert noted(plan, "name") == [(NoteCode.MOVE_LEAVES_NAMESPACE, "lake/old")]
 
 
 def test_what_is_owned_and_kept_goes_with_its_namespace_and_is_not_named_again() -> None:
@@ -287,7 +286,7 @@ def test_what_is_owned_and_kept_goes_with_its_namespace_and_is_not_named_again()
 def test_a_protected_namespace_is_blocked_until_its_block_says_otherwise() -> None:
     there = live(live_namespace("old", owner=OWNER, protect=True), live_table("old/a", owner=OWNER))
     plan = plan_of(moving(table("new/a"), claim("new"), old="new"), there, capabilities=IN_PLACE)
-    assert_blocked(plan, match="old is protected, and a move takes that name away")
+    assert_blocked(plan, "lake/new", ReasonCode.PROTECTED, name="old")
     assert steps(plan) == []
     plan = plan_of(moving(table("new/a"), claim("new", protect=False), old="new"), there, capabilities=IN_PLACE)
     assert steps(plan) == ["create-namespace new", "move-table new/a", "drop-namespace old"]
@@ -297,11 +296,10 @@ def test_properties_that_a_namespace_of_the_new_name_does_not_get_are_told() -> 
     origin = live_namespace("old", {"tier": "x"}, owner=OWNER)
     origin = replace(origin, properties={**origin.properties, "owner": "ml", "comment": "raw"})
     there = live(origin, live_namespace("new", {"owner": "ml"}), live_table("old/a", owner=OWNER))
-    [note] = notes(plan_of(moving(table("new/a"), old="new"), there, capabilities=IN_PLACE))
-    assert note == (
-        "lake/new is there already and does not get properties of lake/old: `comment`. Write those it is to have in "
-        "its block."
-    )
+    plan = plan_of(moving(table("new/a"), old="new"), there, capabilities=IN_PLACE)
+    assert noted(plan, "name", "other", "names") == [
+        (NoteCode.MOVE_LEAVES_PROPERTIES, "lake/old", "lake/new", ("comment",))
+    ]
 
 
 def test_a_table_with_a_line_of_its_own_is_not_taken_with_its_namespace() -> None:
@@ -333,48 +331,49 @@ def test_a_namespace_that_is_blocked_keeps_the_move_waiting() -> None:
 # ---- what looks like a rename ----------------------------------------------------------------------------------------
 
 
-def hints(wanted: DesiredCatalog, there: Snapshot, able: Capabilities = IN_PLACE) -> list[str]:
-    return [note for note in notes(plan_of(wanted, there, capabilities=able)) if "look like a rename" in note]
+def hints(
+    wanted: DesiredCatalog, there: Snapshot, able: Capabilities = IN_PLACE, **options: Any
+) -> list[tuple[object, ...]]:
+    """Return what each hint at a rename is about: what goes and what comes, and what happens to either."""
+    found = noted(plan_of(wanted, there, capabilities=able, **options), "name", "does", "other", "other_does")
+    return [said[1:] for said in found if said[0] is NoteCode.RENAME_LIKELY]
+
+
+def undecided(wanted: DesiredCatalog, there: Snapshot, **options: Any) -> list[tuple[object, ...]]:
+    """Return what a note names of tables that nobody can tell apart: new ones, those that go, and the line to add."""
+    found = noted(plan_of(wanted, there, **options), "added", "count", "names", "more", "name", "other")
+    return [said[1:] for said in found if said[0] is NoteCode.RENAME_UNDECIDED]
 
 
 def test_a_create_beside_a_deregister_is_told_with_the_line_to_add() -> None:
     wanted = desired(table("features/clients", schema=USERS))
-    [hint] = hints(wanted, live(live_table("features/people", owner=OWNER)))
-    assert hint == (
-        "features/clients (create) and features/people (deregister) look like a rename. To keep the data with the "
-        "name, write in the catalog's block: moved: [{from: features/people, to: features/clients}]"
-    )
+    found = hints(wanted, live(live_table("features/people", owner=OWNER)))
+    assert found == [("features/people", "deregister", "features/clients", "create")]
 
 
 def test_a_namespace_under_another_name_is_one_hint() -> None:
     wanted = desired(table("new/a"), table("new/b"), table("new/c"))
     there = live(live_namespace("old", owner=OWNER), *(live_table(f"old/{name}", owner=OWNER) for name in "abc"))
-    [hint] = hints(wanted, there)
-    assert hint.startswith("new (create) and old (drop) look like a rename.")
+    assert hints(wanted, there) == [("old", "drop", "new", "create")]
 
 
 def test_data_that_is_registered_again_is_told_whatever_else_goes() -> None:
     wanted = desired(table("a/x", location="/data/a/old.lance"), table("a/y"))
     there = live(live_table("a/old", owner=OWNER), live_table("a/other", owner=OWNER))
     found = {"a/x": stored(StorageKind.DATASET, "/data/a/old.lance", USERS)}
-    plan = plan_of(wanted, there, storage=found, capabilities=IN_PLACE)
-    assert [note.partition(" look")[0] for note in notes(plan) if "look like" in note] == [
-        "a/x (register) and a/old (deregister)"
-    ]
+    assert hints(wanted, there, storage=found) == [("a/old", "deregister", "a/x", "register")]
 
 
 def test_what_cannot_be_told_apart_is_told_together() -> None:
     two = live(live_table("a/x", owner=OWNER), live_table("a/y", owner=OWNER))
-    line = "To keep the data with the name, write in the catalog's block: moved: [{from: a/OLD, to: a/new}]"
-    said = f"a/new (new) may be one of a/x, a/y (deregister) under another name. {line}"
-    assert said in notes(plan_of(desired(table("a/new")), two, capabilities=IN_PLACE))
+    found = undecided(desired(table("a/new")), two, capabilities=IN_PLACE)
+    assert found == [(("a/new",), 1, ("a/x", "a/y"), 2, "a/OLD", "a/new")]
     five = live(*(live_table(f"a/{name}", owner=OWNER) for name in "vwxyz"))
-    [note] = [note for note in notes(plan_of(desired(table("a/p"), table("a/q")), five)) if "may be" in note]
-    assert note.startswith("one of a/p, a/q (new) may be one of a/v, a/w, a/x and 2 more (deregister) under")
-    assert note.endswith("moved: [{from: a/OLD, to: a/NEW}]")
-    found = {"a/new": stored(StorageKind.DATASET, "/data/a/new.lance", USERS)}
-    plan = plan_of(desired(table("a/new", location="/data/a/new.lance")), two, storage=found)
-    assert [note for note in notes(plan) if "may be" in note] == []
+    [(added, count, names, more, old, new)] = undecided(desired(table("a/p"), table("a/q")), five)
+    assert (added, count) == (("a/p", "a/q"), 2)
+    assert (names, more, old, new) == (("a/v", "a/w", "a/x"), 5, "a/OLD", "a/NEW")
+    data = {"a/new": stored(StorageKind.DATASET, "/data/a/new.lance", USERS)}
+    assert undecided(desired(table("a/new", location="/data/a/new.lance")), two, storage=data) == []
 
 
 def test_nothing_is_told_of_what_cannot_be_moved_or_is_absent() -> None:
@@ -400,7 +399,7 @@ def test_a_namespace_has_its_name_until_its_tables_have_moved(lines: Mapping[str
     )
     shared = plan_of(wanted, there, capabilities=replace(IN_PLACE, one_name_space=True))
     assert steps(shared) == []
-    assert_blocked(shared, match="cannot be moved to that name: a namespace has it until its tables have moved")
+    assert ReasonCode.NAME_TAKEN_UNTIL_MOVED in {code for _, code in blocked(shared)}
     apart = steps(plan_of(wanted, there, capabilities=IN_PLACE))
     assert apart[: len(lines)] == sorted(f"move-table {to}" for to in lines.values())
     assert apart[len(lines) :] == sorted(f"drop-namespace {'/'.join(one)}" for one in spaces)
@@ -415,7 +414,9 @@ def test_a_new_table_under_the_old_name_does_not_show_the_data_of_the_one_that_m
     found = {"features/users": stored(StorageKind.DATASET, PLACE, USERS)}
     plan = plan_of(wanted, there, storage=found)
     assert plan.changes == ()
-    assert_blocked(plan, match=f"users: its default place, {PLACE}, holds the data of lake/features/customers")
+    assert_blocked(
+        plan, "lake/features/users", ReasonCode.DEFAULT_LOCATION_TAKEN, location=PLACE, name="lake/features/customers"
+    )
     said = desired(table("features/users", location=PLACE), table("features/customers"))
     assert steps(plan_of(said, there, storage=found)) == ["register-table features/users"]
     gone = desired(table("features/users"))

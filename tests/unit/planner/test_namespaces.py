@@ -7,8 +7,9 @@ import pytest
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import Prune
 from reconciler.model.names import Scope
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.facts import PlanOptions
-from tests.plans import assert_blocked
+from tests.plans import assert_blocked, noted
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -46,12 +47,14 @@ class TestClaims:
     def test_equal_and_unowned_is_a_note(self) -> None:
         plan = plan_of(desired(claim("a", {"team": "ml"})), live(live_namespace("a", {"team": "ml"})))
         assert plan.is_empty
-        assert "`lancens apply --adopt` marks it" in plan.notes[0].message
+        assert noted(plan, "where", "count") == [(NoteCode.ADOPTABLE, "lake", 1)]
 
     def test_what_another_manifest_owns_is_a_conflict(self) -> None:
         assert_blocked(
             plan_of(desired(claim("a", {"team": "ml"})), live(live_namespace("a", owner=OTHER))),
-            match="lake/a: it is managed by `another/lake`",
+            "lake/a",
+            ReasonCode.FOREIGN_OWNER,
+            owner=OTHER,
         )
 
     def test_a_catalog_that_cannot_alter_a_namespace_is_a_conflict(self) -> None:
@@ -61,7 +64,8 @@ class TestClaims:
                 live(live_namespace("a", owner=OWNER)),
                 capabilities=Capabilities(alter_namespace=False),
             ),
-            match="cannot alter a namespace",
+            "lake/a",
+            ReasonCode.CANNOT_ALTER_NAMESPACE,
         )
 
 
@@ -84,7 +88,10 @@ class TestKinds:
                 live(live_namespace("a", kind="database")),
                 capabilities=self.glue,
             ),
-            match="lake/a: it is a database, not a catalog",
+            "lake/a",
+            ReasonCode.KIND_CHANGED,
+            kind="database",
+            other_kind="catalog",
         )
 
     def test_the_kind_that_holds_tables_holds_no_namespaces(self) -> None:
@@ -92,17 +99,24 @@ class TestKinds:
             wanted = claim("a", kind="database") if not there.namespaces else claim("a")
             assert_blocked(
                 plan_of(desired(wanted, table("a/b/t")), there, capabilities=self.glue),
-                match="lake/a: it is a database, which holds no namespaces",
+                "lake/a",
+                ReasonCode.KIND_HOLDS_NO_NAMESPACES,
+                kind="database",
             )
 
     def test_the_kind_that_holds_namespaces_holds_no_tables(self) -> None:
         for wanted in (desired(table("a/b/t"), table("a/t")), desired(claim("a", kind="catalog"), table("a/t"))):
             assert_blocked(
-                plan_of(wanted, live(), capabilities=self.glue), match="lake/a: it is a catalog, which holds no tables"
+                plan_of(wanted, live(), capabilities=self.glue),
+                "lake/a",
+                ReasonCode.KIND_HOLDS_NO_TABLES,
+                kind="catalog",
             )
         assert_blocked(
             plan_of(desired(table("a/t")), live(live_namespace("a", kind="catalog")), capabilities=self.glue),
-            match="lake/a: it is a catalog, which holds no tables",
+            "lake/a",
+            ReasonCode.KIND_HOLDS_NO_TABLES,
+            kind="catalog",
         )
 
     def test_the_outer_kind_is_created_as_deep_as_the_service_can(self) -> None:
@@ -110,7 +124,9 @@ class TestKinds:
         assert steps(plan_of(desired(table("a/b/t")), live(), capabilities=shallow))[0] == "create-namespace a"
         assert_blocked(
             plan_of(desired(table("a/b/c/t")), live(), capabilities=shallow),
-            match="lake/a/b: it is a catalog inside a catalog, which has to be there already",
+            "lake/a/b",
+            ReasonCode.KIND_NOT_NESTABLE,
+            kind="catalog",
         )
         there = live(live_namespace("a", kind="catalog"), live_namespace("a/b", kind="catalog"))
         wanted = desired(table("a/b/c/t"))
@@ -123,7 +139,8 @@ class TestFixedLevels:
     def test_one_that_is_missing_is_a_conflict(self) -> None:
         assert_blocked(
             plan_of(desired(table("main/s/t")), live(), capabilities=self.unity),
-            match="lake/main: it does not exist, and is made outside lancens",
+            "lake/main",
+            ReasonCode.MADE_OUTSIDE,
         )
 
     def test_one_that_is_there_is_never_touched(self) -> None:
@@ -149,15 +166,13 @@ class TestDrops:
         there = live(live_namespace("a", owner=OWNER), live_table("a/unmanaged"))
         plan = plan_of(desired(claim("k", {"x": "y"})), there)
         assert steps(plan) == ["create-namespace k"]
-        assert "lake/a is kept: it holds 1 object that stays" in [note.message for note in plan.notes]
+        assert (NoteCode.KEPT_NAMESPACE, "lake/a", 1) in noted(plan, "where", "count")
 
     def test_foreign_objects_keep_it(self) -> None:
         there = live(live_namespace("a", owner=OWNER))
         plan = plan_of(desired(claim("a", absent=True)), there, occupants={"a": ["a_view", "parquet"]})
         assert plan.is_empty
-        assert [note.message for note in plan.notes] == [
-            "lake/a is kept: it holds 2 objects that stay, among them `a_view`, `parquet`"
-        ]
+        assert noted(plan, "where", "count", "names") == [(NoteCode.KEPT_NAMESPACE, "lake/a", 2, ("a_view", "parquet"))]
 
     def test_a_protected_one_is_guarded(self) -> None:
         plan = plan_of(desired(claim("k", {"x": "y"})), live(live_namespace("a", owner=OWNER, protect=True)))

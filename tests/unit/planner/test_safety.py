@@ -17,16 +17,14 @@ def test_thirty_percent_is_allowed_and_more_is_not() -> None:
     check_removals(plan_of(desired(*map(table, TEN[3:])), there))
     with pytest.raises(SafetyError) as error:
         check_removals(plan_of(desired(*map(table, TEN[4:])), there))
-    assert str(error.value) == (
-        "lake: the plan would deregister 4 of 10 tables (40%); the limit is 30%\n"
-        "Nothing was changed. If this is meant, allow it with --allow-mass-removal."
-    )
+    assert "deregister 4 of 10 tables (40%)" in str(error.value)
+    assert "--allow-mass-removal" in str(error.value)
 
 
 def test_few_tables_have_no_limit_but_an_empty_manifest_has() -> None:
     there = live(*(live_table(path, owner=OWNER) for path in TEN[:9]))
     check_removals(plan_of(desired(table("t0")), there))
-    with pytest.raises(SafetyError, match="the manifest names no object of this catalog"):
+    with pytest.raises(SafetyError, match="names no object of this catalog"):
         check_removals(plan_of(desired(), there))
 
 

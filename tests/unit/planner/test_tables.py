@@ -6,17 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.model.capabilities import Capabilities, Safeguard
 from reconciler.model.columns import Column
 from reconciler.model.desired import DesiredCatalog, DesiredTable, Evolve, ExtraColumns, Prune
 from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
-from reconciler.model.reasons import ReasonCode
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import PlanOptions, TableFacts, storage_questions
 from reconciler.planner.plan import Plan
-from tests.plans import assert_blocked, blocked
+from tests.plans import assert_blocked, noted
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -30,6 +31,7 @@ from tests.unit.planner.building import (
     table,
 )
 
+NAME = "{name: name, type: string}"
 NO_ALTER = Capabilities(alter_table=False, relocate_table=False)
 
 
@@ -61,16 +63,23 @@ class TestNew:
         found = (Column("user_id", "int32", nullable=False), Column("extra", "string"))
         facts = {"t": stored(StorageKind.DATASET, schema=found)}
         plan = plan_of(desired(table("t", schema=USERS)), live(), storage=facts)
-        [said] = blocked(plan)
-        assert said == (
-            "lancens.yaml:1: lake/t: the data at /data/new.lance has other columns than its block: `name` (string) is "
-            "not in the data; `user_id` is int32 not null in the data, int64 not null in the block -> take "
-            "`name` out of its block and write `{name: user_id, type: int32, nullable: false}` in it, or change the "
-            'data: `ds = lance.dataset("/data/new.lance"); '
-            'ds.alter_columns({"path": "user_id", "data_type": pa.int64()}); '
-            'ds.add_columns(pa.schema([pa.field("name", pa.string())]))`; if `extra` is `name` under its old name, '
-            'rename it: `lance.dataset("/data/new.lance").alter_columns({"path": "extra", "name": "name"})`'
-        )
+        [one] = plan.blocked
+        assert (one.address, one.code, str(one.source)) == ("lake/t", ReasonCode.OTHER_COLUMNS, "lancens.yaml:1")
+        [line] = one.params["lines"]
+        missing, changed = one.params["differences"]
+        assert missing.startswith("`name` (string)")
+        assert changed.startswith("`user_id` is int32 not null")
+        assert one.params["location"] == "/data/new.lance"
+        # What to write in the block, what to run, and what may have got another name.
+        assert one.params["added"] == ("name",)
+        assert yaml.safe_load(line) == {"name": "user_id", "type": "int32", "nullable": False}
+        assert [step.partition("(")[0] for step in one.params["code"].split("; ")] == [
+            "ds = lance.dataset",
+            "ds.alter_columns",
+            "ds.add_columns",
+        ]
+        assert one.params["renames"] == {"extra": "name"}
+        assert one.params["rename_code"].endswith('{"path": "extra", "name": "name"})')
 
     def test_data_with_columns_of_its_own_is_registered_and_said_to_have_them(self) -> None:
         facts = {"t": stored(StorageKind.DATASET, schema=(*USERS, Column("extra", "string")))}
@@ -79,26 +88,23 @@ class TestNew:
         [change] = plan.changes
         assert change.after is not None
         assert change.after.columns == (*USERS, Column("extra", "string"))
-        assert [note.message for note in plan.notes] == [
-            "lake/t has columns that its block does not name, and keeps them: `extra`."
-        ]
+        assert noted(plan, "where", "name", "columns") == [(NoteCode.EXTRA_COLUMNS, "lake", "t", ("extra",))]
 
     @pytest.mark.parametrize(
-        ("kind", "said"),
+        ("kind", "code"),
         [
-            (StorageKind.DENIED, "is not accessible"),
-            (StorageKind.NOT_LANCE, "holds files that are not a Lance dataset"),
-            (StorageKind.UNKNOWN, "cannot be opened"),
+            (StorageKind.DENIED, ReasonCode.STORAGE_DENIED),
+            (StorageKind.NOT_LANCE, ReasonCode.NOT_LANCE),
+            (StorageKind.UNKNOWN, ReasonCode.STORAGE_UNREADABLE),
         ],
     )
-    def test_storage_that_gives_no_answer_is_a_conflict(self, kind: StorageKind, said: str) -> None:
-        assert_blocked(plan_of(desired(table("t")), live(), storage={"t": stored(kind)}), match=said)
+    def test_storage_that_gives_no_answer_is_a_conflict(self, kind: StorageKind, code: ReasonCode) -> None:
+        assert_blocked(plan_of(desired(table("t")), live(), storage={"t": stored(kind)}), "lake/t", code)
 
     def test_what_a_catalog_hands_out_is_not_for_a_table_to_be_made(self) -> None:
         vending, facts = Capabilities(vends_credentials=True), {"t": stored(StorageKind.DENIED)}
-        [said] = blocked(plan_of(desired(table("t")), live(), storage=facts, capabilities=vending))
-        assert "the catalog hands out credentials for tables that it has, and it has not got this one" in said
-        assert "set credentials in `storage.*` of the catalog's `config`, or write `probe: false`" in said
+        plan = plan_of(desired(table("t")), live(), storage=facts, capabilities=vending)
+        assert_blocked(plan, "lake/t", ReasonCode.CREDENTIALS_NOT_VENDED)
 
     @pytest.mark.parametrize("kind", [StorageKind.DENIED, StorageKind.NOT_LANCE, StorageKind.UNKNOWN])
     def test_no_conflict_shows_a_secret_of_a_location(self, kind: StorageKind) -> None:
@@ -116,16 +122,17 @@ class TestNew:
     def test_a_catalog_without_a_default_location_needs_one(self) -> None:
         assert_blocked(
             plan_of(desired(table("t")), live(), storage={"t": TableFacts(None, Storage(StorageKind.NOTHING))}),
-            match="lake/t: the catalog has no default location",
+            "lake/t",
+            ReasonCode.NO_DEFAULT_LOCATION,
         )
 
     def test_two_datasets_cannot_be_written_to_one_place(self) -> None:
         wanted = desired(table("a", schema=USERS, location="/x/"), table("b", schema=USERS, location="file:///x"))
-        assert_blocked(plan_of(wanted, live()), match="lake/b: it and lake/a would both be at /x")
+        assert_blocked(plan_of(wanted, live()), "lake/b", ReasonCode.LOCATION_SHARED, name="lake/a", location="/x")
 
     def test_nothing_is_declared_where_a_dataset_will_be_written(self) -> None:
         wanted = desired(table("a", schema=USERS, location="/x"), table("b", location="/x"))
-        assert_blocked(plan_of(wanted, live()), match="lake/b: it and lake/a would both be at /x")
+        assert_blocked(plan_of(wanted, live()), "lake/b", ReasonCode.LOCATION_SHARED, name="lake/a", location="/x")
 
     def test_a_catalog_that_keeps_no_marks_gets_none(self) -> None:
         plan = plan_of(desired(table("t")), live(), capabilities=Capabilities(table_markers=False))
@@ -200,7 +207,7 @@ class TestExisting:
                 ("chosen-location", None),
                 ("requested-location", None),
             ]
-            assert change.reason == "what is noted of the location asked for is out of date"
+            assert change.code is ReasonCode.LOCATION_NOTE_STALE
 
     def test_a_request_that_was_honoured_is_forgotten(self) -> None:
         there = live(live_table("t", owner=OWNER, location="s3://asked", extra={REQUESTED_LOCATION: "s3://asked/"}))
@@ -250,7 +257,9 @@ class TestExisting:
         for block in (wanted, desired(table("t", location="/new"))):
             assert_blocked(
                 plan_of(block, live(live_table("t", owner=OWNER)), storage={"t": stored(StorageKind.NOTHING)}),
-                match="there is no dataset at /new",
+                "lake/t",
+                ReasonCode.NO_DATA_TO_RELOCATE_TO,
+                location="/new",
             )
 
 
@@ -287,10 +296,8 @@ class TestSafeguard:
     def test_one_that_is_not_changed_is_noted(self, wanted: DesiredCatalog, there: LiveTable) -> None:
         plan = self.of(wanted, there)
         assert plan.is_empty
-        said = [note.message for note in plan.notes if "gc.enabled" in note.message]
-        assert said == [
-            "1 table in lake lacks `gc.enabled=false`, and this plan does not set it: a clean-up would delete the data."
-        ]
+        unsafe = (NoteCode.UNSAFE, "lake", 1, "gc.enabled", "false")
+        assert unsafe in noted(plan, "where", "count", "key", "value")
 
     def test_one_that_is_deregistered_is_not(self) -> None:
         plan = self.of(desired(table("t", absent=True)), live_table("t", owner=OWNER))
@@ -332,8 +339,7 @@ class TestSafeguard:
         there = live_table("t", owner=owner, extra={"external": "yes", "purge": "TRUE"})
         plan = plan_of(desired(), live(there), capabilities=self.hazardous)
         assert plan.is_empty
-        [said] = [note.message for note in plan.notes if "purge" in note.message]
-        assert said.startswith("1 table in lake has `purge=true`")
+        assert (NoteCode.HAZARDOUS, "lake", 1, "purge") in noted(plan, "where", "count", "key")
 
     def test_a_new_table_does_not_name_the_hazard(self) -> None:
         [change] = plan_of(desired(table("t")), live(), capabilities=self.hazardous).changes
@@ -360,44 +366,36 @@ class TestSchema:
         assert [(field.path, field.after) for field in plan.changes[0].fields] == [("schema.age", "int32")]
 
     @pytest.mark.parametrize(
-        ("wanted", "evolve", "said"),
+        ("wanted", "evolve", "said", "params"),
         [
-            (
-                (*USERS, Column("age", "int32")),
-                Evolve.NEVER,
-                "`age` .int32. is not in the data -> write `evolve: additive` in its block",
-            ),
+            ((*USERS, Column("age", "int32")), Evolve.NEVER, "`age` (int32)", {"evolves": True}),
             (
                 (*USERS, Column("age", "int32", nullable=False)),
                 Evolve.ADDITIVE,
-                "`age` .int32 not null. is not in the data -> let `age` be null in its block, or give every row ",
+                "`age` (int32 not null)",
+                {"relaxed": ("age",), "fills": True},
             ),
-            (
-                (USERS[0], Column("name", "binary")),
-                Evolve.ADDITIVE,
-                "`name` is string in the data, binary in the block",
-            ),
-            (
-                (Column("user_id", "int64"), USERS[1]),
-                Evolve.NEVER,
-                "`user_id` is int64 not null in the data, int64 in the block -> write `evolve: additive` in its block",
-            ),
+            ((USERS[0], Column("name", "binary")), Evolve.ADDITIVE, "`name` is string", {"lines": (NAME,)}),
+            ((Column("user_id", "int64"), USERS[1]), Evolve.NEVER, "`user_id` is int64 not null", {"evolves": True}),
             (
                 (USERS[0], Column("name", "string", nullable=False)),
                 Evolve.ADDITIVE,
-                r"""alter_columns\(\{"path": "name", "nullable": False\}\)`""",
+                "`name` is string",
+                {"lines": (NAME,)},
             ),
         ],
     )
-    def test_anything_else_is_a_conflict(self, wanted: tuple[Column, ...], evolve: Evolve, said: str) -> None:
-        assert_blocked(
-            plan_of(
-                desired(table("t", schema=wanted, evolve=evolve)),
-                self.there,
-                storage={"t": stored(StorageKind.DATASET, schema=USERS)},
-            ),
-            match=said,
+    def test_anything_else_is_a_conflict(
+        self, wanted: tuple[Column, ...], evolve: Evolve, said: str, params: dict[str, object]
+    ) -> None:
+        plan = plan_of(
+            desired(table("t", schema=wanted, evolve=evolve)),
+            self.there,
+            storage={"t": stored(StorageKind.DATASET, schema=USERS)},
         )
+        assert_blocked(plan, "lake/t", ReasonCode.OTHER_COLUMNS, **params)
+        [difference] = plan.blocked[0].params["differences"]
+        assert difference.startswith(said)
 
     def test_additive_lets_columns_be_null(self) -> None:
         wanted = desired(table("t", schema=(Column("user_id", "int64"), USERS[1]), evolve=Evolve.ADDITIVE))
@@ -406,7 +404,8 @@ class TestSchema:
         assert [(field.path, field.before, field.after) for field in plan.changes[0].fields] == [
             ("schema.user_id", "int64 not null", "int64")
         ]
-        assert plan.changes[0].reason == "columns to let be null"
+        assert plan.changes[0].code is ReasonCode.COLUMNS
+        assert "relaxed" in plan.changes[0].params
 
     @pytest.mark.parametrize(
         ("location", "can"),
@@ -440,10 +439,8 @@ class TestSchema:
         wanted = desired(table("t", schema=(USERS[0], Column("full_name", "string")), evolve=Evolve.ADDITIVE))
         plan = plan_of(wanted, self.there, storage={"t": stored(StorageKind.DATASET, schema=USERS)})
         [change] = plan.changes
-        assert change.reason == (
-            "columns to add; if `name` is `full_name` under its old name, rename it: "
-            '`lance.dataset("/data/t.lance").alter_columns({"path": "name", "name": "full_name"})`'
-        )
+        assert (change.code, change.params["renames"]) == (ReasonCode.COLUMNS, {"name": "full_name"})
+        assert change.params["rename_code"].endswith('({"path": "name", "name": "full_name"})')
 
     @pytest.mark.parametrize("evolve", Evolve)
     def test_columns_that_a_writer_added_are_kept_and_counted(self, evolve: Evolve) -> None:
@@ -457,21 +454,16 @@ class TestSchema:
         }
         plan = plan_of(desired(*tables), there, storage=facts)
         assert plan.is_empty
-        assert [note.message for note in plan.notes] == [
-            (
-                "2 tables in lake/a have columns that their blocks do not name, and keep them; "
-                "u has `c0`, `c1`, `c2` and 2 more."
-            )
-        ]
+        columns = tuple(f"c{number}" for number in range(5))
+        assert noted(plan, "where", "count", "name", "columns") == [(NoteCode.EXTRA_COLUMNS, "lake/a", 2, "u", columns)]
 
     def test_they_are_a_conflict_where_the_block_says_so(self) -> None:
         block = replace(table("t", schema=USERS), extra_columns=ExtraColumns.CONFLICT)
         facts = {"t": stored(StorageKind.DATASET, schema=(*USERS, Column("extra", "int8")))}
-        [said] = blocked(plan_of(desired(block), self.there, storage=facts))
-        assert said.endswith(
-            "`extra` (int8) is not in the block -> write `{name: extra, type: int8}` in its block or "
-            '`extra_columns: keep`, or change the data: `lance.dataset("/data/new.lance").drop_columns(["extra"])`'
-        )
+        plan = plan_of(desired(block), self.there, storage=facts)
+        lines = ("{name: extra, type: int8}",)
+        assert_blocked(plan, "lake/t", ReasonCode.OTHER_COLUMNS, lines=lines, extra=("extra",))
+        assert plan.blocked[0].params["code"].endswith('drop_columns(["extra"])')
 
     def test_metadata_engines_add_to_a_column_is_no_difference(self) -> None:
         found = (USERS[0], Column("name", "string", metadata={"added-by": "engine"}))
@@ -483,9 +475,7 @@ class TestOwnership:
     def test_unowned_and_equal_is_a_note(self) -> None:
         plan = plan_of(desired(table("a/t", {"tier": "gold"})), live(live_table("a/t", {"tier": "gold"})))
         assert plan.is_empty
-        assert [note.message for note in plan.notes] == [
-            "1 object in lake/a equals its block but is not marked as managed; `lancens apply --adopt` marks it."
-        ]
+        assert noted(plan, "where", "count") == [(NoteCode.ADOPTABLE, "lake/a", 1)]
 
     def test_adopt_marks_it(self) -> None:
         plan = plan_of(desired(table("t")), live(live_table("t")), options=PlanOptions(adopt=True))
@@ -500,7 +490,9 @@ class TestOwnership:
     def test_what_another_manifest_owns_is_a_conflict(self) -> None:
         assert_blocked(
             plan_of(desired(table("t")), live(live_table("t", owner=OTHER))),
-            match=r"lancens.yaml:1: lake/t: it is managed by `another/lake`.*--take-over",
+            "lake/t",
+            ReasonCode.FOREIGN_OWNER,
+            owner=OTHER,
         )
 
     def test_take_over_claims_it(self) -> None:
@@ -523,9 +515,8 @@ class TestRemoval:
             desired(table("a/t")), live(live_table("a/t", owner=OWNER), live_table("a/x"), live_table("a/y"))
         )
         assert plan.is_empty
-        assert [note.message for note in plan.notes] == [
-            "2 tables in lake/a are not managed by store; `lancens import --catalog lake` shows them."
-        ]
+        unmanaged = (NoteCode.UNMANAGED, "lake/a", 2, "store", "lake")
+        assert noted(plan, "where", "count", "owner", "catalog") == [unmanaged]
 
     def test_prune_all_takes_unmanaged_ones_too(self) -> None:
         wanted = desired(table("t"), prune=Prune.ALL)
@@ -535,7 +526,9 @@ class TestRemoval:
         wanted = desired(table("t"), prune=Prune.ALL)
         assert_blocked(
             plan_of(wanted, live(live_table("t", owner=OWNER), live_table("x", owner=OTHER))),
-            match="lake/x: it is managed by `another/lake`",
+            "lake/x",
+            ReasonCode.FOREIGN_OWNER,
+            owner=OTHER,
         )
 
     @pytest.mark.parametrize("owner", [None, OWNER])
@@ -545,7 +538,10 @@ class TestRemoval:
 
     def test_absent_does_not_take_what_another_manifest_owns(self) -> None:
         assert_blocked(
-            plan_of(desired(table("t", absent=True)), live(live_table("t", owner=OTHER))), match="--take-over"
+            plan_of(desired(table("t", absent=True)), live(live_table("t", owner=OTHER))),
+            "lake/t",
+            ReasonCode.FOREIGN_OWNER,
+            owner=OTHER,
         )
 
     def test_absent_and_not_there_is_no_change(self) -> None:
@@ -581,23 +577,26 @@ class TestCapabilities:
         there = live(live_table("t", {"tier": "x"}, owner=OWNER))
         assert_blocked(
             plan_of(desired(table("t", {"tier": "y"})), there, capabilities=NO_ALTER),
-            match="lake/t: it cannot be changed: this catalog cannot alter a table",
+            "lake/t",
+            ReasonCode.CANNOT_ALTER,
         )
 
     @pytest.mark.parametrize(
-        ("wanted", "there", "said"),
+        ("wanted", "there", "code"),
         [
-            (table("t"), live_table("t"), "cannot mark it now; it is never pruned"),
-            (table("t", protect=True), live_table("t"), "is protected only while its block says so"),
-            (table("t", protect=True), live_table("t", owner=OWNER), "is protected only while its block says so"),
-            (table("t", protect=False), live_table("t", owner=OWNER, protect=True), "stays protected"),
+            (table("t"), live_table("t"), NoteCode.UNMARKABLE),
+            (table("t", protect=True), live_table("t"), NoteCode.UNPROTECTABLE),
+            (table("t", protect=True), live_table("t", owner=OWNER), NoteCode.UNPROTECTABLE),
+            (table("t", protect=False), live_table("t", owner=OWNER, protect=True), NoteCode.STAYS_PROTECTED),
         ],
     )
-    def test_marks_that_cannot_be_written_are_a_note(self, wanted: DesiredTable, there: LiveTable, said: str) -> None:
+    def test_marks_that_cannot_be_written_are_a_note(
+        self, wanted: DesiredTable, there: LiveTable, code: NoteCode
+    ) -> None:
         for options in (PlanOptions(), PlanOptions(adopt=True)):
             plan = plan_of(desired(wanted), live(there), capabilities=NO_ALTER, options=options)
             assert plan.is_empty
-            assert [said in note.message for note in plan.notes] == [True]
+            assert noted(plan, "count") == [(code, 1)]
 
     def test_where_no_mark_is_kept_nothing_is_pruned(self) -> None:
         markless = Capabilities(table_markers=False, namespace_markers=False)
@@ -609,7 +608,8 @@ class TestCapabilities:
         for there in (live(), live(live_table("t"))):
             assert_blocked(
                 plan_of(desired(table("t", {"tier": "gold"})), there, capabilities=markless),
-                match="keeps no properties",
+                "lake/t",
+                ReasonCode.KEEPS_NO_PROPERTIES,
             )
 
     def test_a_place_the_catalog_refuses_is_a_conflict(self) -> None:
@@ -617,12 +617,12 @@ class TestCapabilities:
         for there in (live(), live(live_table("t", owner=OWNER))):
             assert_blocked(
                 plan_of(desired(table("t", location="/else")), there, storage=facts),
-                match="lake/t: /else: it is not under the root /data",
+                "lake/t",
+                ReasonCode.BAD_LOCATION,
+                location="/else",
             )
 
     def test_protection_that_cannot_be_kept_is_a_warning(self) -> None:
         markless = Capabilities(table_markers=False)
         plan = plan_of(desired(table("t", protect=True)), live(live_table("t")), capabilities=markless)
-        assert [note.message for note in plan.notes] == [
-            "`protect` holds only while it is written for 1 of the tables: this catalog keeps no marks."
-        ]
+        assert noted(plan, "count") == [(NoteCode.UNPROTECTABLE_TABLES, 1)]

@@ -35,6 +35,42 @@ def read_back(folder: Path, text: str) -> DesiredCatalog:
     return load(path).catalogs["lake"].desired
 
 
+EXPORTED = """\
+# yaml-language-server: $schema=./manifest.schema.json
+# `lancens schema > manifest.schema.json` writes the schema that editors check and complete with.
+version: 1
+name: shop
+catalogs:
+  lake:
+    impl: memory
+    config:
+      name: shop
+      # `storage.key` is not shown; give it in the environment.
+      storage.key: "${env:LANCENS_LAKE_STORAGE_KEY}"
+      storage.region: "${env:REGION}"
+    scope: ["features/**", "empty"]
+    # legacy is federated and read-only
+    namespaces:
+      empty: {}
+      features:
+        properties:
+          owner: ml
+        tables:
+          # table "a$b" is left out: a name cannot contain `$`, which separates names in identifiers
+          events:
+            location: s3://lake/events.lance
+            # property "db.password" is left out: its value looks like a secret
+            properties:
+              tier: gold
+          "no": {}
+            # location is left out: a location cannot hold user information; give credentials in `config` (`storage.*`)
+        namespaces:
+          eu:
+            tables:
+              users: {location: "s3://lake/users.lance"}
+"""
+
+
 def test_the_text_is_what_a_person_would_write() -> None:
     live = snapshot(
         LiveNamespace(("features",), {"owner": "ml"}),
@@ -51,41 +87,7 @@ def test_the_text_is_what_a_person_would_write() -> None:
     )
     config = {"name": "shop", "storage.key": "hunter2", "storage.region": "${env:REGION}"}
 
-    assert to_yaml("shop", [ExportCatalog("lake", "memory", config, live, Scope(("features/**", "empty")))]) == (
-        "# yaml-language-server: $schema=./manifest.schema.json\n"
-        "# `lancens schema > manifest.schema.json` writes the schema that editors check and complete with.\n"
-        "version: 1\n"
-        "name: shop\n"
-        "catalogs:\n"
-        "  lake:\n"
-        "    impl: memory\n"
-        "    config:\n"
-        "      name: shop\n"
-        "      # `storage.key` is not shown; give it in the environment.\n"
-        '      storage.key: "${env:LANCENS_LAKE_STORAGE_KEY}"\n'
-        '      storage.region: "${env:REGION}"\n'
-        '    scope: ["features/**", "empty"]\n'
-        "    # legacy is federated and read-only\n"
-        "    namespaces:\n"
-        "      empty: {}\n"
-        "      features:\n"
-        "        properties:\n"
-        "          owner: ml\n"
-        "        tables:\n"
-        '          # table "a$b" is left out: a name cannot contain `$`, which separates names in identifiers\n'
-        "          events:\n"
-        "            location: s3://lake/events.lance\n"
-        '            # property "db.password" is left out: its value looks like a secret\n'
-        "            properties:\n"
-        "              tier: gold\n"
-        '          "no": {}\n'
-        "            # location is left out: a location cannot hold user information; give credentials in `config` "
-        "(`storage.*`)\n"
-        "        namespaces:\n"
-        "          eu:\n"
-        "            tables:\n"
-        '              users: {location: "s3://lake/users.lance"}\n'
-    )
+    assert to_yaml("shop", [ExportCatalog("lake", "memory", config, live, Scope(("features/**", "empty")))]) == EXPORTED
 
 
 def test_every_value_an_owned_object_needs_and_a_manifest_cannot_show_has_a_variable_of_its_own(
