@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,6 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler.backends.unity import UnityConfig
 from reconciler.model import locations
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.namespace import CatalogNamespace
@@ -24,7 +22,6 @@ from tests.plans import assert_blocked, noted
 from tests.servers.unity_contract import API
 
 EXAMPLE = Path(__file__).parents[3] / "examples/unity/lancens.yaml"
-PAGE = EXAMPLE.parents[2] / "docs/catalogs/unity.md"
 FEATURES = (CATALOG, "features")
 
 
@@ -159,25 +156,6 @@ def test_the_plan_says_that_a_table_cannot_be_changed(
     lance.write_dataset(pa.table({"url": ["a"]}), tmp_path / "my lake/raw/other.lance")
     edit(manifest, (old, new))
     assert_blocked(planned(manifest), f"governed/{table}", code)
-
-
-def test_the_page_shows_this_example_and_what_it_answers(manifest: Path) -> None:
-    page = PAGE.read_text()
-    assert EXAMPLE.read_text() in page
-    apply(manifest)
-    edit(manifest, ("{tier: gold}", "{tier: silver}"))
-    [blocked] = planned(manifest).blocked
-    assert blocked.reason in page
-    assert blocked.remedy in page
-
-
-def test_the_page_lists_every_key_and_its_default() -> None:
-    page = PAGE.read_text()
-    for name, field in UnityConfig.model_fields.items():
-        shown = {"storage": "storage.*", "headers": "headers.NAME"}.get(name, name)
-        [row] = [line for line in page.splitlines() if line.startswith(f"| `{shown}`")]
-        if isinstance(field.default, str | float | int):
-            assert json.dumps(field.default).strip('"').removesuffix(".0") in row
 
 
 def test_a_catalog_that_is_missing_is_for_the_administrator(manifest: Path) -> None:
