@@ -233,11 +233,6 @@ def test_locations_the_service_ignores_are_said_and_not_asked_for_again(
     assert lance.dataset(real, storage_options=backend.storage_options() or None).count_rows() == 2
 
 
-def test_the_page_shows_the_example() -> None:
-    page = EXAMPLE.parents[2] / "docs" / "catalogs" / "iceberg.md"
-    assert f"```yaml\n{EXAMPLE.read_text('utf-8')}```" in page.read_text("utf-8")
-
-
 def test_a_declare_is_one_call_and_two_to_settle_where_the_table_is(
     catalog: Catalog, manifest_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
