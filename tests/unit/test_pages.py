@@ -15,8 +15,10 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.cli import _COMMANDS, _lancens
+from reconciler.model.backend_config import describe_keys
 from reconciler.model.errors import LancensError
-from tests.pages.blocks import PAGES, ROOT, calls, mentions, sections, untagged
+from tests.cli.running import lancens
+from tests.pages.blocks import PAGES, ROOT, calls, first_yaml, mentions, sections, untagged
 from tests.pages.runs import ANSWERS, NOT_RUN, RUNS, run_of
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -32,6 +34,33 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
 def test_the_readme_names_every_backend() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [name for name in registry.names() if f"`{name}`" not in readme] == []
+
+
+CATALOG_PAGES = {name: ROOT / f"docs/catalogs/{name.rstrip('23')}.md" for name in registry.names()}
+
+
+@pytest.mark.parametrize("name", CATALOG_PAGES)
+def test_the_page_of_a_catalog_begins_with_a_manifest_that_is_valid(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = first_yaml(CATALOG_PAGES[name])
+    assert re.search(rf"impl: {name.rstrip('23')}\d?$", text, re.MULTILINE)
+    (tmp_path / "lancens.yaml").write_text(text, "utf-8")
+    ran = lancens(capsys, "validate", tmp_path / "lancens.yaml")
+    assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize("name", CATALOG_PAGES)
+def test_the_page_of_a_catalog_has_every_key_and_its_default(name: str) -> None:
+    page = CATALOG_PAGES[name].read_text("utf-8")
+    rows = [re.split(r"(?<!\\)\|", line)[1:3] for line in page.splitlines() if line.startswith("| `")]
+    defaults = {key.replace("NAME", "*"): row[1].strip() for row in rows for key in re.findall(r"`([^`]+)`", row[0])}
+    for key in describe_keys(registry.backend_class(name).config_model):
+        shown = defaults[key.key.replace("warehouses.*", "warehouses.ALIAS")]
+        if key.is_preferred and key.is_required:
+            assert shown == "required", key.key
+        elif key.is_preferred and key.default is not None:
+            assert shown == f"`{key.default.removesuffix('.0')}`", key.key
 
 
 def test_the_commands_page_names_every_command() -> None:
