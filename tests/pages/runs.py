@@ -189,7 +189,7 @@ RUNS: Mapping[str, Run] = {
     "docs/plan.md": Run(_changed, ("tier: gold -> silver",)),
     "docs/plan.md#JSON": Run(_changed),
     "docs/plan.md#From Python": Run(_changed, ("gold",)),
-    "docs/plan.md#Policies": Run(_policies),
+    "docs/plan.md#Policy engines": Run(_policies),
     "docs/serve.md": Run(_served),
     "docs/serve.md#Behind a proxy": Run(_behind_a_proxy),
 }
