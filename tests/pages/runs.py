@@ -202,7 +202,9 @@ RUNS: Mapping[str, Run] = {
     "docs/plan.md#From Python": Run(_changed, ("gold",)),
     "docs/plan.md#Policy engines": Run(_policies),
     "docs/serve.md": Run(_served),
-    "docs/tutorial.md#Write a manifest and apply it": Run(_so_far, ("Plan: 2 to create", "No changes.", "user_id: int64")),
+    "docs/tutorial.md#Write a manifest and apply it": Run(
+        _so_far, ("Plan: 2 to create", "No changes.", "user_id: int64")
+    ),
     "docs/tutorial.md#Change something": Run(_so_far, ("Applied 1 of 1 change",)),
     "docs/tutorial.md#Adopt a table that is there already": Run(
         _so_far, ("1 table in lake is not managed", "Added to lancens.yaml", "No changes.")
