@@ -6,14 +6,7 @@ from reconciler.applier.check import check_plan
 from reconciler.applier.executor import StopSignal, execute
 from reconciler.applier.journal import Journal
 from reconciler.applier.journal_reader import JournalRecord, describe_journal, list_runs, read_journal
-from reconciler.applier.report import (
-    ApplyReport,
-    ChangeResult,
-    Event,
-    Status,
-    result_line,
-    summary_line,
-)
+from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
 
 __all__ = [
     "ApplyReport",

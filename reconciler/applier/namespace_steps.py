@@ -6,11 +6,7 @@ from reconciler.applier.live import load_namespace
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, Step, Steps, Target
 from reconciler.model import ownership
-from reconciler.model.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-)
+from reconciler.model.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NamespaceNotFoundError
 from reconciler.model.live import LiveNamespace
 from reconciler.planner.entries import Action
 

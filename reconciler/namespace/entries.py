@@ -103,16 +103,14 @@ class EntryOperations(CatalogOperations):
         if request.check_declared:
             response.is_only_declared = not self._has_data(table)
         reference = storage.Reference(request.version, request.tag, request.branch)
-        if request.load_detailed_metadata or not reference.is_latest:
+        if request.load_detailed_metadata or reference != storage.Reference():
             if not gives_credentials:
                 options = optional.table_storage_options(self.backend, table)
-            metadata = storage.describe(self._location_to_open(table), options, reference)
-            response.version = metadata.version
-            response.var_schema = to_json_schema(metadata.schema)
-            response.stats = TableBasicStats(
-                num_deleted_rows=metadata.num_deleted_rows, num_fragments=metadata.num_fragments
-            )
-            response.metadata = dict(metadata.summary)
+            with storage.opened(self._location_to_open(table), options, reference) as dataset:
+                response.version = dataset.version
+                response.var_schema = to_json_schema(dataset.schema)
+                response.stats = TableBasicStats.model_validate(dataset.stats.dataset_stats())
+                response.metadata = dataset.get_version()["metadata"]
         else:
             shown = optional.shown_schema(self.backend, identifier)
             response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
@@ -130,7 +128,8 @@ class EntryOperations(CatalogOperations):
         table = self.backend.load_table(self.backend.table_id(request.id))
         if request.version is not None:
             options = optional.table_storage_options(self.backend, table)
-            storage.require_version(self._location_to_open(table), options, request.version)
+            with storage.opened(self._location_to_open(table), options, storage.Reference(request.version)):
+                pass
         return TableExistsResponse()
 
     @operation(RegisterTableRequest)

@@ -14,12 +14,7 @@ from reconciler.model import locations
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
-from reconciler.model.errors import (
-    InvalidInputError,
-    NamespaceNotFoundError,
-    SelectionError,
-    TableNotFoundError,
-)
+from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.planner.entries import Change

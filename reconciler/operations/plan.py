@@ -25,14 +25,7 @@ from reconciler.operations.profile import Profile
 from reconciler.operations.unregistered import find_stored
 from reconciler.planner import assemble
 from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
-from reconciler.planner.facts import (
-    CatalogInput,
-    Facts,
-    PlanOptions,
-    names_in_question,
-    new_names,
-    storage_questions,
-)
+from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, new_names, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
 
 from reconciler import storage
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -44,7 +45,12 @@ def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAUL
 def _said(change: Change, options: Mapping[str, str]) -> str:
     if change.before is None or change.before.location is None:
         return ""
-    found = storage.contents_of(change.before.location, options)
-    if isinstance(found, storage.RowsAndAge):
-        return f"{count(found.rows, 'row')}, last written {found.written:%Y-%m-%d %H:%M} UTC"
-    return _OTHERWISE.get(found.kind, "its data cannot be opened")
+    found = storage.examine(change.before.location, options, _rows_and_age)
+    return found if isinstance(found, str) else _OTHERWISE.get(found.kind, "its data cannot be opened")
+
+
+def _rows_and_age(dataset: Any) -> str:
+    """Describe a ``lance.LanceDataset`` by its latest manifest alone."""
+    latest = dataset.get_version()
+    rows = count(int(latest["metadata"]["total_rows"]), "row")
+    return f"{rows}, last written {latest['timestamp'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -15,13 +15,11 @@ from reconciler.model import locations
 from reconciler.model.auto_cleanup import CLEANUP_REMEDY, UNBOUND_REMEDY, AutoCleanup, unbound
 from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, UnsupportedOperationError
 from reconciler.storage.files import rename_new
-from reconciler.storage.metadata import manifests
-from reconciler.storage.probing import cleanup_of
 from reconciler.storage.pylance import open_dataset, translated
+from reconciler.storage.reading import cleanup_of, manifests
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lance import LanceDataset
 
 
 def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int = 1) -> None:
@@ -175,11 +173,3 @@ def _opened(location: str, options: Mapping[str, str]) -> tuple[Any, _NextVersio
     if locations.scheme(location) == "shared-memory":
         return open_dataset(location, options), versions
     return lance.dataset(namespace_client=versions, table_id=["t"], storage_options=dict(options) or None), versions
-
-
-def in_memory(table: pa.Table) -> LanceDataset:
-    """Return a dataset with the rows of ``table`` that nothing else sees, and that goes when it is let go."""
-    import lance
-
-    made: LanceDataset = lance.write_dataset(table, "memory://alone")
-    return made

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
 from reconciler.model.errors import (
@@ -22,6 +22,10 @@ from reconciler.model.errors import (
     TableAlreadyExistsError,
 )
 from reconciler.model.redaction import scrub
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
 
 ReadT = TypeVar("ReadT")
 
@@ -119,6 +123,28 @@ def reason_of_clients_fault(error: Exception) -> str | None:
 def is_expressions_fault(error: Exception) -> bool:
     """Return whether an expression in SQL is at fault, by itself or for a value that it met."""
     return reason_of_clients_fault(error) is not None or _EVALUATION.search(str(error)) is not None
+
+
+def expression_problem(schema: pa.Schema, evaluate: Callable[[Any], object]) -> str:
+    """Return why a dataset of ``schema`` refused an expression, without a value of its rows.
+
+    The expression is evaluated again on a dataset without rows, whose message cannot hold any.
+    """
+    try:
+        evaluate(in_memory(schema.empty_table()))
+    except (OSError, ValueError) as error:
+        reason = reason_of_clients_fault(error)
+        if reason is not None:
+            return reason
+    return "a value in its rows does not fit"
+
+
+def in_memory(table: pa.Table) -> LanceDataset:
+    """Return a dataset with the rows of ``table`` that nothing else can see and that ends with its last reference."""
+    import lance
+
+    made: LanceDataset = lance.write_dataset(table, "memory://alone")
+    return made
 
 
 def is_denied(error: BaseException, message: str) -> bool:

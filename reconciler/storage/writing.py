@@ -18,9 +18,8 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.commits import commit_first, is_latest, next_versions
-from reconciler.storage.expressions import fault_in
-from reconciler.storage.probing import probe
-from reconciler.storage.pylance import is_expressions_fault, open_dataset, translated
+from reconciler.storage.pylance import expression_problem, is_expressions_fault, open_dataset, translated
+from reconciler.storage.reading import probe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -166,7 +165,7 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
         except (OSError, ValueError) as error:
             if not is_expressions_fault(error):
                 raise
-            reason = fault_in(dataset.schema, lambda empty: empty.add_columns(dict(expressions)))
+            reason = expression_problem(dataset.schema, lambda empty: empty.add_columns(dict(expressions)))
             raise InvalidInputError(f"an `expression` cannot be computed on this table: {reason}") from None
         return int(dataset.version)
 
