@@ -73,8 +73,8 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
             return [entry.name for entry in path.iterdir()]
         except FileNotFoundError:
             return []
-    listed = _listed(location, options)
-    return [name for entry in (*listed.common_prefixes, *listed.objects) if (name := _last_name(entry))]
+    files, directories = _listed(location, options)
+    return [*directories, *files]
 
 
 def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
@@ -87,10 +87,7 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
     """
     path = local_path(location)
     if path is None:
-        listed = _listed(location, options)
-        return [name for entry in listed.objects if (name := _last_name(entry))], [
-            _last_name(entry) for entry in listed.common_prefixes
-        ]
+        return _listed(location, options)
     try:
         with os.scandir(path) as entries:
             found = [entry for entry in entries if not entry.is_symlink()]
@@ -100,12 +97,13 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
         return [], []
 
 
-def _listed(location: str, options: Mapping[str, str]) -> Any:
-    return _session(location, options).list_with_delimiter()
-
-
-def _last_name(entry: str) -> str:
-    return entry.rstrip("/").rpartition("/")[2]
+def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    listed = _session(location, options).list_with_delimiter()
+    files, directories = (
+        [name for entry in entries if (name := entry.rstrip("/").rpartition("/")[2])]
+        for entries in (listed.objects, listed.common_prefixes)
+    )
+    return files, directories
 
 
 def version_of(name: str) -> int | None:
@@ -215,6 +213,7 @@ def look_into(directory: str, options: Mapping[str, str]) -> Looked:
     if _VERSIONS in names:
         return Looked(is_dataset=True)
     is_uri = _URI.match(directory) is not None
+    is_data = directory.rstrip("/").rpartition("/")[2] == _DATA
     return Looked(
         is_dataset=False,
         below=tuple(
@@ -222,12 +221,8 @@ def look_into(directory: str, options: Mapping[str, str]) -> Looked:
             for name in names
             if not name.startswith(_PASSED_OVER)
         ),
-        is_data=_is_data(directory) and any(name.endswith(_DATA_FILE) for name in files),
+        is_data=is_data and any(name.endswith(_DATA_FILE) for name in files),
     )
-
-
-def _is_data(directory: str) -> bool:
-    return directory.rstrip("/").rpartition("/")[2] == _DATA
 
 
 def holds_data_files(location: str, options: Mapping[str, str]) -> bool:

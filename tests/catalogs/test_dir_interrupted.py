@@ -23,7 +23,7 @@ from reconciler.backends.directory_places import DirectoryPlaces
 from reconciler.model.errors import LancensError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import EVERYTHING, Scope
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.servers.lance_rest import served
 
 
