@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from lance_namespace import (
-    AlterTableAddColumnsRequest,
-    AlterTableAddColumnsResponse,
-    CreateEmptyTableRequest,
-    CreateEmptyTableResponse,
-    CreateTableRequest,
-    CreateTableResponse,
-    DeclareTableRequest,
-    DeclareTableResponse,
-    DropTableRequest,
-    DropTableResponse,
-)
+import lance_namespace as spec
 
 from reconciler import storage
 from reconciler.backends import optional
@@ -30,15 +19,14 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier, join
-from reconciler.namespace.requests import operation
-from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
+from reconciler.namespace.shared import CatalogOperations, choice, operation, other_formats_refused
 
 
 class CreatingOperations(CatalogOperations):
     """The operations that declare and create tables, and that add columns."""
 
-    @operation(DeclareTableRequest)
-    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
+    @operation(spec.DeclareTableRequest)
+    def declare_table(self, request: spec.DeclareTableRequest) -> spec.DeclareTableResponse:
         """DeclareTable: an entry with a location and no data yet; without one in the request, at a free place.
 
         The answer holds what opens the table, so that a client can write it.
@@ -55,23 +43,23 @@ class CreatingOperations(CatalogOperations):
             # The entry is made: where the service hands out nothing now, DescribeTable says why.
             with suppress(BackendError):
                 options = optional.table_storage_options(self.backend, table, writes=True)
-        return DeclareTableResponse(
+        return spec.DeclareTableResponse(
             location=table.location,
             properties=dict(table.properties),
             storage_options=options or None,
             managed_versioning=table.managed_versioning or None,
         )
 
-    @operation(CreateEmptyTableRequest)
-    def create_empty_table(self, request: CreateEmptyTableRequest) -> CreateEmptyTableResponse:
+    @operation(spec.CreateEmptyTableRequest)
+    def create_empty_table(self, request: spec.CreateEmptyTableRequest) -> spec.CreateEmptyTableResponse:
         """CreateEmptyTable: the early name of DeclareTable, which it is answered as."""
-        made = self.declare_table(DeclareTableRequest(id=request.id, properties=request.properties))
-        return CreateEmptyTableResponse(
+        made = self.declare_table(spec.DeclareTableRequest(id=request.id, properties=request.properties))
+        return spec.CreateEmptyTableResponse(
             location=made.location, properties=made.properties, storage_options=made.storage_options
         )
 
-    @operation(CreateTableRequest)
-    def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
+    @operation(spec.CreateTableRequest)
+    def create_table(self, request: spec.CreateTableRequest, request_data: bytes) -> spec.CreateTableResponse:
         """CreateTable in modes create and exist_ok, from an Arrow IPC stream; it fills a table that is declared only.
 
         Overwrite would delete data and is not supported. Data that is already at the location is left alone and
@@ -97,7 +85,7 @@ class CreatingOperations(CatalogOperations):
             if version is None:
                 with storage.opened(*self._place(identifier)):  # else the rows are nowhere
                     pass
-        return CreateTableResponse(
+        return spec.CreateTableResponse(
             location=table.location,
             version=version,
             properties=dict(table.properties),
@@ -145,8 +133,8 @@ class CreatingOperations(CatalogOperations):
         if table.managed_versioning:
             raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
 
-    @operation(AlterTableAddColumnsRequest)
-    def alter_table_add_columns(self, request: AlterTableAddColumnsRequest) -> AlterTableAddColumnsResponse:
+    @operation(spec.AlterTableAddColumnsRequest)
+    def alter_table_add_columns(self, request: spec.AlterTableAddColumnsRequest) -> spec.AlterTableAddColumnsResponse:
         """AlterTableAddColumns: columns whose values expressions in SQL give; no row is written anew.
 
         Raises:
@@ -177,10 +165,10 @@ class CreatingOperations(CatalogOperations):
         version = self._compute(
             storage.compute_columns, place, expressions, dict(options), expressions=expressions.values()
         )
-        return AlterTableAddColumnsResponse(version=version)
+        return spec.AlterTableAddColumnsResponse(version=version)
 
-    @operation(DropTableRequest)
-    def drop_table(self, request: DropTableRequest) -> DropTableResponse:
+    @operation(spec.DropTableRequest)
+    def drop_table(self, request: spec.DropTableRequest) -> spec.DropTableResponse:
         """DropTable deletes data, so it is not supported: deregister_table removes the entry only."""
         raise UnsupportedOperationError(f"{self.backend.impl}: drop_table would delete data; use deregister_table")
 
