@@ -134,10 +134,7 @@ def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutc
     """Make the entry; one that turns out to be there already is done when it is equal."""
     properties = target.changes_to({}).set
     try:
-        if location is None:
-            made = optional.insert_table_anywhere(target.backend, target.identifier, properties)
-        else:
-            made = target.backend.insert_table(target.identifier, location, properties)
+        made = optional.insert_table(target.backend, target.identifier, location, properties)
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
         return (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)

@@ -19,7 +19,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier, join
-from reconciler.namespace.shared import CatalogOperations, choice, operation, other_formats_refused
+from reconciler.namespace.shared import CatalogOperations, choice, operation
 
 
 class CreatingOperations(CatalogOperations):
@@ -34,10 +34,7 @@ class CreatingOperations(CatalogOperations):
         identifier = self.backend.table_id(request.id)
         properties = request.properties or {}
         location = request.location or self._free_location(identifier)
-        if location is None:
-            table = optional.insert_table_anywhere(self.backend, identifier, properties)
-        else:
-            table = self.backend.insert_table(identifier, location, properties)
+        table = optional.insert_table(self.backend, identifier, location, properties)
         options = optional.own_storage_options(self.backend, table)
         if request.vend_credentials is not False:
             # The entry is made: where the service hands out nothing now, DescribeTable says why.
@@ -69,7 +66,6 @@ class CreatingOperations(CatalogOperations):
         mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
         if mode == "overwrite":
             raise UnsupportedOperationError(f"{self.backend.impl}: create_table with overwrite would delete data")
-        version: int | None
         options = request.storage_options or {}
         taken = TableAlreadyExistsError(f"{self.backend.impl}: table `{join(identifier)}` already exists")
         try:
@@ -94,7 +90,7 @@ class CreatingOperations(CatalogOperations):
 
     def _create(
         self, identifier: Identifier, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
-    ) -> tuple[LiveTable, int]:
+    ) -> tuple[LiveTable, int | None]:
         """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
 
         An entry that is made first (``Capabilities.comes_before_data``) is taken away again where nothing can be
@@ -105,10 +101,7 @@ class CreatingOperations(CatalogOperations):
             options = {**self.backend.storage_options(), **options}
             version = self._compute(storage.write_stream, location, data, options)
             return self.backend.insert_table(identifier, location, properties), version
-        if location is None:
-            table = optional.insert_table_anywhere(self.backend, identifier, properties)
-        else:
-            table = self.backend.insert_table(identifier, location, properties)
+        table = optional.insert_table(self.backend, identifier, location, properties)
         try:
             return table, self._write(table, data, options)
         except BackendError:
@@ -142,7 +135,6 @@ class CreatingOperations(CatalogOperations):
             UnsupportedOperationError: a column is to be kept up to date or comes of a program, a branch is named, or
                 the service keeps the versions of the table itself.
         """
-        identifier = self.backend.table_id(request.id)
         if request.branch is not None:
             raise UnsupportedOperationError("columns are added to the main branch only; open the dataset for another")
         expressions: dict[str, str] = {}
@@ -157,14 +149,11 @@ class CreatingOperations(CatalogOperations):
             expressions[column.name] = column.expression
         if not expressions:
             raise InvalidInputError("the request names no column")
-        with other_formats_refused():
-            table = self.backend.load_table(identifier)
+        table = self._lance_table(request.id)
         self._require_unmanaged(table)
         options = optional.table_storage_options(self.backend, table, writes=True)
-        place = self._location_to_open(table)
-        version = self._compute(
-            storage.compute_columns, place, expressions, dict(options), expressions=expressions.values()
-        )
+        asked = self._location_to_open(table), expressions, dict(options)
+        version = self._compute(storage.compute_columns, *asked, expressions=expressions.values())
         return spec.AlterTableAddColumnsResponse(version=version)
 
     @operation(spec.DropTableRequest)

@@ -76,16 +76,14 @@ class EntryOperations(CatalogOperations):
             InvalidInputError: it is not a Lance table, or a tag stands beside a version or a branch.
             InvalidTableStateError: metadata was asked for and the location holds no Lance dataset.
         """
-        identifier = self.backend.table_id(request.id)
-        with other_formats_refused():
-            table = self.backend.load_table(identifier)
+        table = self._lance_table(request.id)
         gives_credentials = request.vend_credentials is not False
         options = optional.own_storage_options(self.backend, table)
         if gives_credentials:
             options = optional.table_storage_options(self.backend, table, writes=True)
         response = spec.DescribeTableResponse(
-            table=identifier[-1],
-            namespace=list(identifier[:-1]),
+            table=table.id[-1],
+            namespace=list(table.id[:-1]),
             location=table.location,
             table_uri=table.location if request.with_table_uri else None,
             storage_options=options or None,
@@ -104,7 +102,7 @@ class EntryOperations(CatalogOperations):
                 response.stats = TableBasicStats.model_validate(dataset.stats.dataset_stats())
                 response.metadata = dataset.get_version()["metadata"]
         else:
-            shown = optional.shown_schema(self.backend, identifier)
+            shown = optional.shown_schema(self.backend, table.id)
             response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
         return response
 

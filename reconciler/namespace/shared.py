@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import InvalidInputError, from_error_code
@@ -50,14 +50,23 @@ class CatalogOperations(LanceNamespace):
         found = storage.probe(self._location_to_open(table), optional.table_storage_options(self.backend, table))
         return found.kind is not StorageKind.NOTHING
 
+    def _lance_table(self, identifier: Sequence[str] | None) -> LiveTable:
+        """Return the entry of a table.
+
+        Raises:
+            InvalidInputError: it is a table of another format.
+            BackendError: the table does not exist, or the catalog cannot be asked.
+        """
+        with other_formats_refused():
+            return self.backend.load_table(self.backend.table_id(identifier))
+
     def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
         """Return the location of a table's dataset, and the options for opening it.
 
         Raises:
             BackendError: the table does not exist, or nobody may look into it.
         """
-        with other_formats_refused():
-            table = self.backend.load_table(self.backend.table_id(identifier))
+        table = self._lance_table(identifier)
         return self._location_to_open(table), optional.table_storage_options(self.backend, table)
 
 
@@ -80,19 +89,10 @@ def choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:
     return plain
 
 
-class _Asked(Protocol):
-    """What has operations."""
-
-    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return what surrounds the work on a request with this ``context``."""
-        ...
-
-
-NamespaceT = TypeVar("NamespaceT", bound=_Asked)
+NamespaceT = TypeVar("NamespaceT", bound=CatalogOperations)
 RequestT = TypeVar("RequestT", bound=BaseModel)
 ResponseT = TypeVar("ResponseT")
 P = ParamSpec("P")
-
 
 # Clients tell some errors by their words: lance-spark, for one, that a table is missing.
 _FIRST_WORDS = {
@@ -106,7 +106,7 @@ _FIRST_WORDS = {
 
 @contextmanager
 def specification_errors() -> Iterator[None]:
-    """Raise the ``lance_namespace.errors`` type of the same code for every error of a backend raised inside."""
+    """Turn a backend's errors inside the block into ``lance_namespace.errors`` of the same codes."""
     try:
         yield
     except BackendError as error:
@@ -171,12 +171,8 @@ class Page(NamedTuple):
     token: str | None
 
 
-def _all(names: Sequence[str]) -> Sequence[str]:
-    return names
-
-
 def page_of(
-    names: Iterable[str], token: str | None, limit: int | None, chosen: Callable[[Sequence[str]], Sequence[str]] = _all
+    names: Iterable[str], token: str | None, limit: int | None, chosen: Callable[[Sequence[str]], Sequence[str]] = list
 ) -> Page:
     """Return the names after ``token`` in order, at most ``limit`` of them.
 
