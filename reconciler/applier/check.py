@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
-from reconciler.applier.live import load_all, load_table
+from reconciler.applier.live import MovedField, Precondition, differences, load_all, load_table, precondition_of
 from reconciler.applier.move_steps import has_moved, is_as_planned
-from reconciler.applier.precondition import MovedField, Precondition, differences, precondition_of
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.faults import catalog_errors
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.desired import Thresholds
 from reconciler.model.display import count
 from reconciler.model.errors import StalePlanError
 from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.names import Identifier
+from reconciler.model.ownership import owner_of
 from reconciler.model.redaction import scrub
+from reconciler.planner.comparison import Comparison, comparison_of
 from reconciler.planner.entries import Change, Fingerprint, Key
-from reconciler.planner.plan import Plan
+from reconciler.planner.facts import CatalogInput
+from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.planner.views import ObjectView, view_of
 
 _Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
@@ -140,3 +146,51 @@ def _lines(stale: Mapping[Key, Sequence[MovedField]], total: int) -> Sequence[st
         *lines,
         "Plan again, or apply the manifest. Nothing was changed.",
     ]
+
+
+def with_true_count(
+    summary: CatalogSummary,
+    limits: Thresholds,
+    source: CatalogInput,
+    removed: Collection[Identifier],
+    backend: Backend,
+    parallelism: int,
+) -> CatalogSummary:
+    """Return ``summary`` with a ``removable_tables`` that is true, or on the same side of the limits as the true one.
+
+    Args:
+        summary: what the plan says of a catalog.
+        limits: how much may be removed.
+        source: how the catalog is planned.
+        removed: the tables that the plan deregisters; they count whether they are still there or not.
+        backend: the catalog.
+        parallelism: how many tables are read at a time.
+
+    Raises:
+        BackendError: the catalog could not be read.
+    """
+    percent, going = limits.max_removal_percent, summary.removed_tables
+    if going * 100 <= max(limits.min_tables, going) * percent:
+        return summary  # no count at all makes this too much
+    comparison = comparison_of(source)
+
+    def counted(tables: Iterable[LiveTable]) -> int:
+        return sum(comparison.is_removable(table.id, owner_of(table.properties)) for table in tables)
+
+    if percent:
+        needed = -(-going * 100 // percent) - going
+        asked = islice(_staying(source, comparison), 2 * needed)
+        found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
+        staying = counted(table for table in found if table is not None)
+        if staying >= needed:
+            return summary.model_copy(update={"removable_tables": going + staying})
+    tables = optional.scan_readable(backend, source.desired.scope).tables.values()
+    staying = counted(table for table in tables if table.id not in removed)
+    return summary.model_copy(update={"removable_tables": going + staying})
+
+
+def _staying(source: CatalogInput, comparison: Comparison) -> Iterator[Identifier]:
+    """Yield the tables that the manifest wants and that were seen when the plan was made."""
+    for identifier, table in source.desired.tables.items():
+        if not table.absent and comparison.select.contains(identifier):
+            yield identifier

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
 from reconciler.applier.journal import Journal
-from reconciler.applier.live import load_namespace, load_table
+from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.move_steps import move_of
-from reconciler.applier.namespace_steps import step_of_namespace
-from reconciler.applier.precondition import Precondition
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status
-from reconciler.applier.schedule import Schedule
 from reconciler.applier.step import ChangeOutcome, LiveT, StaleError, Step, Target
-from reconciler.applier.table_steps import step_of_table
+from reconciler.applier.steps import step_of_namespace, step_of_table
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import ApplyError, BackendError, ErrorCode
+from reconciler.model.errors import ApplyError, BackendError, ErrorCode, PlanFileError
 from reconciler.model.redaction import REDACTED, is_stand_in, scrub
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.plan import Plan
@@ -266,3 +265,38 @@ class _Run:
         step = step_of(target)
         self._journal.intent(position, target.change, target.live)
         return step(target.checked_on_commit())
+
+
+class Schedule:
+    """Positions of changes; true while some have not ended.
+
+    Raises:
+        PlanFileError: the changes have a dependency cycle.
+    """
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        self._sorter: TopologicalSorter[int] = TopologicalSorter(
+            {position: change.depends_on for position, change in enumerate(changes)}
+        )
+        try:
+            self._sorter.prepare()
+        except CycleError as error:
+            cycle = ", ".join(changes[position].address for position in dict.fromkeys(error.args[1]))
+            raise PlanFileError(f"the plan is damaged: its changes have a dependency cycle: {cycle}") from None
+        self._ready: list[int] = []
+
+    def __bool__(self) -> bool:
+        return self._sorter.is_active()
+
+    def take(self, fits: Callable[[int], bool]) -> int | None:
+        """Return the first change that can start and has not been taken.
+
+        None while that one does not fit, or all the rest have to wait.
+        """
+        for position in self._sorter.get_ready():
+            heapq.heappush(self._ready, position)
+        return heapq.heappop(self._ready) if self._ready and fits(self._ready[0]) else None
+
+    def end(self, position: int) -> None:
+        """Say that a change has ended, in whatever way."""
+        self._sorter.done(position)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
 from reconciler.backends.base import Backend
+from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, NotLanceTableError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, Only
-from reconciler.planner.entries import Kind
+from reconciler.planner.entries import Action, Change, Fingerprint, Kind
+from reconciler.planner.views import ObjectView
 
 _LISTED_AT_ONCE = 50
 """About as many tables as one call lists, over all services."""
@@ -87,3 +91,105 @@ def _is_in_nothing(
     """Return whether one of the namespaces above ``identifier`` is known not to exist."""
     above: list[tuple[Kind, Identifier]] = [("namespace", identifier[:depth]) for depth in range(1, len(identifier))]
     return any(key in found and found[key] is None for key in above)
+
+
+class Precondition(Enum):
+    """The answer for one object.
+
+    ``PENDING``: as the change expects to find it, or as its first request leaves it. ``APPLIED``: as the change leaves
+    it. ``UNSETTLED``: the same, but for the marks of the location asked for, which say what is not so: a run was
+    interrupted before it had the last word on them. ``STALE``: none of these.
+    """
+
+    PENDING = "pending"
+    APPLIED = "applied"
+    UNSETTLED = "unsettled"
+    STALE = "stale"
+
+
+def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
+    """Return how ``live``, the view over the change's managed keys, meets what ``change`` expects."""
+    if live is None:
+        if change.after is None:
+            return Precondition.APPLIED
+        return Precondition.PENDING if change.before is None else Precondition.STALE
+    found = change.concealed(live)
+    if change.after is not None and found.satisfies(change.concealed(change.after)):
+        return Precondition.APPLIED if found.is_request_true else Precondition.UNSETTLED
+    if change.before is None:
+        return Precondition.STALE
+    before = change.concealed(change.before)
+    if found.digest() in (before.digest(), _after_removals(change, before).digest()):
+        return Precondition.PENDING
+    return Precondition.STALE
+
+
+def _after_removals(change: Change, before: ObjectView) -> ObjectView:
+    """Return the namespace between two requests of an update: what it takes away is gone, nothing is set yet."""
+    after = change.after
+    if change.action is not Action.UPDATE_NAMESPACE or after is None:
+        return before
+    return before.model_copy(
+        update={
+            "managed_by": before.managed_by if after.managed_by else None,
+            "mirror": before.mirror if after.mirror else None,
+            "protect": before.protect and after.protect,
+            "keys": before.keys if after.keys else (),
+            "secret_keys": before.secret_keys if after.keys else (),
+            "properties": {key: value for key, value in before.properties.items() if key in after.properties},
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MovedField:
+    """One field that moved, with sensitive values replaced; a value of None: not set."""
+
+    field: str
+    planned: str | None
+    now: str | None
+
+    def __str__(self) -> str:
+        return f"planned on {self.planned or 'nothing'}, now {self.now or 'nothing'}"
+
+
+def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[MovedField]:
+    """Return what moved between two states of the object that ``one`` is about; None is one that is not there."""
+    if planned is None or live is None:
+        there = [MovedField("existence", None if planned is None else "there", None if live is None else "there")]
+        return [] if planned is live else there
+    wanted = one.concealed(planned)
+    before, now = dict(_fields(wanted)), dict(_fields(one.concealed(live).revealed(wanted)))
+    return [
+        MovedField(field, before.get(field), now.get(field))
+        for field in dict.fromkeys((*before, *now))
+        if before.get(field) != now.get(field) and not _same_place(field, before.get(field), now.get(field))
+    ]
+
+
+def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
+    """Return on one line how ``live`` differs from a state that ``change`` has: ``location planned on a, now b``."""
+    return "; ".join(f"{moved.field} {moved}" for moved in differences(change, planned, live))
+
+
+def _same_place(field: str, one: str | None, other: str | None) -> bool:
+    return field == "location" and locations.same(one, other)
+
+
+def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
+    said = {
+        "location": view.location,
+        "requested-location": view.requested_location,
+        "chosen-location": view.chosen_location,
+        "kind": view.kind,
+        "managed-by": view.managed_by,
+        "mirror": view.mirror,
+        "managed-versioning": "true" if view.managed_versioning else None,
+        "protect": "true" if view.protect else "false",
+        "keys": ", ".join(view.keys) or None,
+    }
+    yield from ((field, value) for field, value in said.items() if value is not None)
+    for key, value in sorted(view.properties.items()):
+        yield f"properties.{key}", value
+    for key, value in sorted(view.safeguards.items()):
+        yield key, value

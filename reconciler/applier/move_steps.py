@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
-from reconciler.applier.live import load_table
-from reconciler.applier.precondition import Precondition, precondition_of, stale_text
+from reconciler.applier.live import Precondition, load_table, precondition_of, stale_text
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
-from reconciler.applier.table_steps import step_of_table
+from reconciler.applier.steps import step_of_table
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place

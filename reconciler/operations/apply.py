@@ -26,7 +26,8 @@ from reconciler.planner.safety import check_blocked, check_removals
 if TYPE_CHECKING:
     import os
 
-    from reconciler.applier import ApplyReport, Event, StopSignal
+    from reconciler.applier.executor import StopSignal
+    from reconciler.applier.report import ApplyReport, Event
     from reconciler.manifest import Manifest
 
 
@@ -110,7 +111,9 @@ def carry_out(
         StalePlanError: an object is not as it was any more; nothing was written.
         ApplyError: the journal cannot be written.
     """
-    from reconciler.applier import Journal, check_plan, execute
+    from reconciler.applier.check import check_plan
+    from reconciler.applier.executor import execute
+    from reconciler.applier.journal import Journal
 
     backends = {name: connection.backend for name, connection in connections.items()}
     secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
@@ -213,7 +216,7 @@ def _check_counts(
         SafetyError: too much is.
         CatalogError: a catalog could not be read.
     """
-    from reconciler.applier.counting import with_true_count
+    from reconciler.applier.check import with_true_count
 
     counted = []
     for summary in plan.catalogs:

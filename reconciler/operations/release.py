@@ -22,7 +22,8 @@ from reconciler.planner.views import ObjectView, view_of
 if TYPE_CHECKING:
     import os
 
-    from reconciler.applier import ApplyReport, Event, StopSignal
+    from reconciler.applier.executor import StopSignal
+    from reconciler.applier.report import ApplyReport, Event
     from reconciler.manifest import Manifest
 
 

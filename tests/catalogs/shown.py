@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.backends.base import Backend
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 import pytest
 
 from reconciler import storage
-from reconciler.applier import ApplyReport, Event, Journal, Status, StopSignal, check_plan, execute
+from reconciler.applier.check import check_plan
+from reconciler.applier.executor import StopSignal, execute
+from reconciler.applier.journal import Journal
+from reconciler.applier.report import ApplyReport, Event, Status
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities

@@ -1,27 +1,27 @@
-"""The steps that make, update, move and deregister a table. None of them deletes data."""
+"""The steps that make, change and remove namespaces and tables. None of them deletes data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data
-from reconciler.applier.entry_columns import show_columns
-from reconciler.applier.live import load_table
-from reconciler.applier.precondition import Precondition
+from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data, show_columns
+from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Step, Steps, Target
 from reconciler.backends import optional
 from reconciler.backends.placing import put_elsewhere, take_back
-from reconciler.model import locations
+from reconciler.model import locations, ownership
 from reconciler.model.errors import (
     InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import has_true_request
@@ -269,4 +269,53 @@ _STEPS: Steps[LiveTable] = {
     Action.ALTER_TABLE: _alter,
     Action.RELOCATE_TABLE: _relocate,
     Action.DEREGISTER_TABLE: _deregister,
+}
+
+
+# ---- namespaces ------------------------------------------------------------------------------------------------------
+
+
+def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
+    """Return the step that carries out the change of a namespace."""
+    return _NAMESPACE_STEPS[target.change.action]
+
+
+def _create_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    try:
+        properties = {**_taken_along(target), **target.changes_to({}).set}
+        made = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
+    except NamespaceAlreadyExistsError as error:
+        target.accept(load_namespace(target.backend, target.identifier), error)
+        return ChangeOutcome(Status.ALREADY)
+    return target.written(made)
+
+
+def _taken_along(target: Target[LiveNamespace]) -> dict[str, str]:
+    """Return the properties of a namespace under its old name that others have set, but for those of its place."""
+    before = target.change.takes_from
+    origin = None if before is None else load_namespace(target.backend, target.backend.namespace_id_of(before))
+    found = ownership.others(origin.properties) if origin is not None else {}
+    return {key: value for key, value in found.items() if key not in target.backend.capabilities.namespace_places}
+
+
+def _update_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    changes = target.changes_to(target.existing.properties)
+    return target.written(target.backend.alter_namespace(target.identifier, changes))
+
+
+def _drop_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    """RESTRICT only: a namespace that holds anything stays, which is worth a note and no failure."""
+    try:
+        target.backend.remove_namespace(target.identifier)
+    except NamespaceNotFoundError:
+        return ChangeOutcome(Status.ALREADY)
+    except NamespaceNotEmptyError as error:
+        return ChangeOutcome(Status.KEPT, message=f"kept, it is not empty: {error}")
+    return ChangeOutcome()
+
+
+_NAMESPACE_STEPS: Steps[LiveNamespace] = {
+    Action.CREATE_NAMESPACE: _create_namespace,
+    Action.UPDATE_NAMESPACE: _update_namespace,
+    Action.DROP_NAMESPACE: _drop_namespace,
 }
