@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+import json
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from itertools import chain
-from typing import TYPE_CHECKING
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
+from reconciler import storage
 from reconciler.backends import optional
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.display import count
+from reconciler.model.live import StorageKind, Traffic
 from reconciler.model.names import EVERYTHING, Scope
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import (
@@ -21,21 +29,22 @@ from reconciler.operations.facts import (
     names_kept,
     schemas_to_show,
 )
-from reconciler.operations.profile import Profile
 from reconciler.operations.unregistered import find_stored
 from reconciler.planner import assemble
 from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
+from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, new_names, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
-from reconciler.planner.placeholders import hide_places
+from reconciler.planner.placeholders import hide_places, show_places
 from reconciler.planner.plan import ManifestRef, Options, Plan
 from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
+    from reconciler.operations.connections import Connection
 
 
 def plan(
@@ -175,3 +184,95 @@ def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
 def reference(manifest: Manifest) -> ManifestRef:
     """Return how a plan names the manifest it was made of."""
     return ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files))
+
+
+FORMAT_VERSION = "1.0"
+
+
+@dataclass(slots=True)
+class _Stage:
+    name: str
+    catalog: str | None
+    impl: str | None
+    began: float
+    seconds: float = 0.0
+    traffic: Traffic | None = None
+
+
+@dataclass
+class Profile:
+    """The stages of one run, each in the order in which it ended. Safe to use from several threads.
+
+    Catalogs are read beside each other, so that their seconds add up to more than the run took.
+    """
+
+    _began: float = field(default_factory=perf_counter)
+    _stages: list[_Stage] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def stage(self, name: str, connection: Connection | None = None) -> Iterator[None]:
+        """Measure what is done inside, for the catalog of ``connection`` where there is one; errors are not kept."""
+        before = None if connection is None else optional.traffic(connection.backend)
+        spec = None if connection is None else connection.spec
+        began = perf_counter()
+        stage = _Stage(name, spec.name if spec else None, spec.impl if spec else None, began - self._began)
+        yield
+        stage.seconds = perf_counter() - began
+        after = None if connection is None else optional.traffic(connection.backend)
+        if before is not None and after is not None:
+            stage.traffic = Traffic(after.calls - before.calls, after.bytes - before.bytes)
+        with self._lock:
+            self._stages.append(stage)
+
+    def to_json(self) -> str:
+        """Return the whole as a JSON document; no value, location or address of a catalog is in it."""
+        stages = [
+            {
+                "stage": stage.name,
+                **({"catalog": stage.catalog, "impl": stage.impl} if stage.catalog is not None else {}),
+                "began": round(stage.began, 6),
+                "seconds": round(stage.seconds, 6),
+                **(stage.traffic._asdict() if stage.traffic is not None else {}),
+            }
+            for stage in self._stages
+        ]
+        seconds = round(perf_counter() - self._began, 6)
+        return json.dumps({"format_version": FORMAT_VERSION, "seconds": seconds, "stages": stages}, indent=2) + "\n"
+
+
+_MOST = 1_000
+_OTHERWISE = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LANCE: "no Lance dataset is there"}
+
+
+def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> Mapping[Key, str]:
+    """Return what is to be said of the data of the tables that ``plan`` deregisters, by table.
+
+    The first thousand of them are opened, ``parallelism`` at a time; what cannot be opened is said so.
+
+    Raises:
+        ManifestError, CatalogError: as when planning; no catalog is read.
+    """
+    going = [change for change in plan.changes if change.action is Action.DEREGISTER_TABLE][:_MOST]
+    if not going:
+        return {}
+    with open_connections(manifest, {change.catalog for change in going}, parallelism=parallelism) as connections:
+        options = {name: connection.backend.storage_options() for name, connection in connections.items()}
+        shown = show_places(plan, places_of(connections.values())).changes
+    going = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST]
+    said = in_parallel(lambda change: _said(change, options[change.catalog]), going, parallelism)
+    return {change.key: text for change, text in zip(going, said, strict=True) if text}
+
+
+def _said(change: Change, options: Mapping[str, str]) -> str:
+    if change.before is None or change.before.location is None:
+        return ""
+    found = storage.examine(change.before.location, options, _rows_and_age)
+    return found if isinstance(found, str) else _OTHERWISE.get(found.kind, "its data cannot be opened")
+
+
+def _rows_and_age(dataset: Any) -> str:
+    """Describe a ``lance.LanceDataset`` by its latest manifest alone."""
+    latest = dataset.get_version()
+    rows = count(int(latest["metadata"]["total_rows"]), "row")
+    return f"{rows}, last written {latest['timestamp'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"
