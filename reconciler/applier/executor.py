@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import heapq
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from queue import Empty, SimpleQueue
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import Precondition, load_namespace, load_table
@@ -37,19 +38,12 @@ _IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Ac
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
 
 
-class StopSignal(Protocol):
-    """Says whether to start nothing new; a ``threading.Event`` is one."""
-
-    def is_set(self) -> bool:
-        """Return whether the run is to come to its end."""
-
-
 def execute(
     plan: Plan,
     backends: Mapping[str, Backend],
     *,
     journal: Journal,
-    stop: StopSignal,
+    stop: threading.Event,
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = lambda _: None,
     secrets: Collection[str] = (),
@@ -78,52 +72,12 @@ def execute(
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
     _refuse_unusable(plan, backends)
-    run = _Run(plan, backends, journal, tuple(secrets), frozenset(missing))
-    widths = {name: backend.commits_together for name, backend in backends.items()}
-    _carry_out(run, plan.changes, widths, max(1, parallelism), stop, on_event)
+    run = _Run(plan.changes, backends, journal, secrets, frozenset(missing))
+    run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
     with suppress(ApplyError):  # every change is recorded; without the last line the run reads as cut off
         journal.summary(report)
     return report
-
-
-def _carry_out(
-    run: _Run,
-    changes: Sequence[Change],
-    widths: Mapping[str, int],
-    most: int,
-    stop: StopSignal,
-    on_event: Callable[[Event], None],
-) -> None:
-    """Perform every change whose turn comes; ``widths`` are how many changes of a catalog count as one of ``most``."""
-    schedule = Schedule(changes)
-    with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
-        in_flight: dict[Future[ChangeResult], int] = {}
-        started: Counter[str] = Counter()
-        ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
-
-        def fits(position: int) -> bool:
-            mine = changes[position].catalog
-            return sum(-(-(started[name] + (name == mine)) // width) for name, width in widths.items()) <= most
-
-        while schedule:
-            while not stop.is_set() and (position := schedule.take(fits)) is not None:
-                if obstacle := run.obstacle(position):
-                    on_event(run.skip(position, obstacle))
-                    schedule.end(position)
-                    continue
-                on_event(changes[position])
-                future = pool.submit(run.perform, position)
-                in_flight[future] = position
-                started[changes[position].catalog] += 1
-                future.add_done_callback(ended.put)
-            if not in_flight:
-                break  # stopped, or the rest was skipped
-            for future in sorted(_all_in(ended), key=in_flight.__getitem__):
-                position = in_flight.pop(future)
-                started[changes[position].catalog] -= 1
-                on_event(run.record(position, future.result()))
-                schedule.end(position)
 
 
 def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
@@ -155,67 +109,81 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
                 )
 
 
+@dataclass(slots=True)
 class _Run:
-    """The changes of one run and what became of them so far."""
+    """The changes of one run and their results so far; ``missing`` objects did not exist a moment ago."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        backends: Mapping[str, Backend],
-        journal: Journal,
-        secrets: Collection[str],
-        missing: Collection[Key],
-    ) -> None:
-        self._changes = plan.changes
-        self._backends = backends
-        self._journal = journal
-        self._secrets = secrets
-        self._missing = missing
-        self._results: dict[int, ChangeResult] = {}
+    changes: Sequence[Change]
+    backends: Mapping[str, Backend]
+    journal: Journal
+    secrets: Collection[str]
+    missing: Collection[Key]
+    results: dict[int, ChangeResult] = field(default_factory=dict)
+
+    def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
+        """Perform every change whose turn comes; what a catalog commits together counts as one of ``most``."""
+        changes, schedule = self.changes, Schedule(self.changes)
+        widths = {name: backend.commits_together for name, backend in self.backends.items()}
+        with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
+            in_flight: dict[Future[ChangeResult], int] = {}
+            started: Counter[str] = Counter()
+            ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
+
+            def fits(position: int) -> bool:
+                mine = changes[position].catalog
+                return sum(-(-(started[name] + (name == mine)) // width) for name, width in widths.items()) <= most
+
+            while schedule:
+                while not stop.is_set() and (position := schedule.take(fits)) is not None:
+                    if obstacle := self._obstacle(position):
+                        skipped = ChangeResult(changes[position], Status.SKIPPED, obstacle)
+                        self.results[position] = self._journalled(position, skipped)
+                        on_event(self.results[position])
+                        schedule.end(position)
+                        continue
+                    on_event(changes[position])
+                    future = pool.submit(self._perform, position)
+                    in_flight[future] = position
+                    started[changes[position].catalog] += 1
+                    future.add_done_callback(ended.put)
+                if not in_flight:
+                    break  # stopped, or the rest was skipped
+                for future in sorted(_all_in(ended), key=in_flight.__getitem__):
+                    position = in_flight.pop(future)
+                    started[changes[position].catalog] -= 1
+                    self.results[position] = future.result()
+                    on_event(self.results[position])
+                    schedule.end(position)
 
     def in_order(self) -> tuple[ChangeResult, ...]:
         return tuple(
-            self._results.get(position) or ChangeResult(change, Status.SKIPPED, "stopped before it began")
-            for position, change in enumerate(self._changes)
+            self.results.get(position) or ChangeResult(change, Status.SKIPPED, "stopped before it began")
+            for position, change in enumerate(self.changes)
         )
 
-    def obstacle(self, position: int) -> str:
+    def _obstacle(self, position: int) -> str:
         """Return why a change cannot be tried, empty when it can."""
-        for needed in self._changes[position].depends_on:
-            result = self._results[needed]
+        for needed in self.changes[position].depends_on:
+            result = self.results[needed]
             if not result.status.satisfies:
                 ended = "failed" if result.status is Status.FAILED else "was skipped"
                 return f"it needs {result.change.address}, which {ended}"
         return ""
 
-    def skip(self, position: int, why: str) -> ChangeResult:
-        return self.record(
-            position, self._journalled(position, ChangeResult(self._changes[position], Status.SKIPPED, why))
-        )
-
-    def record(self, position: int, result: ChangeResult) -> ChangeResult:
-        self._results[position] = result
-        return result
-
-    def perform(self, position: int) -> ChangeResult:
+    def _perform(self, position: int) -> ChangeResult:
         """Carry out one change, in a worker thread."""
         began = time.monotonic()
         outcome = self._outcome(position)
-        result = ChangeResult(
-            self._changes[position],
-            outcome.status,
-            self._one_line(outcome.message),
-            self._one_line(outcome.note),
-            time.monotonic() - began,
-        )
+        message, note = self._one_line(outcome.message), self._one_line(outcome.note)
+        result = ChangeResult(self.changes[position], outcome.status, message, note, time.monotonic() - began)
         return self._journalled(position, result)
 
     def _one_line(self, text: str) -> str:
-        return " ".join(scrub(text, self._secrets).split())
+        return " ".join(scrub(text, self.secrets).split())
 
     def _journalled(self, position: int, result: ChangeResult) -> ChangeResult:
         try:
-            self._journal.outcome(position, result)
+            self.journal.outcome(position, result)
         except ApplyError as error:
             if str(error) not in result.message:
                 return replace(result, note="; ".join(filter(None, (result.note, str(error)))))
@@ -223,7 +191,7 @@ class _Run:
 
     def _outcome(self, position: int) -> ChangeOutcome:
         try:
-            return self._carry_out(position)
+            return self._take(position)
         except (StaleError, ApplyError) as error:
             return ChangeOutcome(Status.FAILED, str(error))
         except BackendError as error:
@@ -232,30 +200,26 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - a fault in one change must not take the others along
             return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
 
-    def _carry_out(self, position: int) -> ChangeOutcome:
-        change = self._changes[position]
-        backend = self._backends[change.catalog]
-        if change.kind == "namespace":
-            namespace_id = backend.namespace_id_of(change.identifier, root=False)
-            namespace = Target(
-                change, backend, namespace_id, None if self._is_new(change) else load_namespace(backend, namespace_id)
-            )
-            return self._take(position, namespace, step_of_namespace)
+    def _take(self, position: int) -> ChangeOutcome:
+        change = self.changes[position]
+        backend = self.backends[change.catalog]
         if change.moved_from is not None:
             move = move_of(change, backend)
             if move.is_done:
                 return ChangeOutcome(Status.ALREADY)
-            self._journal.intent(position, change, move.origin or move.live)
+            self.journal.intent(position, change, move.origin or move.live)
             return move.carry_out()
+        # Of a new object the catalog itself tells whether it has come to exist meanwhile.
+        is_new = change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self.missing
+        if change.kind == "namespace":
+            namespace_id = backend.namespace_id_of(change.identifier, root=False)
+            found = None if is_new else load_namespace(backend, namespace_id)
+            return self._take_step(position, Target(change, backend, namespace_id, found), step_of_namespace)
         table_id = backend.table_id(change.identifier)
-        table = Target(change, backend, table_id, None if self._is_new(change) else load_table(backend, table_id))
-        return self._take(position, table, step_of_table)
+        live = None if is_new else load_table(backend, table_id)
+        return self._take_step(position, Target(change, backend, table_id, live), step_of_table)
 
-    def _is_new(self, change: Change) -> bool:
-        """Return whether the catalog itself will tell if the object of ``change`` has come to exist meanwhile."""
-        return change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self._missing
-
-    def _take(
+    def _take_step(
         self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]
     ) -> ChangeOutcome:
         target.expect_planned()
@@ -263,7 +227,7 @@ class _Run:
         if target.precondition is Precondition.APPLIED and not is_taken_anyway:
             return ChangeOutcome(Status.ALREADY)
         step = step_of(target)
-        self._journal.intent(position, target.change, target.live)
+        self.journal.intent(position, target.change, target.live)
         return step(target.checked_on_commit())
 
 

@@ -15,7 +15,6 @@ from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place
 from reconciler.model import locations
-from reconciler.model.columns import Schema
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, address
@@ -25,32 +24,20 @@ from reconciler.planner.views import ObjectView, view_of
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """One move, and the entries that a moment ago had the old name and the new one (None: there is none)."""
+class Move(Target[LiveTable]):
+    """One move: the target has the new name, ``origin`` the old one as it was read a moment ago (None: not there)."""
 
-    change: Change
-    backend: Backend
     origin_id: Identifier
-    identifier: Identifier
     origin: LiveTable | None
-    live: LiveTable | None
 
     @property
     def is_done(self) -> bool:
         """Whether the entry is what it is to be; data that is to be written is looked at again."""
         return (
             self.origin is None
-            and self._precondition is Precondition.APPLIED
-            and (
-                self.change.after is None
-                or (self.change.after.columns, self.change.after.shown_columns) == (None, None)
-            )
+            and self.precondition is Precondition.APPLIED
+            and (self.after.columns, self.after.shown_columns) == (None, None)
         )
-
-    @property
-    def _precondition(self) -> Precondition:
-        view = view_of(self.live, self.change.managed_keys, self.backend.capabilities.safeguard)
-        return precondition_of(self.change, view)
 
     def carry_out(self) -> ChangeOutcome:
         """Move the entry, and make it what it is to be.
@@ -85,10 +72,8 @@ class Move:
 
     def _renamed(self, origin: LiveTable) -> LiveTable:
         """Rename in place. Mark and safeguards come first: cut off after the rename, no plan might write them."""
-        able, before, after = self.backend.capabilities, self.change.before, self.change.after
-        first: dict[str, str] = {}
-        if before is not None and after is not None:
-            first = dict(after.safeguards.items() - before.safeguards.items())
+        able, before = self.backend.capabilities, self.change.before
+        first = dict(self.after.safeguards.items() - before.safeguards.items()) if before is not None else {}
         if self._owner is not None and owner_of(origin.properties) != self._owner and able.table_markers:
             first[MANAGED_BY] = self._owner
         try:
@@ -102,8 +87,7 @@ class Move:
 
     def _made_anew(self, origin: LiveTable) -> LiveTable:
         """Make an entry at the same location, with every property of the old one."""
-        target = Target(self.change, self.backend, self.identifier, None)
-        changes = target.changes_to(origin.properties, origin.location)
+        changes = self.changes_to(origin.properties, origin.location)
         made = self.backend.insert_table(self.identifier, origin.location, changes.applied_to(origin.properties))
         return require_place(self.backend, made, origin.location)
 
@@ -118,16 +102,15 @@ class Move:
 
     def _rest(self, live: LiveTable) -> ChangeOutcome:
         """Make of the entry, now that it has its name, what its block says."""
-        before, after = self.change.found or self.change.before, self.change.after
+        before = self.change.found or self.change.before
+        columns = self.change.before.columns if self.change.before else None
         action = Action.UPDATE_TABLE
-        if after is not None and after.columns is not None:
-            is_to_be_written = before is None or self._columns_before is None
-            action = Action.CREATE_TABLE if is_to_be_written else Action.ALTER_TABLE
-        columns = {"columns": self._columns_before}
+        if self.after.columns is not None:
+            action = Action.CREATE_TABLE if columns is None else Action.ALTER_TABLE
         change = self.change.model_copy(
             update={
                 "action": action,
-                "before": before.model_copy(update=columns) if before else None,
+                "before": before.model_copy(update={"columns": columns}) if before else None,
                 "moved_from": None,
                 "found": None,
             }
@@ -138,12 +121,8 @@ class Move:
         return replace(outcome, status=Status.DONE) if is_nothing else outcome
 
     @property
-    def _columns_before(self) -> Schema | None:
-        return self.change.before.columns if self.change.before else None
-
-    @property
     def _owner(self) -> str | None:
-        return self.change.after.managed_by if self.change.after else None
+        return self.after.managed_by
 
     @property
     def _origin_name(self) -> str:
@@ -161,8 +140,8 @@ class Move:
             StaleError: it is not.
         """
         if not is_as_planned(self.change, origin, self.backend):
-            view = view_of(origin, self.change.managed_keys, self.backend.capabilities.safeguard)
-            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, view)}")
+            differs = stale_text(self.change, self.change.before, self._view(origin))
+            raise StaleError(f"moved: {self._origin_name}: {differs}")
 
     def _expect_ours(self, live: LiveNamespace | LiveTable) -> None:
         """Return when what has the new name is the table that is moved, as planned on or as a part of the move left it.
@@ -171,16 +150,14 @@ class Move:
             StaleError: it is something else.
         """
         if not has_moved(self.change, live, self.backend):
-            view = view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
-            raise StaleError(
-                f"someone else made it in the meantime: {stale_text(self.change, self.change.after, view)}"
-            )
+            differs = stale_text(self.change, self.change.after, self._view(live))
+            raise StaleError(f"someone else made it in the meantime: {differs}")
 
 
 def move_of(change: Change, backend: Backend) -> Move:
     """Return a move with both its names as they are now."""
     origin, identifier = backend.table_id(change.moved_from), backend.table_id(change.identifier)
-    return Move(change, backend, origin, identifier, load_table(backend, origin), load_table(backend, identifier))
+    return Move(change, backend, identifier, load_table(backend, identifier), origin, load_table(backend, origin))
 
 
 def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend) -> bool:

@@ -28,7 +28,6 @@ from reconciler.planner.safety import check_blocked, check_removals
 if TYPE_CHECKING:
     import os
 
-    from reconciler.applier.executor import StopSignal
     from reconciler.applier.report import ApplyReport, Event
     from reconciler.manifest import Manifest
 
@@ -46,7 +45,7 @@ def apply(
     skip_blocked: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = ignore_event,
-    stop: StopSignal | None = None,
+    stop: threading.Event | None = None,
 ) -> ApplyReport:
     """Carry out ``plan`` on the catalogs of ``manifest``, the one it was made from.
 
@@ -105,7 +104,7 @@ def carry_out(
     parallelism: int,
     journal: str | os.PathLike[str],
     on_event: Callable[[Event], None],
-    stop: StopSignal | None,
+    stop: threading.Event | None,
 ) -> ApplyReport:
     """Check every object that ``plan`` touches, then make its changes; the journal is that of ``saved``.
 

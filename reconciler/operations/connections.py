@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reconciler.backends import optional
 from reconciler.backends.faults import catalog_errors
 from reconciler.model import locations
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
 from reconciler.model.names import EVERYTHING, Scope
 from reconciler.model.redaction import is_sensitive, slow_digest
@@ -236,10 +235,7 @@ def read_all(
         with connection.spec.errors():
             return read(connection)
 
-    if not connections:
-        return []
-    with ThreadPoolExecutor(max_workers=min(parallelism, len(connections))) as pool:
-        return list(pool.map(guarded, connections))
+    return in_parallel(guarded, connections, parallelism)
 
 
 def missing_root(backend: Backend) -> str | None:

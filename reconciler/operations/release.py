@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,6 @@ from reconciler.planner.views import ObjectView, view_of
 if TYPE_CHECKING:
     import os
 
-    from reconciler.applier.executor import StopSignal
     from reconciler.applier.report import ApplyReport, Event
     from reconciler.manifest import Manifest
 
@@ -73,7 +73,7 @@ def release(
     journal: str | os.PathLike[str] = ".lancens",
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = ignore_event,
-    stop: StopSignal | None = None,
+    stop: threading.Event | None = None,
 ) -> ApplyReport:
     """Carry out what :func:`plan_release` returned: each object is read again right before its marks are taken off.
 

@@ -13,7 +13,7 @@ import pytest
 
 from reconciler import storage
 from reconciler.applier.check import check_plan
-from reconciler.applier.executor import StopSignal, execute
+from reconciler.applier.executor import execute
 from reconciler.applier.journal import Journal
 from reconciler.applier.report import ApplyReport, Event, Status
 from reconciler.backends.memory import MemoryBackend
@@ -216,7 +216,7 @@ class World:
         plan: Plan,
         *,
         parallelism: int = 1,
-        stop: StopSignal | None = None,
+        stop: threading.Event | None = None,
         on_event: Callable[[Event], None] = lambda _: None,
         check: bool = True,
         secrets: tuple[str, ...] = (),
