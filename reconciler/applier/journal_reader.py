@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.applier.journal import FORMAT_VERSION
-from reconciler.applier.report import Status, mark_of
+from reconciler.applier.report import MARKS, Status
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError
 
@@ -121,8 +121,7 @@ _DONE_SHOWN = 200
 
 def _line(outcome: Mapping[str, Any]) -> str:
     said = f", {outcome['message']}" if outcome.get("message") else ""
-    mark = mark_of(Status(outcome["status"]))
-    return f"  {mark} {_subject(outcome)}: {outcome['status']}{said}"
+    return f"  {MARKS[Status(outcome['status'])]} {_subject(outcome)}: {outcome['status']}{said}"
 
 
 def _subject(entry: Mapping[str, Any]) -> str:

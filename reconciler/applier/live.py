@@ -163,17 +163,14 @@ def differences(one: Change | Fingerprint, planned: ObjectView | None, live: Obj
     return [
         MovedField(field, before.get(field), now.get(field))
         for field in dict.fromkeys((*before, *now))
-        if before.get(field) != now.get(field) and not _same_place(field, before.get(field), now.get(field))
+        if before.get(field) != now.get(field)
+        and not (field == "location" and locations.same(before.get(field), now.get(field)))
     ]
 
 
 def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
     """Return on one line how ``live`` differs from a state that ``change`` has: ``location planned on a, now b``."""
     return "; ".join(f"{moved.field} {moved}" for moved in differences(change, planned, live))
-
-
-def _same_place(field: str, one: str | None, other: str | None) -> bool:
-    return field == "location" and locations.same(one, other)
 
 
 def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:

@@ -71,7 +71,7 @@ class ApplyReport:
         return all(result.status.satisfies for result in self.results)
 
 
-_MARKS: Mapping[Status, str] = {
+MARKS: Mapping[Status, str] = {
     Status.DONE: "✓",
     Status.ALREADY: "✓",
     Status.KEPT: "!",
@@ -79,11 +79,6 @@ _MARKS: Mapping[Status, str] = {
     Status.SKIPPED: "·",
 }
 _SUBJECT_WIDTH = 34
-
-
-def mark_of(status: Status) -> str:
-    """Return the sign in front of a result."""
-    return _MARKS[status]
 
 
 def result_line(result: ChangeResult) -> str:
@@ -99,7 +94,7 @@ def result_line(result: ChangeResult) -> str:
     else:
         ending = display.message(result.message)
     remark = f"  ({display.message(result.note)})" if result.note else ""
-    return f"  {_MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending}{remark}"
+    return f"  {MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending}{remark}"
 
 
 def _duration(seconds: float) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import statistics
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from reconciler import storage
 from reconciler.backends import optional
@@ -20,8 +21,8 @@ from reconciler.model.display import count
 from reconciler.model.errors import CatalogError, ErrorCode, LancensError
 from reconciler.model.limits import table_depth_problem
 from reconciler.model.live import Snapshot, StorageKind
-from reconciler.model.names import Identifier, join
-from reconciler.operations.connections import CatalogSpec, catalog_specs
+from reconciler.model.names import join
+from reconciler.operations.connections import CatalogSpec, catalog_specs, missing_root
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -47,10 +48,6 @@ class DoctorCheck:
     status: Status
     detail: str
     seconds: float | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return asdict(self)
 
 
 def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> list[DoctorCheck]:
@@ -128,9 +125,7 @@ class _Doctor:
 
     def _paging(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         """Compare the bulk read of the largest namespace with a list of it: both have to go to the last page."""
-        sizes: dict[Identifier, int] = {}
-        for identifier in snapshot.tables:
-            sizes[identifier[:-1]] = sizes.get(identifier[:-1], 0) + 1
+        sizes = Counter(identifier[:-1] for identifier in snapshot.tables)
         if not sizes or not self._spec.scope.is_everything:
             return
         largest = max(sorted(sizes), key=sizes.__getitem__)
@@ -149,14 +144,11 @@ class _Doctor:
             began = perf_counter()
             found = storage.probe(table.location, optional.table_storage_options(self._backend, table))
             opened = found.kind in (StorageKind.DATASET, StorageKind.NOTHING)
-            detail = f"{locations.redact(table.location)}: {found.kind.value}" + (
-                f", {found.detail}" if found.detail else ""
-            )
+            detail = ", ".join(filter(None, (f"{locations.redact(table.location)}: {found.kind.value}", found.detail)))
             yield self._check("storage", "ok" if opened else "warning", detail, perf_counter() - began)
+        if (missing := missing_root(self._backend)) is not None:
+            yield self._check("storage", "warning", f"the root {missing} is not there; the first apply makes it")
         for root in self._backend.roots():
-            path = storage.local_path(root)
-            if self._backend.is_its_root and path is not None and not path.is_dir():
-                yield self._check("storage", "warning", f"the root {root} is not there; the first apply makes it")
             listed, took = self._tried(partial(storage.look_into, root, self._backend.storage_options()))
             if isinstance(listed, CatalogError):
                 yield self._check("storage", "warning", str(listed), took)
@@ -177,11 +169,8 @@ class _Doctor:
         answer, took = self._tried(call)
         if not isinstance(answer, CatalogError) or answer.code in _NOT_THERE:
             return self._check("writing", "ok", f"{what}: tried on what is not there, and not refused", took)
-        if answer.code in _REFUSED:
-            return self._check("writing", "warning", f"{what} is refused: {answer}", took)
-        if answer.code is ErrorCode.UNSUPPORTED:
-            return self._check("writing", "warning", f"{what} is not offered", took)
-        return self._check("writing", "warning", f"{what}: {answer}", took)
+        said = {ErrorCode.UNSUPPORTED: " is not offered", **dict.fromkeys(_REFUSED, f" is refused: {answer}")}
+        return self._check("writing", "warning", what + said.get(answer.code, f": {answer}"), took)
 
     def _clock(self) -> Iterator[DoctorCheck]:
         said, _ = self._tried(lambda: optional.server_time(self._backend))

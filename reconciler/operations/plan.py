@@ -16,7 +16,7 @@ from reconciler import storage
 from reconciler.backends import optional
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
-from reconciler.model.live import StorageKind, Traffic
+from reconciler.model.live import StorageKind
 from reconciler.model.names import EVERYTHING, Scope
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import (
@@ -44,7 +44,6 @@ from reconciler.planner.safety import check_removals
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
-    from reconciler.operations.connections import Connection
 
 
 def plan(
@@ -189,16 +188,6 @@ def reference(manifest: Manifest) -> ManifestRef:
 FORMAT_VERSION = "1.0"
 
 
-@dataclass(slots=True)
-class _Stage:
-    name: str
-    catalog: str | None
-    impl: str | None
-    began: float
-    seconds: float = 0.0
-    traffic: Traffic | None = None
-
-
 @dataclass
 class Profile:
     """The stages of one run, each in the order in which it ended. Safe to use from several threads.
@@ -207,38 +196,30 @@ class Profile:
     """
 
     _began: float = field(default_factory=perf_counter)
-    _stages: list[_Stage] = field(default_factory=list)
+    _stages: list[dict[str, object]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
     def stage(self, name: str, connection: Connection | None = None) -> Iterator[None]:
         """Measure what is done inside, for the catalog of ``connection`` where there is one; errors are not kept."""
+        about = {} if connection is None else {"catalog": connection.spec.name, "impl": connection.spec.impl}
         before = None if connection is None else optional.traffic(connection.backend)
-        spec = None if connection is None else connection.spec
         began = perf_counter()
-        stage = _Stage(name, spec.name if spec else None, spec.impl if spec else None, began - self._began)
         yield
-        stage.seconds = perf_counter() - began
+        seconds = perf_counter() - began
+        stage = {"stage": name, **about, "began": round(began - self._began, 6), "seconds": round(seconds, 6)}
         after = None if connection is None else optional.traffic(connection.backend)
         if before is not None and after is not None:
-            stage.traffic = Traffic(after.calls - before.calls, after.bytes - before.bytes)
+            stage |= {"calls": after.calls - before.calls, "bytes": after.bytes - before.bytes}
         with self._lock:
             self._stages.append(stage)
 
     def to_json(self) -> str:
         """Return the whole as a JSON document; no value, location or address of a catalog is in it."""
-        stages = [
-            {
-                "stage": stage.name,
-                **({"catalog": stage.catalog, "impl": stage.impl} if stage.catalog is not None else {}),
-                "began": round(stage.began, 6),
-                "seconds": round(stage.seconds, 6),
-                **(stage.traffic._asdict() if stage.traffic is not None else {}),
-            }
-            for stage in self._stages
-        ]
         seconds = round(perf_counter() - self._began, 6)
-        return json.dumps({"format_version": FORMAT_VERSION, "seconds": seconds, "stages": stages}, indent=2) + "\n"
+        return (
+            json.dumps({"format_version": FORMAT_VERSION, "seconds": seconds, "stages": self._stages}, indent=2) + "\n"
+        )
 
 
 _MOST = 1_000

@@ -45,22 +45,18 @@ def plan_release(
     selection, concerned = selected_catalogs(manifest, select)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), parallelism)
-        changes: list[Change] = []
-        guards: list[Protection] = []
-        summaries = []
-        for connection, snapshot in zip(connections.values(), snapshots, strict=True):
-            summaries.append(_summary(connection, snapshot))
-            for live in _marked(connection, snapshot, selection):
-                if ownership.is_protected(live.properties) and not protected:
-                    guards.append(_guard(connection, live))
-                else:
-                    changes.append(_change(connection, live))
-    _check_globs(select, [*changes, *guards], manifest.name)
+        catalogs = tuple(map(_summary, connections.values(), snapshots))
+        entries = [
+            _entry(connection, live, protected)
+            for connection, snapshot in zip(connections.values(), snapshots, strict=True)
+            for live in _marked(connection, snapshot, selection)
+        ]
+    _check_globs(select, entries, manifest.name)
     return Plan(
         manifest=reference(manifest),
-        catalogs=tuple(summaries),
-        changes=tuple(changes),
-        guards=tuple(guards),
+        catalogs=catalogs,
+        changes=tuple(entry for entry in entries if isinstance(entry, Change)),
+        guards=tuple(entry for entry in entries if isinstance(entry, Protection)),
         thresholds=manifest.thresholds,
         options=Options(select=tuple(select)),
     )
@@ -100,41 +96,27 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
     ]
 
 
-def _views(connection: Connection, live: LiveNamespace | LiveTable) -> tuple[ObjectView, ObjectView]:
+def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: bool) -> Change | Protection:
+    """Return the change that takes the marks off, or what protects the object from it."""
+    catalog = connection.spec.name
+    action = Action.UPDATE_TABLE if isinstance(live, LiveTable) else Action.UPDATE_NAMESPACE
+    if ownership.is_protected(live.properties) and not protected:
+        code = ReasonCode.PROTECTED_FROM_RELEASE
+        return Protection(catalog=catalog, kind=action.kind, identifier=live.id, would=action, code=code)
     before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
     without = ObjectView().model_dump(
         include={"managed_by", "protect", "keys", "secret_keys", "mirror", "requested_location", "chosen_location"}
     )
-    return before, before.model_copy(update=without)
-
-
-def _action(live: LiveNamespace | LiveTable) -> Action:
-    return Action.UPDATE_TABLE if isinstance(live, LiveTable) else Action.UPDATE_NAMESPACE
-
-
-def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
-    before, after = _views(connection, live)
-    action = _action(live)
+    after = before.model_copy(update=without)
     return Change(
-        catalog=connection.spec.name,
+        catalog=catalog,
         kind=action.kind,
         identifier=live.id,
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after, address(connection.spec.name, live.id)),
+        fields=explain(before, after, address(catalog, live.id)),
         code=ReasonCode.RELEASED,
-    )
-
-
-def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Protection:
-    action = _action(live)
-    return Protection(
-        catalog=connection.spec.name,
-        kind=action.kind,
-        identifier=live.id,
-        would=action,
-        code=ReasonCode.PROTECTED_FROM_RELEASE,
     )
 
 

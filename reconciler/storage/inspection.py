@@ -8,7 +8,7 @@ a file of the latest version.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -20,8 +20,8 @@ from reconciler.storage.pylance import is_storage_error, message_of, open_datase
 SMALL_FRAGMENT = 1024 * 1024
 """A fragment with fewer bytes of data than this is small."""
 
-_DATA, _DELETIONS, _INDICES, _TRANSACTIONS, _VERSIONS = "data", "_deletions", "_indices", "_transactions", "_versions"
-_CLEANED_UP = frozenset({_DATA, _DELETIONS, _INDICES, _TRANSACTIONS, _VERSIONS})
+_DATA, _INDICES, _VERSIONS = "data", "_indices", "_versions"
+_CLEANED_UP = frozenset({_DATA, "_deletions", _INDICES, _VERSIONS})
 _BRANCHES, _BRANCH_REFS, _TAG_REFS = "tree", "_refs/branches/", "_refs/tags/"
 _TAG = ".json"
 _LOOKS = 5
@@ -237,14 +237,14 @@ def _reclaimable(kept: Mapping[int, _Needed], found: Mapping[str, int]) -> int |
     folders = {folder for one in kept.values() for folder in one.folders}
     # What a file of data keeps beside it, blobs that is, is in a folder of its name.
     folders |= {path.removesuffix(".lance") for path in files}
-    return sum(size for path, size in _cleaned_up(found) if path not in files and _folder(path) not in folders)
+    return sum(
+        size
+        for path, size in found.items()
+        if _is_cleaned_up(path) and path not in files and _folder(path) not in folders
+    )
 
 
-def _cleaned_up(found: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield the files that a clean-up removes when nothing needs them; of transactions, the newest is always needed."""
-    for path, size in found.items():
-        folder, _, name = path.partition("/")
-        if folder == _VERSIONS and not name.endswith(MANIFEST_SUFFIX):
-            continue
-        if folder in _CLEANED_UP - {_TRANSACTIONS}:
-            yield path, size
+def _is_cleaned_up(path: str) -> bool:
+    """Return whether a clean-up removes a file that nothing needs; of transactions, the newest is always needed."""
+    folder, _, name = path.partition("/")
+    return folder in _CLEANED_UP and (folder != _VERSIONS or name.endswith(MANIFEST_SUFFIX))
