@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
 from reconciler.model.redaction import scrub
-from reconciler.planner.comparison import Comparison, comparison_of
+from reconciler.planner.comparison import comparison_of
 from reconciler.planner.entries import Change, Fingerprint, Key
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.plan import CatalogSummary, Plan
@@ -179,7 +179,8 @@ def with_true_count(
 
     if percent:
         needed = -(-going * 100 // percent) - going
-        asked = islice(_staying(source, comparison), 2 * needed)
+        wanted = (table.id for table in source.desired.tables.values() if not table.absent)
+        asked = islice(filter(comparison.select.contains, wanted), 2 * needed)
         found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
         staying = counted(table for table in found if table is not None)
         if staying >= needed:
@@ -187,10 +188,3 @@ def with_true_count(
     tables = optional.scan_readable(backend, source.desired.scope).tables.values()
     staying = counted(table for table in tables if table.id not in removed)
     return summary.model_copy(update={"removable_tables": going + staying})
-
-
-def _staying(source: CatalogInput, comparison: Comparison) -> Iterator[Identifier]:
-    """Yield the tables that the manifest wants and that were seen when the plan was made."""
-    for identifier, table in source.desired.tables.items():
-        if not table.absent and comparison.select.contains(identifier):
-            yield identifier

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TypeVar
 
 from reconciler.applier.journal import Journal
@@ -83,9 +83,8 @@ def execute(
 def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
     """Return what is in ``queue``, after waiting until anything is."""
     found = [queue.get()]
-    with suppress(Empty):
-        while True:
-            found.append(queue.get_nowait())
+    while not queue.empty():
+        found.append(queue.get())
     return found
 
 

@@ -15,7 +15,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 
 from reconciler.applier.report import ApplyReport, ChangeResult, Status
 from reconciler.model import locations
@@ -70,9 +69,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lines.close()
 
     def intent(self, position: int, change: Change, live: LiveNamespace | LiveTable | None) -> None:

@@ -107,16 +107,8 @@ class DatasetOperations(CatalogOperations):
             branches: Mapping[str, Any] = dataset.branches.list()
         page = page_of(branches, request.page_token, request.limit)
         return spec.ListTableBranchesResponse(
-            branches={
-                name: BranchContents(
-                    parent_branch=branch["parent_branch"],
-                    parent_version=branch["parent_version"],
-                    create_at=branch["create_at"],
-                    manifest_size=branch["manifest_size"],
-                )
-                for name in page.names
-                for branch in (branches[name],)
-            },
+            # Their metadata is whatever somebody wrote there, secrets too.
+            branches={name: BranchContents.model_validate({**branches[name], "metadata": None}) for name in page.names},
             page_token=page.token,
         )
 

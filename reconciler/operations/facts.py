@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.model import locations
+from reconciler.model import limits, locations, ownership
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
-from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
+from reconciler.model.live import ForeignTable, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.planner.entries import Change
-from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, TableFacts
+from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, Stored, TableFacts
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.schemas import planned
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
+    from reconciler.operations.connections import Connection
 
 
+_NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
 _NOTHING_WRITTEN: Mapping[Identifier, Storage] = {}
 
@@ -275,10 +278,80 @@ def _selects(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
         scope = scope.folded()
     if not scope.patterns:
         return False
-    return any(map(scope.contains, _identifiers(source.desired, source.live.namespaces))) or tables.any_in(scope)
+    desired = source.desired
+    named = chain(desired.namespaces, desired.tables, source.live.namespaces)
+    return any(map(scope.contains, named)) or tables.any_in(scope)
 
 
-def _identifiers(desired: DesiredCatalog, live: Mapping[Identifier, LiveNamespace]) -> Iterator[Identifier]:
-    yield from desired.namespaces
-    yield from desired.tables
-    yield from live
+def find_stored(
+    connection: Connection,
+    names: Mapping[Identifier, Identifier | None],
+    others: Iterable[Connection],
+    parallelism: int,
+) -> Stored:
+    """Return where data of new tables may be, other than at their default locations.
+
+    That is at the default location of the name that a table had before, where a directory has one of its names, and
+    where a catalog that mirrors this one has the table.
+
+    Args:
+        connection: the catalog.
+        names: the tables, each with the name that it had before, if any.
+        others: all catalogs that are connected.
+        parallelism: how many locations are looked at once.
+
+    Raises:
+        BackendError: a directory could not be listed.
+        CatalogError: a mirror could not be read.
+    """
+    backend = connection.backend
+    named: defaultdict[Identifier, list[str]] = defaultdict(list)
+    options = backend.storage_options()
+    for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
+        for place in storage.look_into(root, options).below:
+            named[tuple(optional.identifier_at(backend, [place.rpartition("/")[2]]))].append(place)
+    for name, place in _in_mirrors(connection.spec.name, names, others) if names else ():
+        named[name].append(place)
+    asked: dict[Identifier, list[str]] = {}
+    for name, former in names.items():
+        default = _default_of(backend, former) if former is not None else None
+        places = [*([default] if default else ()), *named.get(former or (), ()), *named.get(name, ())]
+        if places:
+            own = _default_of(backend, name)
+            asked[name] = [place for place in dict.fromkeys(places) if not locations.same(place, own)]
+    looked_at = list(dict.fromkeys(chain.from_iterable(asked.values())))
+    probed = in_parallel(lambda place: storage.probe(place, options).kind, looked_at, parallelism)
+    kinds = dict(zip(looked_at, probed, strict=True))
+    found = {name: [place for place in places if kinds[place] not in _NO_DATA] for name, places in asked.items()}
+    return {name: places for name, places in found.items() if places}
+
+
+def _in_mirrors(
+    catalog: str, names: Mapping[Identifier, Identifier | None], others: Iterable[Connection]
+) -> Iterator[tuple[Identifier, str]]:
+    """Yield where mirrors of a catalog have tables of these names, new ones or former ones."""
+    for other in others:
+        mirror, backend = other.desired.mirror, other.backend
+        if mirror is None or mirror.origin != catalog:
+            continue
+        shown = {
+            tuple(limits.folded(backend.capabilities, part) for part in mirror.name_of(name)): name
+            for name in chain(names, filter(None, names.values()))
+        }
+        with other.spec.errors():
+            for parent in sorted({name[:-1] for name in shown}):
+                there: set[Identifier] = set()
+                with suppress(NamespaceNotFoundError):
+                    there.update((*parent, name) for name in optional.possible_tables(backend, parent))
+                for name in sorted(shown.keys() & there):
+                    with suppress(TableNotFoundError):
+                        table = backend.load_table(name)
+                        if ownership.mirror_of(table.properties) == catalog:
+                            yield shown[name], table.location
+
+
+def _default_of(backend: Backend, name: Identifier) -> str | None:
+    try:
+        return backend.default_location(name)
+    except NamespaceNotFoundError:  # it hangs on a namespace that went with its tables
+        return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,12 +23,12 @@ from reconciler.operations.facts import (
     ask_occupants,
     ask_storage,
     check_selection,
+    find_stored,
     links_to,
     missing_blocks,
     names_kept,
     schemas_to_show,
 )
-from reconciler.operations.unregistered import find_stored
 from reconciler.planner import assemble
 from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
 from reconciler.planner.entries import Action, Change, Key
@@ -197,7 +196,6 @@ class Profile:
 
     _began: float = field(default_factory=perf_counter)
     _stages: list[dict[str, object]] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
     def stage(self, name: str, connection: Connection | None = None) -> Iterator[None]:
@@ -211,8 +209,7 @@ class Profile:
         after = None if connection is None else optional.traffic(connection.backend)
         if before is not None and after is not None:
             stage |= {"calls": after.calls - before.calls, "bytes": after.bytes - before.bytes}
-        with self._lock:
-            self._stages.append(stage)
+        self._stages.append(stage)
 
     def to_json(self) -> str:
         """Return the whole as a JSON document; no value, location or address of a catalog is in it."""

@@ -14,7 +14,7 @@ from reconciler.model.names import Scope, address
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.apply import carry_out, ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
-from reconciler.operations.plan import reference, selected_catalogs
+from reconciler.operations.plan import plan_options, reference, selected_catalogs
 from reconciler.planner.entries import Action, Change, Protection
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, Options, Plan
@@ -84,9 +84,7 @@ def release(
 
 def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> list[LiveNamespace | LiveTable]:
     """Return what this manifest manages and the selection contains, namespaces first."""
-    selected = selection.below(connection.spec.name)
-    if connection.backend.capabilities.folds_case:
-        selected = selected.folded()
+    selected = plan_options(connection, selection, adopt=False, take_over=False).select
     live_objects: list[LiveNamespace | LiveTable] = [snapshot.namespaces[key] for key in sorted(snapshot.namespaces)]
     live_objects += [snapshot.tables[key] for key in sorted(snapshot.tables)]
     return [

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.model import locations, ownership
+from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.limits import folded, name_problem, table_depth_problem
-from reconciler.model.live import LiveTable, Snapshot, StorageKind
+from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import Identifier
-from reconciler.planner.facts import Stored
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
-    from reconciler.operations.connections import Connection
-
-
-_NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 
 
 @dataclass(slots=True)
@@ -56,80 +47,6 @@ def find_unregistered(
             _name(backend, root, place, live, found)
     found.nameless.sort()
     return found
-
-
-def find_stored(
-    connection: Connection,
-    names: Mapping[Identifier, Identifier | None],
-    others: Iterable[Connection],
-    parallelism: int,
-) -> Stored:
-    """Return where data of new tables may be, other than at their default locations.
-
-    That is at the default location of the name that a table had before, where a directory has one of its names, and
-    where a catalog that mirrors this one has the table.
-
-    Args:
-        connection: the catalog.
-        names: the tables, each with the name that it had before, if any.
-        others: all catalogs that are connected.
-        parallelism: how many locations are looked at once.
-
-    Raises:
-        BackendError: a directory could not be listed.
-        CatalogError: a mirror could not be read.
-    """
-    backend = connection.backend
-    named: defaultdict[Identifier, list[str]] = defaultdict(list)
-    options = backend.storage_options()
-    for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
-        for place in storage.look_into(root, options).below:
-            named[tuple(optional.identifier_at(backend, [place.rpartition("/")[2]]))].append(place)
-    for name, place in _in_mirrors(connection.spec.name, names, others) if names else ():
-        named[name].append(place)
-    asked: dict[Identifier, list[str]] = {}
-    for name, former in names.items():
-        default = _default_of(backend, former) if former is not None else None
-        places = [*([default] if default else ()), *named.get(former or (), ()), *named.get(name, ())]
-        if places:
-            own = _default_of(backend, name)
-            asked[name] = [place for place in dict.fromkeys(places) if not locations.same(place, own)]
-    looked_at = list(dict.fromkeys(chain.from_iterable(asked.values())))
-    probed = in_parallel(lambda place: storage.probe(place, options).kind, looked_at, parallelism)
-    kinds = dict(zip(looked_at, probed, strict=True))
-    found = {name: [place for place in places if kinds[place] not in _NO_DATA] for name, places in asked.items()}
-    return {name: places for name, places in found.items() if places}
-
-
-def _in_mirrors(
-    catalog: str, names: Mapping[Identifier, Identifier | None], others: Iterable[Connection]
-) -> Iterator[tuple[Identifier, str]]:
-    """Yield where mirrors of a catalog have tables of these names, new ones or former ones."""
-    for other in others:
-        mirror, backend = other.desired.mirror, other.backend
-        if mirror is None or mirror.origin != catalog:
-            continue
-        shown = {
-            tuple(folded(backend.capabilities, part) for part in mirror.name_of(name)): name
-            for name in chain(names, filter(None, names.values()))
-        }
-        with other.spec.errors():
-            for parent in sorted({name[:-1] for name in shown}):
-                there: set[Identifier] = set()
-                with suppress(NamespaceNotFoundError):
-                    there.update((*parent, name) for name in optional.possible_tables(backend, parent))
-                for name in sorted(shown.keys() & there):
-                    with suppress(TableNotFoundError):
-                        table = backend.load_table(name)
-                        if ownership.mirror_of(table.properties) == catalog:
-                            yield shown[name], table.location
-
-
-def _default_of(backend: Backend, name: Identifier) -> str | None:
-    try:
-        return backend.default_location(name)
-    except NamespaceNotFoundError:  # it hangs on a namespace that went with its tables
-        return None
 
 
 def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], parallelism: int) -> list[str]:

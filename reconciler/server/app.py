@@ -139,28 +139,23 @@ class _Server:
         """Return the body, of whatever length is announced, up to the longest there may be."""
         limit = self._settings.max_body_bytes
         announced = request.headers.get("content-length", "0")
-        chunks: list[bytes] = []
-        length = int(announced) if announced.isdigit() else 0
+        length, body = int(announced) if announced.isdigit() else 0, bytearray()
         if length <= limit:
-            length = 0
             async for chunk in request.stream():
-                chunks.append(chunk)
-                length += len(chunk)
-                if length > limit:
+                body += chunk
+                if len(body) > limit:
                     break
-        if length > limit:
+        if max(length, len(body)) > limit:
             raise HTTPException(413, f"the body is longer than {limit} bytes", {"Connection": "close"})
-        return b"".join(chunks)
+        return bytes(body)
 
     async def _list_operations(self, _request: Request) -> Response:
         return Json({"operations": await self._workers.run(partial(offered, self._catalogs.namespaces))})
 
-    async def _health(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def _ready(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _ready(self, _request: Request) -> Response:
         async with self._asking:
             if time.monotonic() >= self._asked_until:
                 self._is_ready = await self._catalogs_answer()
@@ -186,12 +181,10 @@ class _Server:
         for namespace in self._catalogs.namespaces:
             namespace.list_namespaces(ListNamespacesRequest(id=[], limit=1))
 
-    async def _measured(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _measured(self, _request: Request) -> Response:
         return Response(self._metrics.text(), media_type=CONTENT_TYPE)
 
-    async def _described(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _described(self, _request: Request) -> Response:
         return self._document
 
 

@@ -25,6 +25,7 @@ from reconciler.server.logs import Metrics, logger
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What is answered without a token: nothing there depends on what the catalogs hold."""
+_PROBES = OPEN_PATHS | {"/metrics"}
 
 _LONGEST_LOGGED = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -44,9 +45,9 @@ class Observer:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        state = {"operation": "other", "access": Access.NONE, "request_id": request_id}
-        scope["state"] = state
-        scope["path"] = scope["raw_path"].decode("ascii", "replace")
+        scope["path"] = path = scope["raw_path"].decode("ascii", "replace")
+        operation = "probe" if path in _PROBES else "other"
+        scope["state"] = state = {"operation": operation, "access": Access.NONE, "request_id": request_id}
         status = 500
         began = time.perf_counter()
 
@@ -156,9 +157,10 @@ class TokenFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
+        self._version: tuple[int, ...] | None
+        self._digest: bytes | None
         try:
-            self._version: tuple[int, ...] | None = self._look()
-            self._digest: bytes | None = _digest(_token_in(self._path))
+            self._version, self._digest = self._look(), _digest(_token_in(self._path))
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror or error}") from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -28,16 +29,9 @@ class JsonLines(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             # The text of an unforeseen error may hold anything; where it happened does not.
             line["error"] = record.exc_info[0].__name__
-            line["at"] = _place(record)
+            at = traceback.extract_tb(record.exc_info[2])[-1:]
+            line["at"] = f"{at[0].filename}:{at[0].lineno}" if at else ""
         return json.dumps(line)
-
-
-def _place(record: logging.LogRecord) -> str:
-    assert record.exc_info is not None  # noqa: S101 - asked by the caller
-    trace = record.exc_info[2]
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
 
 
 def log_to_stderr() -> None:
