@@ -1,7 +1,7 @@
-"""What a location holds, and writing an empty dataset there. The only room that opens tables' datasets with pylance.
+"""Access to tables' datasets: what a location holds, and every commit. No other room opens them with pylance.
 
-Nothing here deletes or overwrites: a dataset is written only where there is nothing, and an existing one only gains
-nullable columns, or lets columns be null.
+Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns, or
+has columns made nullable.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a location holds: a dataset and its metadata, something else, or nothing. Nothing is changed."""
+"""Read-only answers about a location: what it holds, and what its dataset says of itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reconciler.storage.files import content_of, list_directory, local_path, ver
 from reconciler.storage.pylance import (
     expression_problem,
     is_denied,
-    is_expressions_fault,
+    is_expression_error,
     is_storage_error,
     message_of,
     open_dataset,
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 ReadT = TypeVar("ReadT")
 
 RESERVED_MARKER = ".lance-reserved"
-"""The file that marks a directory as a table's before any data is written."""
+"""A file that reserves a directory for a table before data is written."""
 DEREGISTERED_MARKER = ".lance-deregistered"
-"""The file that marks a directory as no table of a directory namespace, whatever else it holds."""
+"""A file that takes a directory out of a directory namespace, whatever else it holds."""
 
-# A first write that was cut off before its commit leaves no data and no version.
+# A first write that was interrupted before its commit leaves these; they count as no data.
 _NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions"})
 
 # An Iceberg catalog keeps the metadata of a table below its location; a Lance table entered there has it too.
@@ -50,7 +50,7 @@ _ICEBERG_METADATA = "metadata"
 _ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
 _GZIP = b"\x1f\x8b"
 _LARGEST_METADATA = 16 * 1024 * 1024
-"""Iceberg's metadata of a table without snapshots is a few kilobytes; what is larger is cut off, and then no JSON."""
+"""Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
 _MAIN = "main"
@@ -72,11 +72,10 @@ _LATEST = Reference()
 
 
 def probe(location: str, options: Mapping[str, str]) -> Storage:
-    """Return what ``location`` holds; an error is never taken for nothing.
+    """Return what ``location`` holds; an error never counts as nothing.
 
-    A directory that is empty, or holds only the markers of a directory namespace, what a first write left that never
-    committed, what an Iceberg catalog keeps of a Lance table, or a place that a metastore made and takes away again,
-    holds nothing.
+    A directory holds nothing if it is empty, or has only markers of a directory namespace, an uncommitted first write,
+    an Iceberg catalog's metadata of a Lance table, or a temporary directory of a metastore.
     """
     from reconciler.arrow_types import from_arrow_schema
 
@@ -87,21 +86,21 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
 
 
 def cleanup_of(dataset: Any) -> AutoCleanup | None:
-    """Return how a ``lance.LanceDataset`` cleans itself up; None where it does not."""
+    """Return the auto clean-up of a ``lance.LanceDataset``; None if it has none."""
     return AutoCleanup.of(dataset.config(), int(dataset.version))
 
 
 def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:
-    """Return what ``read`` says of the ``lance.LanceDataset`` at ``location``; without one, what is there instead.
+    """Return ``read`` of the ``lance.LanceDataset`` at ``location``, else what is there instead.
 
-    What storage raises, in ``read`` as well, is such an answer too: see :func:`probe`.
+    An error of storage, in ``read`` too, becomes a ``Storage`` of kind DENIED or UNKNOWN.
     """
     try:
         path = local_path(location)
         if path is not None and path.is_file():
             return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
         if path is not None and _is_missing(path):
-            return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to say so
+            return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
         try:
             return read(open_dataset(location, options))
         except ValueError as error:
@@ -128,13 +127,13 @@ def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
     found = sorted(set(names) - _NO_DATA)
     if not found or (found == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *found), options)):
         return Storage(StorageKind.NOTHING)
-    # Their names may be other people's, and what is said here stands in plans, comments and answers.
+    # The names may be confidential, and this text appears in plans, comments and answers.
     what = "1 file or directory" if len(found) == 1 else f"{len(found):,} files or directories"
     return Storage(StorageKind.NOT_LANCE, detail=f"it holds {what} and no version of a dataset")
 
 
 def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
-    """Return whether ``folder`` holds metadata of an Iceberg catalog, and all of it about a Lance table."""
+    """Return whether ``folder`` holds only an Iceberg catalog's metadata of a Lance table."""
     names = [name for name in list_directory(folder, options) if not name.startswith(".")]
     return bool(names) and all(
         name.endswith(_ICEBERG_FILES) and _is_about_lance(content_of(folder, name, options, _LARGEST_METADATA))
@@ -143,7 +142,7 @@ def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
 
 
 def _is_about_lance(metadata: bytes | None) -> bool:
-    """Return whether an Iceberg table is marked as a Lance one (Lance specification, "Lance Table Identification")."""
+    """Return whether Iceberg metadata marks a Lance table (specification, "Lance Table Identification")."""
     if metadata is None:
         return False
     try:
@@ -157,14 +156,13 @@ def _is_about_lance(metadata: bytes | None) -> bool:
 
 @contextmanager
 def opened(location: str, options: Mapping[str, str], reference: Reference = _LATEST) -> Iterator[LanceDataset]:
-    """Give the dataset at ``location`` as ``reference`` says, for reading; errors of pylance inside become ours.
+    """Yield the dataset at ``location`` for reading, checked out at ``reference``.
 
     Raises:
         InvalidInputError: ``reference`` names a tag beside a version or a branch.
-        InvalidTableStateError: there is no Lance dataset, or none that can be read.
-        TableVersionNotFoundError, TableTagNotFoundError, TableBranchNotFoundError: there is one, without what
-            ``reference`` names.
-        PermissionDeniedError, ServiceUnavailableError: storage did not let it be read.
+        InvalidTableStateError: there is no Lance dataset, or it cannot be read.
+        TableVersionNotFoundError, TableTagNotFoundError, TableBranchNotFoundError: ``reference`` does not exist.
+        PermissionDeniedError, ServiceUnavailableError: storage denied access or did not answer.
     """
     with translated(location, options):
         _refuse_other_than_dataset(location, options)
@@ -172,7 +170,7 @@ def opened(location: str, options: Mapping[str, str], reference: Reference = _LA
 
 
 def manifests(location: str, options: Mapping[str, str], branch: str | None = None) -> dict[int, str]:
-    """Return the file of each version of a branch of the dataset at ``location``, as an object store names it.
+    """Return the manifest file of each version of a branch, as an object store names it.
 
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
@@ -187,7 +185,7 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
     shown = locations.redact(location)
     if reference.tag is not None:
         if reference.version is not None or reference.branch is not None:
-            raise InvalidInputError("a tag names one version of one branch; give no version or branch beside it")
+            raise InvalidInputError("a tag names one version of one branch; give it without version and branch")
         if reference.tag not in dataset.tags.list():
             raise TableTagNotFoundError(f"{shown} has no tag `{reference.tag}`")
         return dataset.checkout_version(reference.tag)
@@ -213,17 +211,17 @@ def _refuse_other_than_dataset(location: str, options: Mapping[str, str]) -> Non
 def count_rows(
     location: str, options: Mapping[str, str], version: int | None, branch: str | None, predicate: str | None
 ) -> int:
-    """Return how many rows a version of a dataset has, or for how many of them ``predicate`` holds.
+    """Return how many rows of a version match ``predicate``, all of them if it is None.
 
     Raises:
-        InvalidInputError: it is no condition on the columns, or not for the values in them.
+        InvalidInputError: ``predicate`` is not a condition on the columns, or fails on a value.
         BackendError: see :func:`opened`.
     """
     with opened(location, options, Reference(version, branch=branch)) as dataset:
         try:
             return int(dataset.count_rows(filter=predicate))
         except (OSError, ValueError) as error:
-            if predicate is None or not is_expressions_fault(error):
+            if predicate is None or not is_expression_error(error):
                 raise
             reason = expression_problem(dataset.schema, lambda empty: empty.count_rows(filter=predicate))
             raise InvalidInputError(f"`predicate` is not a condition on this table: {reason}") from None

@@ -252,7 +252,7 @@ def test_a_panic_in_pylance_is_an_error_like_any_other(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(lance, "dataset", panic)
     options = {"aws_secret_access_key": "wJalrXUtnFEMI"}
-    text = "pylance broke off: range end 9 out of range with key (redacted)"
+    text = "pylance panicked: range end 9 out of range with key (redacted)"
     assert storage.probe("s3://bucket/a.lance", options) == Storage(StorageKind.UNKNOWN, detail=text)
     with pytest.raises(InternalError) as raised, storage.translated("s3://bucket/a.lance", options):
         storage.open_dataset("s3://bucket/a.lance", options)
@@ -358,7 +358,7 @@ def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None
         (storage.Reference(tag="v9"), TableTagNotFoundError, "has no tag `v9`"),
         (storage.Reference(branch="dev"), TableBranchNotFoundError, "has no branch `dev`"),
         (storage.Reference(branch="main", version=7), TableVersionNotFoundError, "has no version 7; the latest is 1"),
-        (storage.Reference(tag="v1", version=1), InvalidInputError, "no version or branch beside it"),
+        (storage.Reference(tag="v1", version=1), InvalidInputError, "a tag names one version"),
     ],
 )
 def test_a_reference_to_what_is_not_there_is_an_error(
