@@ -1,4 +1,4 @@
-"""Carry out a plan: connect, check that nothing has moved, and hand it to the applier."""
+"""Carry out a plan: connect, check the plan and what it touches, and hand it to the applier."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def ignore_event(event: Event) -> None:
-    """Let an event pass."""
+    """Do nothing."""
 
 
 def apply(
@@ -51,17 +51,17 @@ def apply(
 
     Args:
         plan: from :func:`reconciler.plan` or a saved one.
-        manifest: for the connections; its digest has to be the plan's.
-        journal: the folder in which a journal of this run is kept.
+        manifest: for the connections; its digest must be the plan's.
+        journal: the folder for the journal of this run.
         allow_mass_removal: carry out a plan that removes more than its thresholds allow.
         skip_blocked: carry out the changes of a plan that could not plan everything.
         parallelism: how many changes run at once.
-        on_event: told of every change as it starts and ends.
-        stop: when set, what is in flight is finished and nothing new is started.
+        on_event: gets every change as it starts and as it ends.
+        stop: once set, changes in flight end and no other starts.
 
     Raises:
         StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
-        PlanFileError: a saved plan was edited or cut: it is not what its manifest and the states in it ask for.
+        PlanFileError: a saved plan was edited: its changes do not follow from its manifest and recorded states.
         BlockedError: something could not be planned.
         SafetyError: too much would be removed.
         ApplyError: the journal cannot be written.
@@ -109,7 +109,7 @@ def carry_out(
     """Check every object that ``plan`` touches, then make its changes; the journal is that of ``saved``.
 
     Raises:
-        StalePlanError: an object is not as it was any more; nothing was written.
+        StalePlanError: an object has changed; nothing was written.
         ApplyError: the journal cannot be written.
     """
     from reconciler.applier.check import check_plan
@@ -133,7 +133,7 @@ def carry_out(
 
 
 def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:
-    """Refuse a plan whose catalogs, by other variables or another environment, are other services now."""
+    """Raise StalePlanError if a catalog's ``config`` now leads to another service."""
     for catalog in plan.catalogs:
         connection = connections.get(catalog.name)
         if connection is not None and connection.service != catalog.service:
@@ -144,10 +144,10 @@ def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:
 
 
 def _source(plan: Plan, connection: Connection) -> CatalogInput:
-    """Return how a catalog is planned that ``plan`` is about, without its live state.
+    """Return the planner's input for one catalog of ``plan``, without its live state.
 
     Raises:
-        CatalogError: the catalog could not be asked what it can do.
+        CatalogError: the catalog's capabilities could not be read.
     """
     options = plan.options
     selection = selection_of(options.select)
@@ -164,7 +164,7 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
 
 
 def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Identifier]:
-    """Return what the plan takes away as left by interrupted runs and the catalog knows as such, or has no more.
+    """Return the plan's removals of leftovers that the catalog confirms, or no longer has.
 
     Raises:
         CatalogError: the catalog could not be read.
@@ -189,10 +189,10 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
 
 
 def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
-    """Return where the tables in question are or would be; what is in force is taken as it is.
+    """Return where the tables in question are or would be, without opening storage.
 
     Raises:
-        CatalogError: the catalog could not say where a table goes.
+        CatalogError: the catalog could not tell the default location of a table.
     """
     backend = connection.backend
     with connection.spec.errors():
@@ -211,10 +211,10 @@ def _check_counts(
     connections: Mapping[str, Connection],
     parallelism: int,
 ) -> None:
-    """Check again that not too much is removed, with counts that do not come from the plan.
+    """Check the limit on removals with counts from the live catalogs, not from the plan.
 
     Raises:
-        SafetyError: too much is.
+        SafetyError: too much would be removed.
         CatalogError: a catalog could not be read.
     """
     from reconciler.applier.check import with_true_count
@@ -243,17 +243,19 @@ def _check_counts(
 def check_vanished(
     plan: Plan, sources: Mapping[str, CatalogInput], connections: Mapping[str, Connection], parallelism: int
 ) -> Mapping[str, int]:
-    """Return how many tables the mirror finds, for each catalog that loses something that its mirror had made.
+    """Confirm that tables a mirror would remove are gone from the source; return how many tables each mirror has.
+
+    A plan cannot record the absence of a table, so the sources are read once more. Only mirrors that lose tables count.
 
     Args:
-        plan: what is to be carried out.
-        sources: how its catalogs are planned.
+        plan: to be carried out.
+        sources: the planner's input for each catalog.
         connections: the same catalogs.
         parallelism: how many catalogs are read at a time.
 
     Raises:
-        StalePlanError: what is to be taken away is, or is again, in the catalog that it follows.
-        CatalogError: that catalog could not be read.
+        StalePlanError: a table to be removed exists in the source.
+        CatalogError: a source could not be read.
     """
     vanishing = {name: gone for name, source in sources.items() if (gone := _unmirrored(plan, source))}
     mirrors = {name: mirror for name in vanishing if (mirror := sources[name].desired.mirror) is not None}
@@ -273,7 +275,7 @@ def check_vanished(
             back.append(f"  {display.address(name, *table)} mirrors {origin}, which is there")
     if back:
         raise StalePlanError(
-            f"The plan is stale: {count(len(back), 'table')} that it deregisters would have to stay.",
+            f"The plan is stale: {count(len(back), 'table')} that it deregisters must stay.",
             *back,
             "Plan again, or apply the manifest. Nothing was changed.",
         )
@@ -281,7 +283,7 @@ def check_vanished(
 
 
 def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
-    """Return the tables that go although, or because, a mirror had made them."""
+    """Return the tables to be removed that a mirror created and no block of the catalog names."""
     mirror, own = source.desired.mirror, source.desired.tables
     return frozenset(
         change.identifier
@@ -296,7 +298,7 @@ def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
 
 
 def _remains(plan: Plan, catalog: str, live: Snapshot) -> Remains:
-    """Return what there is in a catalog, less what the plan takes away there, and more what it makes."""
+    """Return the tables that a catalog has after the plan."""
     names = set(live.tables)
     for change in plan.changes:
         if change.catalog == catalog and change.kind == "table":

@@ -1,4 +1,4 @@
-"""Say for each catalog what it is, what the credentials may do, and what would not work, without changing anything."""
+"""Diagnose each catalog without changing it: its service, the permissions of the credentials, its limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ResultT = TypeVar("ResultT")
 
 Status = Literal["ok", "warning", "failed"]
 
-_SKEW_SECONDS = 60  # AWS and most tokens allow five minutes; a minute is worth a look.
+_SKEW_SECONDS = 60  # AWS and most tokens allow five minutes; warn well before that.
 _ROUND_TRIPS = 3
 _NOT_THERE = {ErrorCode.TABLE_NOT_FOUND, ErrorCode.NAMESPACE_NOT_FOUND}
 _REFUSED = {ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
@@ -41,7 +41,7 @@ _REFUSED = {ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """One thing that was looked at. ``failed``: no plan can be made; ``warning``: something will not work."""
+    """The result of one check. ``failed``: no plan can be made; ``warning``: something will not work."""
 
     catalog: str
     name: str
@@ -51,9 +51,9 @@ class DoctorCheck:
 
 
 def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> list[DoctorCheck]:
-    """Return what was found of every catalog of ``manifest``, in the order of their names.
+    """Return the checks of every catalog, sorted by catalog.
 
-    Whether the credentials may write is tried on names that do not exist, so that nothing can change.
+    Permissions to write are tested on names that do not exist, so nothing can change.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
@@ -73,7 +73,7 @@ def _catalog(spec: CatalogSpec) -> Iterator[DoctorCheck]:
 
 
 class _Doctor:
-    """Looks at one catalog; what fails is a check that failed, and ends what depends on it."""
+    """The checks of one catalog; a failed one ends those that depend on it."""
 
     def __init__(self, spec: CatalogSpec, backend: Backend) -> None:
         self._spec = spec
@@ -124,7 +124,7 @@ class _Doctor:
         )
 
     def _paging(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
-        """Compare the bulk read of the largest namespace with a list of it: both have to go to the last page."""
+        """Compare the bulk read of the largest namespace with a list of it: both must reach the last page."""
         sizes = Counter(identifier[:-1] for identifier in snapshot.tables)
         if not sizes or not self._spec.scope.is_everything:
             return
@@ -154,7 +154,7 @@ class _Doctor:
                 yield self._check("storage", "warning", str(listed), took)
 
     def _writing(self, snapshot: Snapshot, capabilities: Capabilities) -> Iterator[DoctorCheck]:
-        """Try writes on names that are not there, which nothing can come of."""
+        """Try writes on names that do not exist, which cannot change anything."""
         name = f"lancens_doctor_{uuid.uuid4().hex[:12]}"
         homes = [
             key for key in ((), *sorted(snapshot.namespaces)) if table_depth_problem(capabilities, len(key)) is None
@@ -184,7 +184,7 @@ class _Doctor:
 
 
 def _limits(capabilities: Capabilities) -> Iterator[str]:
-    """Yield what a manifest could ask for and this catalog cannot do."""
+    """Yield what a manifest could ask for and the catalog cannot do."""
     for able, sentence in (
         (
             capabilities.table_markers,

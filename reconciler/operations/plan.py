@@ -59,12 +59,12 @@ def plan(
 
     Args:
         manifest: from :func:`reconciler.load`.
-        select: globs over ``catalog/namespace/table``; only what they match is planned, and missing ancestors of it.
+        select: globs over ``catalog/namespace/table``; only their matches and missing ancestors are planned.
         adopt: also mark unowned objects that equal their block.
         take_over: claim objects that another manifest owns.
         allow_mass_removal: make a plan that removes more than the manifest's thresholds allow.
         parallelism: how many requests and storage probes run at once.
-        profile: gets what each stage took.
+        profile: records the duration of each stage.
 
     Raises:
         ManifestError: a placeholder in a ``config`` cannot be resolved.
@@ -104,11 +104,9 @@ def read_catalog(
     profile: Profile | None = None,
     others: Collection[Connection] = (),
 ) -> tuple[CatalogInput, ComparedNamespaces]:
-    """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
+    """Return the planner's input for one catalog, and how its namespaces differ.
 
-    How its namespaces differ comes with it: what those hold that are to go has been asked.
-
-    ``planning`` has the catalog that it mirrors, ``profile`` gets what each stage took, and ``others`` may mirror it.
+    ``planning`` has the catalog that it mirrors, ``profile`` records stages, and ``others`` may mirror it.
 
     Raises:
         BackendError: something could not be read.
@@ -151,7 +149,7 @@ def read_catalog(
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:
-    """Return how to plan one catalog; ``selection`` is the whole manifest's."""
+    """Return the options for one catalog; ``selection`` is that of all catalogs."""
     selected = selection.below(connection.spec.name)
     if connection.backend.capabilities.folds_case:
         selected = selected.folded()
@@ -159,28 +157,25 @@ def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_
 
 
 def selection_of(select: Sequence[str]) -> Scope:
-    """Return what the globs of ``select`` select; everything, where there are none."""
+    """Return the scope of the globs of ``select``; everything if there are none."""
     return Scope(tuple(select)) if select else EVERYTHING
 
 
 def selected_catalogs(manifest: Manifest, select: Sequence[str]) -> tuple[Scope, list[str]]:
-    """Return what the globs of ``select`` select, and the catalogs in which that can be something.
-
-    Those that they mirror are among these: they have to be read, selected or not.
-    """
+    """Return the scope of ``select`` and the catalogs it can match, with those that they mirror."""
     selection = selection_of(select)
     return selection, with_sources_of(manifest, (name for name in manifest.catalogs if selection.below(name).patterns))
 
 
 def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
-    """Return ``names`` and the catalogs that those mirror, in the order of the manifest."""
+    """Return ``names`` and the catalogs that they mirror, in the order of the manifest."""
     desired = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
     found = with_sources(desired, names)
     return [name for name in manifest.catalogs if name in found]
 
 
 def reference(manifest: Manifest) -> ManifestRef:
-    """Return how a plan names the manifest it was made of."""
+    """Return the plan's reference to ``manifest``."""
     return ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files))
 
 
@@ -189,9 +184,9 @@ FORMAT_VERSION = "1.0"
 
 @dataclass
 class Profile:
-    """The stages of one run, each in the order in which it ended. Safe to use from several threads.
+    """The stages of one run, in the order in which they ended. Safe to use from several threads.
 
-    Catalogs are read beside each other, so that their seconds add up to more than the run took.
+    Catalogs are read in parallel, so their seconds add up to more than the run took.
     """
 
     _began: float = field(default_factory=perf_counter)
@@ -199,7 +194,7 @@ class Profile:
 
     @contextmanager
     def stage(self, name: str, connection: Connection | None = None) -> Iterator[None]:
-        """Measure what is done inside, for the catalog of ``connection`` where there is one; errors are not kept."""
+        """Record the block as a stage, of a catalog if ``connection`` is given, unless it raises."""
         about = {} if connection is None else {"catalog": connection.spec.name, "impl": connection.spec.impl}
         before = None if connection is None else optional.traffic(connection.backend)
         began = perf_counter()
@@ -212,7 +207,7 @@ class Profile:
         self._stages.append(stage)
 
     def to_json(self) -> str:
-        """Return the whole as a JSON document; no value, location or address of a catalog is in it."""
+        """Return a JSON document, without any value, location or address of a catalog."""
         seconds = round(perf_counter() - self._began, 6)
         return (
             json.dumps({"format_version": FORMAT_VERSION, "seconds": seconds, "stages": self._stages}, indent=2) + "\n"
@@ -224,9 +219,9 @@ _OTHERWISE = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LA
 
 
 def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> Mapping[Key, str]:
-    """Return what is to be said of the data of the tables that ``plan`` deregisters, by table.
+    """Describe the data of the tables that ``plan`` deregisters, shown beside the plan and no part of it.
 
-    The first thousand of them are opened, ``parallelism`` at a time; what cannot be opened is said so.
+    The first thousand are opened, ``parallelism`` at a time.
 
     Raises:
         ManifestError, CatalogError: as when planning; no catalog is read.

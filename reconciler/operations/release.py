@@ -1,4 +1,4 @@
-"""Take the marks of lancens off objects: what they are stays, and no manifest manages them any more."""
+"""Remove the marks of lancens from objects, which stay as they are and are no longer managed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def plan_release(
     manifest: Manifest, select: Sequence[str], *, protected: bool = False, parallelism: int = DEFAULT_PARALLELISM
 ) -> Plan:
-    """Return what takes this manifest's marks off what the globs of ``select`` match. Nothing is changed.
+    """Return a plan that removes this manifest's marks from the matches of ``select``. Nothing is changed.
 
     Args:
         manifest: whose marks.
@@ -71,10 +71,10 @@ def release(
     on_event: Callable[[Event], None] = ignore_event,
     stop: threading.Event | None = None,
 ) -> ApplyReport:
-    """Carry out what :func:`plan_release` returned: each object is read again right before its marks are taken off.
+    """Carry out the plan of :func:`plan_release`; each object is read again before its marks are removed.
 
     Raises:
-        StalePlanError: an object is not as it was any more; nothing was written.
+        StalePlanError: an object has changed; nothing was written.
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
     """
@@ -83,7 +83,7 @@ def release(
 
 
 def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> list[LiveNamespace | LiveTable]:
-    """Return what this manifest manages and the selection contains, namespaces first."""
+    """Return the selected objects that this manifest manages, namespaces first."""
     selected = plan_options(connection, selection, adopt=False, take_over=False).select
     live_objects: list[LiveNamespace | LiveTable] = [snapshot.namespaces[key] for key in sorted(snapshot.namespaces)]
     live_objects += [snapshot.tables[key] for key in sorted(snapshot.tables)]
@@ -95,7 +95,7 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
 
 
 def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: bool) -> Change | Protection:
-    """Return the change that takes the marks off, or what protects the object from it."""
+    """Return the change that removes the marks, or the protection that prevents it."""
     catalog = connection.spec.name
     action = Action.UPDATE_TABLE if isinstance(live, LiveTable) else Action.UPDATE_NAMESPACE
     if ownership.is_protected(live.properties) and not protected:

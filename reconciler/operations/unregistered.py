@@ -1,4 +1,4 @@
-"""Datasets under the roots of catalogs that no catalog has: found by going down the directories, in this process."""
+"""Search the roots of catalogs for datasets that no catalog has, in this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class UnregisteredDatasets:
-    """``tables`` are datasets under names that their places suggest; ``nameless`` says of the others why not."""
+    """``tables`` are datasets named by their directories; ``nameless`` tells why others have no name."""
 
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     nameless: list[str] = field(default_factory=list)
@@ -29,12 +29,12 @@ class UnregisteredDatasets:
 def find_unregistered(
     backend: Backend, claimed: Collection[str], live: Snapshot, parallelism: int
 ) -> UnregisteredDatasets:
-    """Return the datasets under the roots of ``backend`` that are at none of the places ``claimed``.
+    """Return the datasets under the roots of ``backend`` that no table has as its location.
 
     Args:
         backend: the catalog.
-        claimed: the places (``storage.place_of``) that tables of any catalog have.
-        live: what is in the catalog, whose names cannot be given again.
+        claimed: the locations (``storage.place_of``) of the tables of all catalogs.
+        live: the catalog's objects, whose names are taken.
         parallelism: how many directories are listed at once.
 
     Raises:
@@ -62,27 +62,27 @@ def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], p
 
 
 def _name(backend: Backend, root: str, place: str, live: Snapshot, found: UnregisteredDatasets) -> None:
-    """Add a dataset to ``found``, under the name that its place suggests."""
+    """Add a dataset to ``found`` under the name of its directory, or to ``nameless``."""
     path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
     capabilities = backend.capabilities
     names = [folded(capabilities, name) for name in optional.identifier_at(backend, path.split("/"))]
     reason = next((problem for name in names if (problem := name_problem(capabilities, name)) is not None), None)
     if reason is None:
         depth = table_depth_problem(capabilities, len(names) - 1)
-        reason = None if depth is None else f"a table of {backend.impl} cannot stand {depth}"
+        reason = None if depth is None else f"a table of {backend.impl} cannot be {depth}"
     identifier = tuple(names)
     if reason is None:
         reason = _taken(identifier, live, found, one_name_space=capabilities.one_name_space)
     if reason is None:
         reason = optional.location_problem(backend, identifier, place)
     if reason is not None:
-        found.nameless.append(f"{locations.redact(place)} is in no catalog, and its place gives it no name: {reason}")
+        found.nameless.append(f"{locations.redact(place)} is in no catalog, and its path gives it no name: {reason}")
     else:
         found.tables[identifier] = LiveTable(identifier, place)
 
 
 def _taken(identifier: Identifier, live: Snapshot, found: UnregisteredDatasets, *, one_name_space: bool) -> str | None:
-    """Return why something else has the name, or that of a namespace above it; None when nothing has."""
+    """Return why the name, or that of a parent namespace, is taken; None if it is free."""
     tables = live.tables.keys() | found.tables.keys()
     above = [identifier[:depth] for depth in range(1, len(identifier))]
     if identifier in tables or (one_name_space and identifier in live.namespaces):
