@@ -1,1 +1,1 @@
-"""Applying a plan: check that nothing moved, then carry out its changes and keep a journal of them."""
+"""Apply a plan: check that nothing has moved, carry out the changes, and keep a journal."""

@@ -1,4 +1,4 @@
-"""Before the first write: is everything that a plan touches as it was when the plan was made?"""
+"""Checks of a plan against the live catalogs, before the first write."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.planner.views import ObjectView, view_of
 
 _Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
-"""Of each object whether it is missing, and in what it is not as it was."""
+"""For each object, whether it is missing and which fields have moved."""
 
 
 @dataclass(slots=True)
 class _Touched:
-    """One object, what it was when the plan was made, and what the plan does to it; ``leaving`` takes its name away."""
+    """What the plan recorded of one object and does to it; ``leaving`` is the move that takes its name away."""
 
     fingerprint: Fingerprint | None = None
     changes: list[Change] = field(default_factory=list)
@@ -51,22 +51,19 @@ def check_plan(
     *,
     secrets: Collection[str] = (),
 ) -> Collection[Key]:
-    """Return when every object that ``plan`` touches is as planned on, or as one of its changes leaves it.
+    """Raise if an object that ``plan`` touches has moved; return the objects that do not exist.
 
-    The latter is what an apply of the same plan leaves that was interrupted, so that it can be gone on with.
-    Storage is not opened here but right before each write.
+    An object that one of the changes has already reached is accepted, so that an interrupted apply can go on. Storage
+    is not opened here but right before each write.
 
     Args:
-        plan: just made, or read from a file.
+        plan: new, or read from a file.
         backends: the connection of every catalog of the plan, by the catalog's name.
         parallelism: how many objects are read at a time.
         secrets: texts that no message may show.
 
-    Returns:
-        those that do not exist.
-
     Raises:
-        StalePlanError: naming each object that moved and the fields that did.
+        StalePlanError: naming each object that moved, and its fields.
         CatalogError: an object could not be read.
     """
     touched = _touched(plan)
@@ -126,7 +123,7 @@ def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable 
 
 
 def _is_leaving(change: Change, live: LiveNamespace | LiveTable | None, backend: Backend) -> bool:
-    """Return whether a move has begun: what has the old name is marked, or has gone and has the new one."""
+    """Return whether a move has begun: the old entry is marked, or the table has its new name."""
     if isinstance(live, LiveTable):
         return is_as_planned(change, live, backend)
     moved = None if live is not None else load_table(backend, change.identifier)
@@ -156,13 +153,16 @@ def with_true_count(
     backend: Backend,
     parallelism: int,
 ) -> CatalogSummary:
-    """Return ``summary`` with a ``removable_tables`` that is true, or on the same side of the limits as the true one.
+    """Return ``summary`` with ``removable_tables`` counted in the live catalog, as far as the limit needs it.
+
+    A plan cannot prove this number, and one that is too high would lift the limit on removals. Tables that stay are
+    counted first, as many as the limit takes; the whole catalog only if they are too few.
 
     Args:
-        summary: what the plan says of a catalog.
+        summary: what the plan records of a catalog.
         limits: how much may be removed.
-        source: how the catalog is planned.
-        removed: the tables that the plan deregisters; they count whether they are still there or not.
+        source: the planner's input for the catalog.
+        removed: the tables that the plan deregisters, which count even if they are gone.
         backend: the catalog.
         parallelism: how many tables are read at a time.
 
@@ -171,7 +171,7 @@ def with_true_count(
     """
     percent, going = limits.max_removal_percent, summary.removed_tables
     if going * 100 <= max(limits.min_tables, going) * percent:
-        return summary  # no count at all makes this too much
+        return summary  # within the limit whatever the count
     comparison = comparison_of(source)
 
     def counted(tables: Iterable[LiveTable]) -> int:

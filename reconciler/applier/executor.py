@@ -1,4 +1,4 @@
-"""Carrying out a plan: in dependency order, several changes at a time, one failure stopping only what needs it."""
+"""Run the changes of a plan in dependency order, in parallel; a failure stops only what depends on it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from reconciler.planner.plan import Plan
 ItemT = TypeVar("ItemT")
 
 _TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE})
-"""Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there.
+"""Carried out even if the entry is in its final state: data may be missing, and reads may hide a leftover.
 
-So is what changes the columns that an entry shows, which are read apart."""
+So are changes of shown columns, which a separate call reads."""
 _IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
-"""Refused by the catalog where the name is taken, and nothing is written before that."""
+"""The catalog rejects these if the name is taken, and nothing is written before."""
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
 
 
@@ -49,23 +49,22 @@ def execute(
     secrets: Collection[str] = (),
     missing: Collection[Key] = (),
 ) -> ApplyReport:
-    """Carry out every change of ``plan`` that can be, and return how each ended.
+    """Carry out the changes of ``plan`` and return how each ended.
 
-    Each object is read again right before its own write, unless the write itself is refused where the object exists,
-    and looked at once more in its commit where the catalog can (``optional.checking``). Nothing is rolled back and
-    nothing is tried twice here: backends repeat what is safe to repeat, and a second apply goes on where this one
-    ended.
+    Each object is read again right before its write, unless the catalog rejects the write if the object exists. A
+    catalog that can checks once more in the commit (``optional.checking``). Nothing is rolled back or retried here:
+    backends retry what is safe, and a second apply goes on where this one ended.
 
     Args:
         plan: with its sensitive values (see ``reconciler.planner.integrity`` for a plan read from a file).
         backends: the connection of every catalog of the plan, by the catalog's name.
         journal: where intents and outcomes are recorded.
-        stop: once set, what is in flight ends and nothing new starts; the rest is skipped, without an event each.
+        stop: once set, changes in flight end and the rest is skipped, without an event each.
         parallelism: how many changes are in flight at most, over all catalogs; those that a catalog takes into one
             commit count as one (``Backend.commits_together``).
-        on_event: told of every start and end, in the calling thread.
+        on_event: gets every start and end, in the calling thread.
         secrets: texts that no message may show.
-        missing: the objects that did not exist a moment ago (see ``check_plan``).
+        missing: objects that ``check_plan`` has just found missing.
 
     Raises:
         ApplyError: the plan cannot be carried out at all; nothing was changed.
@@ -75,13 +74,13 @@ def execute(
     run = _Run(plan.changes, backends, journal, secrets, frozenset(missing))
     run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
-    with suppress(ApplyError):  # every change is recorded; without the last line the run reads as cut off
+    with suppress(ApplyError):  # every change is recorded; only the run reads as interrupted
         journal.summary(report)
     return report
 
 
 def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
-    """Return what is in ``queue``, after waiting until anything is."""
+    """Wait for an item in ``queue``, and return all there are."""
     found = [queue.get()]
     while not queue.empty():
         found.append(queue.get())
@@ -101,7 +100,7 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
             )
         for key, value in (change.after.properties if change.after else {}).items():
             was = change.before.properties.get(key) if change.before else None
-            if is_stand_in(value) and value != was:  # what a service does not show stays as it is
+            if is_stand_in(value) and value != was:  # a value that the service hides stays as it is
                 raise ApplyError(
                     f"{change.address}: the value of `{key}` is not in the plan, which keeps no secrets, "
                     "and was not given again. Nothing was changed."
@@ -110,7 +109,7 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
 
 @dataclass(slots=True)
 class _Run:
-    """The changes of one run and their results so far; ``missing`` objects did not exist a moment ago."""
+    """The changes of one run and their results so far."""
 
     changes: Sequence[Change]
     backends: Mapping[str, Backend]
@@ -120,7 +119,7 @@ class _Run:
     results: dict[int, ChangeResult] = field(default_factory=dict)
 
     def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
-        """Perform every change whose turn comes; what a catalog commits together counts as one of ``most``."""
+        """Perform changes until none can start; a catalog's common commit counts as one of ``most``."""
         changes, schedule = self.changes, Schedule(self.changes)
         widths = {name: backend.commits_together for name, backend in self.backends.items()}
         with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
@@ -161,7 +160,7 @@ class _Run:
         )
 
     def _obstacle(self, position: int) -> str:
-        """Return why a change cannot be tried, empty when it can."""
+        """Return why a change cannot start; empty if it can."""
         for needed in self.changes[position].depends_on:
             result = self.results[needed]
             if not result.status.satisfies:
@@ -196,7 +195,7 @@ class _Run:
         except BackendError as error:
             advice = "; run apply again" if error.code in _WORTH_REPEATING else ""
             return ChangeOutcome(Status.FAILED, f"{error}{advice}")
-        except Exception as error:  # noqa: BLE001 - a fault in one change must not take the others along
+        except Exception as error:  # noqa: BLE001 - a bug in one change must not stop the others
             return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
 
     def _take(self, position: int) -> ChangeOutcome:
@@ -208,7 +207,7 @@ class _Run:
                 return ChangeOutcome(Status.ALREADY)
             self.journal.intent(position, change, move.origin or move.live)
             return move.carry_out()
-        # Of a new object the catalog itself tells whether it has come to exist meanwhile.
+        # If another writer creates the object first, the catalog rejects this write.
         is_new = change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self.missing
         if change.kind == "namespace":
             namespace_id = backend.namespace_id_of(change.identifier, root=False)
@@ -231,7 +230,7 @@ class _Run:
 
 
 class Schedule:
-    """Positions of changes; true while some have not ended.
+    """Which change starts next: after those it depends on, the first in the plan first. True until all have ended.
 
     Raises:
         PlanFileError: the changes have a dependency cycle.
@@ -252,14 +251,11 @@ class Schedule:
         return self._sorter.is_active()
 
     def take(self, fits: Callable[[int], bool]) -> int | None:
-        """Return the first change that can start and has not been taken.
-
-        None while that one does not fit, or all the rest have to wait.
-        """
+        """Return the position of the next change; None if all must wait, or it does not fit."""
         for position in self._sorter.get_ready():
             heapq.heappush(self._ready, position)
         return heapq.heappop(self._ready) if self._ready and fits(self._ready[0]) else None
 
     def end(self, position: int) -> None:
-        """Say that a change has ended, in whatever way."""
+        """Mark a change as ended, whatever its status."""
         self._sorter.done(position)

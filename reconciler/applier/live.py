@@ -1,4 +1,4 @@
-"""Reading live objects, right before something depends on what they are."""
+"""Read live objects right before a write, and compare them with what a change was planned on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from reconciler.planner.entries import Action, Change, Fingerprint, Kind
 from reconciler.planner.views import ObjectView
 
 _LISTED_AT_ONCE = 50
-"""About as many tables as one call lists, over all services."""
+"""How many tables one call lists, roughly, over all services."""
 
 
 def load_namespace(backend: Backend, identifier: Sequence[str]) -> LiveNamespace | None:
-    """Return a namespace, None when it or one of its parents does not exist."""
+    """Return a namespace; None if it or one of its parents does not exist."""
     try:
         return backend.load_namespace(backend.namespace_id_of(identifier, root=False))
     except NamespaceNotFoundError:
@@ -28,7 +28,7 @@ def load_namespace(backend: Backend, identifier: Sequence[str]) -> LiveNamespace
 
 
 def load_table(backend: Backend, identifier: Sequence[str]) -> LiveTable | None:
-    """Return a Lance table, None when it or its namespace does not exist."""
+    """Return a Lance table; None if it or its namespace does not exist."""
     try:
         return backend.load_table(backend.table_id(identifier))
     except (TableNotFoundError, NamespaceNotFoundError):
@@ -36,10 +36,10 @@ def load_table(backend: Backend, identifier: Sequence[str]) -> LiveTable | None:
 
 
 def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespace | LiveTable | None:
-    """Return the object of ``kind`` at ``identifier``, None when it does not exist.
+    """Return the object of ``kind`` at ``identifier``; None if it does not exist.
 
     Raises:
-        BackendError: the catalog could not be asked.
+        BackendError: the catalog could not be read.
     """
     return load_namespace(backend, identifier) if kind == "namespace" else load_table(backend, identifier)
 
@@ -47,20 +47,18 @@ def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespa
 def load_all(
     backend: Backend, expected: Mapping[tuple[Kind, Identifier], bool], tables: int, parallelism: int
 ) -> dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]:
-    """Return each object that is asked for, None for those that do not exist or are not of Lance.
+    """Return every expected object; None for those that do not exist or are not Lance tables.
 
-    They are read in a scan where that takes fewer calls than one for each, and what is in a namespace that does not
-    exist is not asked for.
+    A scan reads them if that takes fewer calls than one for each. Objects in a missing namespace are not asked for.
 
     Args:
         backend: the catalog.
-        expected: the objects, and whether each is believed to exist; what a scan of such a one does not show, which it
-            may hide, is asked for by name.
-        tables: about how many tables the catalog has.
-        parallelism: how many are asked for at a time.
+        expected: the objects, and whether each should exist; one that a scan does not show is then read by name.
+        tables: how many tables the catalog has, roughly.
+        parallelism: how many objects are read at a time.
 
     Raises:
-        BackendError: the catalog could not be asked.
+        BackendError: the catalog could not be read.
     """
 
     def read(key: tuple[Kind, Identifier]) -> LiveNamespace | LiveTable | None:
@@ -69,7 +67,7 @@ def load_all(
         except NotLanceTableError:
             if expected[key]:
                 raise
-            return None  # as for a scan
+            return None  # as a scan does
 
     found: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {}
     todo = [*expected]
@@ -80,42 +78,45 @@ def load_all(
             if there is not None or not expected[kind, identifier]:
                 found[kind, identifier] = there
     for kind in ("namespace", "table"):
-        asked = [key for key in todo if key[0] == kind and key not in found and not _is_in_nothing(key[1], found)]
+        asked = [key for key in todo if key[0] == kind and key not in found and not _has_no_parent(key[1], found)]
         found |= zip(asked, in_parallel(read, asked, parallelism), strict=True)
     return {key: found.get(key) for key in todo}
 
 
-def _is_in_nothing(
+def _has_no_parent(
     identifier: Identifier, found: Mapping[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]
 ) -> bool:
-    """Return whether one of the namespaces above ``identifier`` is known not to exist."""
+    """Return whether a parent namespace of ``identifier`` is known not to exist."""
     above: list[tuple[Kind, Identifier]] = [("namespace", identifier[:depth]) for depth in range(1, len(identifier))]
     return any(key in found and found[key] is None for key in above)
 
 
 class Precondition(Enum):
-    """The answer for one object.
+    """Whether a change can be carried out on a live object.
 
-    ``PENDING``: as the change expects to find it, or as its first request leaves it. ``APPLIED``: as the change leaves
-    it. ``UNSETTLED``: the same, but for the marks of the location asked for, which say what is not so: a run was
-    interrupted before it had the last word on them. ``STALE``: none of these.
+    ``PENDING``: the object is as planned on, or as the first request of the change leaves it. ``APPLIED``: the change
+    is done. ``UNCONFIRMED``: done, but an interrupted run has left outdated marks of the requested location. ``STALE``:
+    none of these.
     """
 
     PENDING = "pending"
     APPLIED = "applied"
-    UNSETTLED = "unsettled"
+    UNCONFIRMED = "unconfirmed"
     STALE = "stale"
 
 
 def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
-    """Return how ``live``, the view over the change's managed keys, meets what ``change`` expects."""
+    """Compare ``live``, the view over the change's managed keys, with the states of ``change``.
+
+    Sensitive values are replaced first, as in a saved plan, so that new and saved plans have the same answer.
+    """
     if live is None:
         if change.after is None:
             return Precondition.APPLIED
         return Precondition.PENDING if change.before is None else Precondition.STALE
     found = change.concealed(live)
     if change.after is not None and found.satisfies(change.concealed(change.after)):
-        return Precondition.APPLIED if found.is_request_true else Precondition.UNSETTLED
+        return Precondition.APPLIED if found.is_request_true else Precondition.UNCONFIRMED
     if change.before is None:
         return Precondition.STALE
     before = change.concealed(change.before)
@@ -125,7 +126,7 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
 
 
 def _after_removals(change: Change, before: ObjectView) -> ObjectView:
-    """Return the namespace between two requests of an update: what it takes away is gone, nothing is set yet."""
+    """Return the namespace between the two requests of an update: removals are done, nothing is set."""
     after = change.after
     if change.action is not Action.UPDATE_NAMESPACE or after is None:
         return before
@@ -143,7 +144,7 @@ def _after_removals(change: Change, before: ObjectView) -> ObjectView:
 
 @dataclass(frozen=True, slots=True)
 class MovedField:
-    """One field that moved, with sensitive values replaced; a value of None: not set."""
+    """One field that moved, with sensitive values replaced; None is an unset value."""
 
     field: str
     planned: str | None
@@ -154,7 +155,7 @@ class MovedField:
 
 
 def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[MovedField]:
-    """Return what moved between two states of the object that ``one`` is about; None is one that is not there."""
+    """Return the fields that differ between two states of an object; None is a missing object."""
     if planned is None or live is None:
         there = [MovedField("existence", None if planned is None else "there", None if live is None else "there")]
         return [] if planned is live else there
@@ -169,7 +170,7 @@ def differences(one: Change | Fingerprint, planned: ObjectView | None, live: Obj
 
 
 def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
-    """Return on one line how ``live`` differs from a state that ``change`` has: ``location planned on a, now b``."""
+    """Return on one line how ``live`` differs from ``planned``: ``location planned on a, now b``."""
     return "; ".join(f"{moved.field} {moved}" for moved in differences(change, planned, live))
 
 
