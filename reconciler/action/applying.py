@@ -16,7 +16,7 @@ from reconciler.action.job import Job
 from reconciler.action.outcome import StepEnd
 from reconciler.action.pages import applied_page, difference, plan_summary
 from reconciler.action.workflow import annotate, verbatim
-from reconciler.applier import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
+from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.operations.apply import apply as carry_out

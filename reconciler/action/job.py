@@ -141,7 +141,7 @@ class Job:
         Raises:
             LancensError: there is no plan, or it would show a secret of the job.
         """
-        from reconciler.operations.removed import look_at_removed
+        from reconciler.operations.plan import look_at_removed
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 

@@ -8,7 +8,7 @@ from difflib import unified_diff
 from reconciler.action.approval import ConfigChanges, Shown, approval_line, essence, packed, shown_line
 from reconciler.action.inputs import DEFAULT_LABEL
 from reconciler.action.keys import PlanKey
-from reconciler.applier import ApplyReport, Status, result_line
+from reconciler.applier.report import ApplyReport, Status, result_line
 from reconciler.model import display
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown

@@ -195,12 +195,16 @@ class PlacesTables(ABC):
         """
 
 
-def insert_table_anywhere(backend: Backend, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
-    """Create the entry of a table where the service chooses to.
+def insert_table(
+    backend: Backend, identifier: Identifier, location: str | None, properties: Mapping[str, str]
+) -> LiveTable:
+    """Create the entry of a table at ``location``, or without one where the service chooses.
 
     Raises:
-        InvalidInputError: it does not choose.
+        InvalidInputError: there is no location, and the service does not choose one.
     """
+    if location is not None:
+        return backend.insert_table(identifier, location, properties)
     if not isinstance(backend, PlacesTables):
         shown = join(identifier)
         raise InvalidInputError(f"{backend.impl}: table `{shown}` needs a location: no `root` is configured")

@@ -22,7 +22,9 @@ from reconciler.cli.showing import BLOCKED, make_plan, print_plan, what_goes
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
-    from reconciler.applier import ApplyReport, StopSignal
+    from threading import Event as StopSignal
+
+    from reconciler.applier.report import ApplyReport
     from reconciler.cli.progress import Progress
     from reconciler.manifest import Manifest
     from reconciler.planner.plan import Plan

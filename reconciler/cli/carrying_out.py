@@ -16,7 +16,7 @@ from reconciler.model.display import count
 from reconciler.model.errors import ApplyError
 
 if TYPE_CHECKING:
-    from reconciler.applier import ApplyReport
+    from reconciler.applier.report import ApplyReport
     from reconciler.cli.progress import Progress
     from reconciler.planner.plan import Plan
 
@@ -43,7 +43,7 @@ def carry_out(plan: Plan, run: Callable[[Progress, StopSignal], ApplyReport]) ->
 
     The first Ctrl-C finishes what is in flight; the second one ends the program as usual.
     """
-    from reconciler.applier import summary_line
+    from reconciler.applier.report import summary_line
     from reconciler.cli.progress import Progress
 
     stop = StopSignal()

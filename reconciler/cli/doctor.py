@@ -6,6 +6,7 @@ import json
 import platform
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Literal
 
@@ -58,7 +59,7 @@ def command(
     manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
     checks = diagnose(manifest, parallelism=parallelism)
     if form == "json":
-        found = {"versions": dict(_versions()), "checks": [check.as_dict() for check in checks]}
+        found = {"versions": dict(_versions()), "checks": [asdict(check) for check in checks]}
         write_result(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     else:
         say(", ".join(f"{name} {number}" for name, number in _versions()))

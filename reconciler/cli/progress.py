@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.applier import ChangeResult, Status, result_line
+from reconciler.applier.report import ChangeResult, Status, result_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from reconciler.applier import Event
+    from reconciler.applier.report import Event
     from reconciler.planner.plan import Plan
 
 

@@ -18,7 +18,9 @@ from reconciler.cli.options import (
 from reconciler.cli.showing import print_plan
 
 if TYPE_CHECKING:
-    from reconciler.applier import ApplyReport, StopSignal
+    from threading import Event as StopSignal
+
+    from reconciler.applier.report import ApplyReport
     from reconciler.cli.progress import Progress
 
 

@@ -19,7 +19,7 @@ def command(journal: str) -> None:
       lancens runs
       lancens show 2f9c1e07
     """
-    from reconciler.applier import list_runs
+    from reconciler.applier.journal_reader import list_runs
 
     found = list_runs(Path(journal))
     for line in found:

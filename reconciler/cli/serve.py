@@ -14,7 +14,7 @@ from reconciler.cli.options import check_impl, impl_option, load_manifest, manif
 from reconciler.model.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
-    from reconciler.server import ServedCatalogs
+    from reconciler.server.catalogs import ServedCatalogs
 
 _MIB = 1024 * 1024
 
@@ -78,9 +78,10 @@ def command(
     """
     check_impl(impl, config, manifests)
     try:
-        from reconciler.server import ListenAddress, Settings, TokenFile, Tokens, make_app, run
+        from reconciler.server.app import make_app
+        from reconciler.server.guard import Settings, TokenFile, Tokens, room
         from reconciler.server.logs import log_to_stderr
-        from reconciler.server.settings import room
+        from reconciler.server.running import ListenAddress, run
     except ImportError as error:
         raise MissingExtraError("`lancens serve`", "server") from error
 
@@ -117,7 +118,7 @@ def _opened(
 ) -> Iterator[ServedCatalogs]:
     from reconciler.backends.faults import catalog_errors
     from reconciler.operations.connections import open_connections
-    from reconciler.server import ManyCatalogs, OneCatalog
+    from reconciler.server.catalogs import ManyCatalogs, OneCatalog
 
     if impl is not None:
         from reconciler.backends import registry

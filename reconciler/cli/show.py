@@ -60,6 +60,6 @@ def _restored(path: Path) -> str:
 
 
 def _described(path: Path) -> str:
-    from reconciler.applier import describe_journal
+    from reconciler.applier.journal_reader import describe_journal
 
     return describe_journal(path)

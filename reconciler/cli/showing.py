@@ -16,7 +16,7 @@ from reconciler.model import display
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
-    from reconciler.operations.profile import Profile
+    from reconciler.operations.plan import Profile
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
     from reconciler.spark.session import SparkOptions
@@ -105,7 +105,7 @@ def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, 
     """Return what is to be said of the data of the tables that ``plan`` deregisters."""
     if flags.no_probe:
         return {}
-    from reconciler.operations.removed import look_at_removed
+    from reconciler.operations.plan import look_at_removed
 
     return look_at_removed(plan, manifest, parallelism=flags.parallelism)
 
@@ -120,7 +120,7 @@ def plan_and_show(
     Raises:
         SafetyError: too much would be removed.
     """
-    from reconciler.operations.profile import Profile
+    from reconciler.operations.plan import Profile
     from reconciler.planner.safety import check_removals
 
     profile = Profile()

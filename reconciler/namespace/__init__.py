@@ -6,7 +6,6 @@ to plan.
 
 from __future__ import annotations
 
-from reconciler.namespace.catalog import CatalogNamespace
-from reconciler.namespace.connecting import connect, register_impls
+from reconciler.namespace.catalog import CatalogNamespace, connect, register_impls
 
 __all__ = ["CatalogNamespace", "connect", "register_impls"]

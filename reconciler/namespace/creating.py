@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from lance_namespace import (
-    AlterTableAddColumnsRequest,
-    AlterTableAddColumnsResponse,
-    CreateEmptyTableRequest,
-    CreateEmptyTableResponse,
-    CreateTableRequest,
-    CreateTableResponse,
-    DeclareTableRequest,
-    DeclareTableResponse,
-    DropTableRequest,
-    DropTableResponse,
-)
+import lance_namespace as spec
 
 from reconciler import storage
 from reconciler.backends import optional
@@ -30,15 +19,14 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier, join
-from reconciler.namespace.requests import operation
-from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
+from reconciler.namespace.shared import CatalogOperations, choice, operation
 
 
 class CreatingOperations(CatalogOperations):
     """The operations that declare and create tables, and that add columns."""
 
-    @operation(DeclareTableRequest)
-    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
+    @operation(spec.DeclareTableRequest)
+    def declare_table(self, request: spec.DeclareTableRequest) -> spec.DeclareTableResponse:
         """DeclareTable: an entry with a location and no data yet; without one in the request, at a free place.
 
         The answer holds what opens the table, so that a client can write it.
@@ -46,32 +34,29 @@ class CreatingOperations(CatalogOperations):
         identifier = self.backend.table_id(request.id)
         properties = request.properties or {}
         location = request.location or self._free_location(identifier)
-        if location is None:
-            table = optional.insert_table_anywhere(self.backend, identifier, properties)
-        else:
-            table = self.backend.insert_table(identifier, location, properties)
+        table = optional.insert_table(self.backend, identifier, location, properties)
         options = optional.own_storage_options(self.backend, table)
         if request.vend_credentials is not False:
             # The entry is made: where the service hands out nothing now, DescribeTable says why.
             with suppress(BackendError):
                 options = optional.table_storage_options(self.backend, table, writes=True)
-        return DeclareTableResponse(
+        return spec.DeclareTableResponse(
             location=table.location,
             properties=dict(table.properties),
             storage_options=options or None,
             managed_versioning=table.managed_versioning or None,
         )
 
-    @operation(CreateEmptyTableRequest)
-    def create_empty_table(self, request: CreateEmptyTableRequest) -> CreateEmptyTableResponse:
+    @operation(spec.CreateEmptyTableRequest)
+    def create_empty_table(self, request: spec.CreateEmptyTableRequest) -> spec.CreateEmptyTableResponse:
         """CreateEmptyTable: the early name of DeclareTable, which it is answered as."""
-        made = self.declare_table(DeclareTableRequest(id=request.id, properties=request.properties))
-        return CreateEmptyTableResponse(
+        made = self.declare_table(spec.DeclareTableRequest(id=request.id, properties=request.properties))
+        return spec.CreateEmptyTableResponse(
             location=made.location, properties=made.properties, storage_options=made.storage_options
         )
 
-    @operation(CreateTableRequest)
-    def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
+    @operation(spec.CreateTableRequest)
+    def create_table(self, request: spec.CreateTableRequest, request_data: bytes) -> spec.CreateTableResponse:
         """CreateTable in modes create and exist_ok, from an Arrow IPC stream; it fills a table that is declared only.
 
         Overwrite would delete data and is not supported. Data that is already at the location is left alone and
@@ -81,7 +66,6 @@ class CreatingOperations(CatalogOperations):
         mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
         if mode == "overwrite":
             raise UnsupportedOperationError(f"{self.backend.impl}: create_table with overwrite would delete data")
-        version: int | None
         options = request.storage_options or {}
         taken = TableAlreadyExistsError(f"{self.backend.impl}: table `{join(identifier)}` already exists")
         try:
@@ -97,7 +81,7 @@ class CreatingOperations(CatalogOperations):
             if version is None:
                 with storage.opened(*self._place(identifier)):  # else the rows are nowhere
                     pass
-        return CreateTableResponse(
+        return spec.CreateTableResponse(
             location=table.location,
             version=version,
             properties=dict(table.properties),
@@ -106,7 +90,7 @@ class CreatingOperations(CatalogOperations):
 
     def _create(
         self, identifier: Identifier, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
-    ) -> tuple[LiveTable, int]:
+    ) -> tuple[LiveTable, int | None]:
         """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
 
         An entry that is made first (``Capabilities.comes_before_data``) is taken away again where nothing can be
@@ -117,10 +101,7 @@ class CreatingOperations(CatalogOperations):
             options = {**self.backend.storage_options(), **options}
             version = self._compute(storage.write_stream, location, data, options)
             return self.backend.insert_table(identifier, location, properties), version
-        if location is None:
-            table = optional.insert_table_anywhere(self.backend, identifier, properties)
-        else:
-            table = self.backend.insert_table(identifier, location, properties)
+        table = optional.insert_table(self.backend, identifier, location, properties)
         try:
             return table, self._write(table, data, options)
         except BackendError:
@@ -145,8 +126,8 @@ class CreatingOperations(CatalogOperations):
         if table.managed_versioning:
             raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
 
-    @operation(AlterTableAddColumnsRequest)
-    def alter_table_add_columns(self, request: AlterTableAddColumnsRequest) -> AlterTableAddColumnsResponse:
+    @operation(spec.AlterTableAddColumnsRequest)
+    def alter_table_add_columns(self, request: spec.AlterTableAddColumnsRequest) -> spec.AlterTableAddColumnsResponse:
         """AlterTableAddColumns: columns whose values expressions in SQL give; no row is written anew.
 
         Raises:
@@ -154,7 +135,6 @@ class CreatingOperations(CatalogOperations):
             UnsupportedOperationError: a column is to be kept up to date or comes of a program, a branch is named, or
                 the service keeps the versions of the table itself.
         """
-        identifier = self.backend.table_id(request.id)
         if request.branch is not None:
             raise UnsupportedOperationError("columns are added to the main branch only; open the dataset for another")
         expressions: dict[str, str] = {}
@@ -169,18 +149,15 @@ class CreatingOperations(CatalogOperations):
             expressions[column.name] = column.expression
         if not expressions:
             raise InvalidInputError("the request names no column")
-        with other_formats_refused():
-            table = self.backend.load_table(identifier)
+        table = self._lance_table(request.id)
         self._require_unmanaged(table)
         options = optional.table_storage_options(self.backend, table, writes=True)
-        place = self._location_to_open(table)
-        version = self._compute(
-            storage.compute_columns, place, expressions, dict(options), expressions=expressions.values()
-        )
-        return AlterTableAddColumnsResponse(version=version)
+        asked = self._location_to_open(table), expressions, dict(options)
+        version = self._compute(storage.compute_columns, *asked, expressions=expressions.values())
+        return spec.AlterTableAddColumnsResponse(version=version)
 
-    @operation(DropTableRequest)
-    def drop_table(self, request: DropTableRequest) -> DropTableResponse:
+    @operation(spec.DropTableRequest)
+    def drop_table(self, request: spec.DropTableRequest) -> spec.DropTableResponse:
         """DropTable deletes data, so it is not supported: deregister_table removes the entry only."""
         raise UnsupportedOperationError(f"{self.backend.impl}: drop_table would delete data; use deregister_table")
 

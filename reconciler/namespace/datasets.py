@@ -10,31 +10,11 @@ from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
 
-from lance_namespace import (
-    CountTableRowsRequest,
-    CountTableRowsResponse,
-    DescribeTableIndexStatsRequest,
-    DescribeTableIndexStatsResponse,
-    DescribeTableVersionRequest,
-    DescribeTableVersionResponse,
-    GetTableStatsRequest,
-    GetTableStatsResponse,
-    GetTableTagVersionRequest,
-    GetTableTagVersionResponse,
-    ListTableBranchesRequest,
-    ListTableBranchesResponse,
-    ListTableIndicesRequest,
-    ListTableIndicesResponse,
-    ListTableTagsRequest,
-    ListTableTagsResponse,
-    ListTableVersionsRequest,
-    ListTableVersionsResponse,
-)
+import lance_namespace as spec
 from lance_namespace_urllib3_client.models.branch_contents import BranchContents
 from lance_namespace_urllib3_client.models.fragment_stats import FragmentStats
 from lance_namespace_urllib3_client.models.fragment_summary import FragmentSummary
 from lance_namespace_urllib3_client.models.index_content import IndexContent
-from lance_namespace_urllib3_client.models.table_version import TableVersion
 from lance_namespace_urllib3_client.models.tag_contents import TagContents
 
 from reconciler import storage
@@ -44,9 +24,7 @@ from reconciler.model.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from reconciler.namespace.paging import page_of
-from reconciler.namespace.requests import operation
-from reconciler.namespace.shared import CatalogOperations
+from reconciler.namespace.shared import CatalogOperations, operation, page_of
 
 
 class DatasetOperations(CatalogOperations):
@@ -60,16 +38,18 @@ class DatasetOperations(CatalogOperations):
         with storage.opened(location, options, storage.Reference(version, branch=branch)) as dataset:
             yield dataset
 
-    @operation(ListTableVersionsRequest)
-    def list_table_versions(self, request: ListTableVersionsRequest) -> ListTableVersionsResponse:
+    @operation(spec.ListTableVersionsRequest)
+    def list_table_versions(self, request: spec.ListTableVersionsRequest) -> spec.ListTableVersionsResponse:
         """ListTableVersions: those of a branch in order, a page of ``limit`` at a time."""
         found = self._versions(request.id, request.branch)
         numbers = sorted(found, reverse=bool(request.descending))
         page = page_of([f"{at:012}" for at in range(len(numbers))], request.page_token, request.limit)
-        return ListTableVersionsResponse(versions=[found[numbers[int(at)]] for at in page.names], page_token=page.token)
+        return spec.ListTableVersionsResponse(
+            versions=[found[numbers[int(at)]] for at in page.names], page_token=page.token
+        )
 
-    @operation(DescribeTableVersionRequest)
-    def describe_table_version(self, request: DescribeTableVersionRequest) -> DescribeTableVersionResponse:
+    @operation(spec.DescribeTableVersionRequest)
+    def describe_table_version(self, request: spec.DescribeTableVersionRequest) -> spec.DescribeTableVersionResponse:
         """DescribeTableVersion: one version of a branch, the latest where none is named.
 
         Raises:
@@ -79,15 +59,15 @@ class DatasetOperations(CatalogOperations):
         version = max(found) if request.version is None else request.version
         if version not in found:
             raise TableVersionNotFoundError(f"the dataset has no version {version}; the latest is {max(found)}")
-        return DescribeTableVersionResponse(version=found[version])
+        return spec.DescribeTableVersionResponse(version=found[version])
 
-    def _versions(self, identifier: Sequence[str] | None, branch: str | None) -> dict[int, TableVersion]:
+    def _versions(self, identifier: Sequence[str] | None, branch: str | None) -> dict[int, spec.TableVersion]:
         location, options = self._place(identifier)
         with storage.opened(location, options, storage.Reference(branch=branch)) as dataset:
             files = storage.manifests(location, options, branch)
             versions: Sequence[Mapping[str, Any]] = dataset.versions()
             return {
-                known["version"]: TableVersion(
+                known["version"]: spec.TableVersion(
                     version=known["version"],
                     manifest_path=files[known["version"]],
                     timestamp_millis=int(known["timestamp"].timestamp() * 1000),
@@ -97,18 +77,18 @@ class DatasetOperations(CatalogOperations):
                 if known["version"] in files
             }
 
-    @operation(ListTableTagsRequest)
-    def list_table_tags(self, request: ListTableTagsRequest) -> ListTableTagsResponse:
+    @operation(spec.ListTableTagsRequest)
+    def list_table_tags(self, request: spec.ListTableTagsRequest) -> spec.ListTableTagsResponse:
         """ListTableTags: in order of their names, a page of ``limit`` at a time."""
         with self._dataset(request.id) as dataset:
             tags: Mapping[str, Any] = dataset.tags.list()
         page = page_of(tags, request.page_token, request.limit)
-        return ListTableTagsResponse(
+        return spec.ListTableTagsResponse(
             tags={name: TagContents.model_validate(tags[name]) for name in page.names}, page_token=page.token
         )
 
-    @operation(GetTableTagVersionRequest)
-    def get_table_tag_version(self, request: GetTableTagVersionRequest) -> GetTableTagVersionResponse:
+    @operation(spec.GetTableTagVersionRequest)
+    def get_table_tag_version(self, request: spec.GetTableTagVersionRequest) -> spec.GetTableTagVersionResponse:
         """GetTableTagVersion: the version that a tag names, and its branch unless that is the main one.
 
         Raises:
@@ -118,36 +98,28 @@ class DatasetOperations(CatalogOperations):
             tags: Mapping[str, Any] = dataset.tags.list()
         if request.tag not in tags:
             raise TableTagNotFoundError(f"the dataset has no tag `{request.tag}`")
-        return GetTableTagVersionResponse(version=tags[request.tag]["version"], branch=tags[request.tag]["branch"])
+        return spec.GetTableTagVersionResponse(version=tags[request.tag]["version"], branch=tags[request.tag]["branch"])
 
-    @operation(ListTableBranchesRequest)
-    def list_table_branches(self, request: ListTableBranchesRequest) -> ListTableBranchesResponse:
+    @operation(spec.ListTableBranchesRequest)
+    def list_table_branches(self, request: spec.ListTableBranchesRequest) -> spec.ListTableBranchesResponse:
         """ListTableBranches: all but the main one in order of their names, a page of ``limit`` at a time."""
         with self._dataset(request.id) as dataset:
             branches: Mapping[str, Any] = dataset.branches.list()
         page = page_of(branches, request.page_token, request.limit)
-        return ListTableBranchesResponse(
-            branches={
-                name: BranchContents(
-                    parent_branch=branch["parent_branch"],
-                    parent_version=branch["parent_version"],
-                    create_at=branch["create_at"],
-                    manifest_size=branch["manifest_size"],
-                )
-                for name in page.names
-                for branch in (branches[name],)
-            },
+        return spec.ListTableBranchesResponse(
+            # Their metadata is whatever somebody wrote there, secrets too.
+            branches={name: BranchContents.model_validate({**branches[name], "metadata": None}) for name in page.names},
             page_token=page.token,
         )
 
-    @operation(ListTableIndicesRequest)
-    def list_table_indices(self, request: ListTableIndicesRequest) -> ListTableIndicesResponse:
+    @operation(spec.ListTableIndicesRequest)
+    def list_table_indices(self, request: spec.ListTableIndicesRequest) -> spec.ListTableIndicesResponse:
         """ListTableIndices: in order of their names, a page of ``limit`` at a time."""
         with self._dataset(request.id, request.version, request.branch) as dataset:
             indices = {index.name: index for index in dataset.describe_indices()}
             rows = dataset.count_rows() if indices else 0
         page = page_of(indices, request.page_token, request.limit)
-        return ListTableIndicesResponse(
+        return spec.ListTableIndicesResponse(
             indexes=[
                 IndexContent(
                     index_name=name,
@@ -168,8 +140,10 @@ class DatasetOperations(CatalogOperations):
             page_token=page.token,
         )
 
-    @operation(DescribeTableIndexStatsRequest)
-    def describe_table_index_stats(self, request: DescribeTableIndexStatsRequest) -> DescribeTableIndexStatsResponse:
+    @operation(spec.DescribeTableIndexStatsRequest)
+    def describe_table_index_stats(
+        self, request: spec.DescribeTableIndexStatsRequest
+    ) -> spec.DescribeTableIndexStatsResponse:
         """DescribeTableIndexStats: type, metric and coverage of one index.
 
         Raises:
@@ -182,7 +156,7 @@ class DatasetOperations(CatalogOperations):
                 raise TableIndexNotFoundError(f"the dataset has no index `{request.index_name}`")
             stats: Mapping[str, Any] = dataset.stats.index_stats(request.index_name)
         deltas = stats.get("indices") or [{}]
-        return DescribeTableIndexStatsResponse(
+        return spec.DescribeTableIndexStatsResponse(
             distance_type=deltas[0].get("metric_type"),
             index_type=stats.get("index_type"),
             num_indexed_rows=stats.get("num_indexed_rows"),
@@ -190,12 +164,12 @@ class DatasetOperations(CatalogOperations):
             num_indices=stats.get("num_indices"),
         )
 
-    @operation(GetTableStatsRequest)
-    def get_table_stats(self, request: GetTableStatsRequest) -> GetTableStatsResponse:
+    @operation(spec.GetTableStatsRequest)
+    def get_table_stats(self, request: spec.GetTableStatsRequest) -> spec.GetTableStatsResponse:
         """GetTableStats: bytes of the columns' data, rows, indices and fragments of the latest version."""
         with self._dataset(request.id, branch=request.branch) as dataset:
             lengths = sorted(fragment.metadata.num_rows for fragment in dataset.get_fragments())
-            return GetTableStatsResponse(
+            return spec.GetTableStatsResponse(
                 total_bytes=sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields),
                 num_rows=sum(lengths),
                 num_indices=len(dataset.describe_indices()),
@@ -206,8 +180,8 @@ class DatasetOperations(CatalogOperations):
                 ),
             )
 
-    @operation(CountTableRowsRequest)
-    def count_table_rows(self, request: CountTableRowsRequest) -> CountTableRowsResponse:
+    @operation(spec.CountTableRowsRequest)
+    def count_table_rows(self, request: spec.CountTableRowsRequest) -> spec.CountTableRowsResponse:
         """CountTableRows: the rows of a version, or those of them for which a condition in SQL holds.
 
         Raises:
@@ -216,7 +190,7 @@ class DatasetOperations(CatalogOperations):
         location, options = self._place(request.id)
         where = (location, dict(options), request.version, request.branch, request.predicate)
         asked = () if request.predicate is None else (request.predicate,)
-        return CountTableRowsResponse(count=self._compute(storage.count_rows, *where, expressions=asked))
+        return spec.CountTableRowsResponse(count=self._compute(storage.count_rows, *where, expressions=asked))
 
 
 def _first_created(segments: Sequence[Any]) -> Any:

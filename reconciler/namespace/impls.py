@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from reconciler.backends import registry
-from reconciler.namespace.catalog import CatalogNamespace
-from reconciler.namespace.connecting import connect
+from reconciler.namespace.catalog import CatalogNamespace, connect
 
 
 def __getattr__(impl: str) -> type[CatalogNamespace]:

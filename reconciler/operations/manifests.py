@@ -1,4 +1,4 @@
-"""Manifests loaded with the backends that are installed."""
+"""Load manifests with the backends that are installed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def load(
     variables: Mapping[str, str] | None = None,
     policy: Policy = OPEN,
 ) -> Manifest:
-    """Return the manifest in the given files and folders, all that they include merged in.
+    """Return the manifest in the given files and folders, merged with all that they include.
 
-    Placeholders in a catalog's ``config`` are checked for their form and left unresolved; all others are resolved
-    with the environment, ``variables`` and files of now, as far as ``policy`` lets them.
+    Placeholders in a catalog's ``config`` stay unresolved and only their form is checked. All others are resolved now,
+    from the environment, ``variables`` and files, as far as ``policy`` allows.
 
     Raises:
-        ManifestError: with every fault of every file.
+        ManifestError: with every problem of every file.
     """
     return manifest.load([path, *paths], _installed(), variables=variables, policy=policy)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
@@ -18,18 +21,13 @@ from starlette.routing import Match, Route
 
 from reconciler.model.names import join
 from reconciler.server import openapi
-from reconciler.server.answers import shown
+from reconciler.server.answers import TRY_AGAIN, Json, refusal, shown
 from reconciler.server.catalogs import ServedCatalogs
-from reconciler.server.error_bodies import TRY_AGAIN, Json, refusal
-from reconciler.server.guard import Observer, TokenGuard
-from reconciler.server.logs import logger
-from reconciler.server.metrics import CONTENT_TYPE, Metrics
+from reconciler.server.guard import Access, Observer, Settings, TokenGuard
+from reconciler.server.logs import CONTENT_TYPE, Metrics, logger
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
 from reconciler.server.requests import parse
 from reconciler.server.sandbox import Sandbox
-from reconciler.server.settings import Settings
-from reconciler.server.tokens import Access
-from reconciler.server.workers import Workers
 
 _CLIENT_GONE = 499
 _MOST_PROCESSES = 4
@@ -141,28 +139,23 @@ class _Server:
         """Return the body, of whatever length is announced, up to the longest there may be."""
         limit = self._settings.max_body_bytes
         announced = request.headers.get("content-length", "0")
-        chunks: list[bytes] = []
-        length = int(announced) if announced.isdigit() else 0
+        length, body = int(announced) if announced.isdigit() else 0, bytearray()
         if length <= limit:
-            length = 0
             async for chunk in request.stream():
-                chunks.append(chunk)
-                length += len(chunk)
-                if length > limit:
+                body += chunk
+                if len(body) > limit:
                     break
-        if length > limit:
+        if max(length, len(body)) > limit:
             raise HTTPException(413, f"the body is longer than {limit} bytes", {"Connection": "close"})
-        return b"".join(chunks)
+        return bytes(body)
 
     async def _list_operations(self, _request: Request) -> Response:
         return Json({"operations": await self._workers.run(partial(offered, self._catalogs.namespaces))})
 
-    async def _health(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def _ready(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _ready(self, _request: Request) -> Response:
         async with self._asking:
             if time.monotonic() >= self._asked_until:
                 self._is_ready = await self._catalogs_answer()
@@ -188,12 +181,10 @@ class _Server:
         for namespace in self._catalogs.namespaces:
             namespace.list_namespaces(ListNamespacesRequest(id=[], limit=1))
 
-    async def _measured(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _measured(self, _request: Request) -> Response:
         return Response(self._metrics.text(), media_type=CONTENT_TYPE)
 
-    async def _described(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _described(self, _request: Request) -> Response:
         return self._document
 
 
@@ -223,3 +214,33 @@ async def _http_refusal(request: Request, error: Exception) -> Response:
         message = f"{request.method} is nothing here; /openapi.json lists what is served"
         return refusal(ErrorCode.UNSUPPORTED, message, error.status_code, error.headers)
     return refusal(ErrorCode.INVALID_INPUT, error.detail, error.status_code, error.headers)
+
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Workers:
+    """At most ``most`` calls at once; the others wait for their turn, and are not made where nobody waits any more."""
+
+    def __init__(self, most: int) -> None:
+        self._pool = ThreadPoolExecutor(most, "catalogs")
+        self._lock = threading.Lock()
+        self._active = 0
+
+    @property
+    def active(self) -> int:
+        """How many calls go on, those that nobody waits for any more among them."""
+        return self._active
+
+    async def run(self, call: Callable[[], AnswerT]) -> AnswerT:
+        """Return what ``call`` does. Cancelled, a call that has begun is left to end, and keeps its turn until then."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._counted, call)
+
+    def _counted(self, call: Callable[[], AnswerT]) -> AnswerT:
+        with self._lock:
+            self._active += 1
+        try:
+            return call()
+        finally:
+            with self._lock:
+                self._active -= 1

@@ -5,22 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 
-from lance_namespace import (
-    DeregisterTableResponse,
-    DescribeNamespaceResponse,
-    DescribeTableResponse,
-    ListNamespacesResponse,
-    ListTablesRequest,
-    ListTablesResponse,
-    NamespaceExistsResponse,
-)
+import lance_namespace as spec
 from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 from pydantic import BaseModel
 
 from reconciler.backends.base import Backend
 from reconciler.model.names import DELIMITER
 from reconciler.model.redaction import scrub
-from reconciler.namespace.paging import page_of
+from reconciler.namespace.shared import page_of
 from reconciler.server.operations import Operation
 from reconciler.server.served import ServedNamespace
 
@@ -86,9 +78,9 @@ class ManyCatalogs(ServedCatalogs):
                 raise UnsupportedOperationError("a table is not renamed from one catalog to another")
             update["new_namespace_id"] = above[1:]
         answer = operation.run(self._named[catalog], request.model_copy(update=update), data)
-        if isinstance(answer, DescribeTableResponse) and answer.namespace is not None:
+        if isinstance(answer, spec.DescribeTableResponse) and answer.namespace is not None:
             return answer.model_copy(update={"namespace": [catalog, *answer.namespace]})
-        if isinstance(answer, DeregisterTableResponse) and answer.id is not None:
+        if isinstance(answer, spec.DeregisterTableResponse) and answer.id is not None:
             return answer.model_copy(update={"id": [catalog, *answer.id]})
         return answer
 
@@ -96,21 +88,21 @@ class ManyCatalogs(ServedCatalogs):
         token, limit = getattr(request, "page_token", None), getattr(request, "limit", None)
         if operation.name == "ListNamespaces":
             page = page_of(self._named, token, limit)
-            return ListNamespacesResponse(namespaces=page.names, page_token=page.token)
+            return spec.ListNamespacesResponse(namespaces=page.names, page_token=page.token)
         if operation.name == "ListTables":
-            return ListTablesResponse(tables=[])
+            return spec.ListTablesResponse(tables=[])
         if operation.name == "ListAllTables":
             page = page_of(self._all_tables(), token, limit)
-            return ListTablesResponse(tables=page.names, page_token=page.token)
+            return spec.ListTablesResponse(tables=page.names, page_token=page.token)
         if operation.name == "DescribeNamespace":
-            return DescribeNamespaceResponse(properties={})
+            return spec.DescribeNamespaceResponse(properties={})
         if operation.name == "NamespaceExists":
-            return NamespaceExistsResponse()
+            return spec.NamespaceExistsResponse()
         raise InvalidInputError(f"{operation.name} is not possible on the root, which holds the catalogs")
 
     def _all_tables(self) -> list[str]:
         return [
             f"{name}{DELIMITER}{table}"
             for name, namespace in self._named.items()
-            for table in namespace.list_all_tables(ListTablesRequest()).tables
+            for table in namespace.list_all_tables(spec.ListTablesRequest()).tables
         ]

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import hmac
+import os
 import re
 import time
 import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
 
 from lance_namespace.errors import ErrorCode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reconciler.model import display
-from reconciler.server.error_bodies import TRY_AGAIN, refusal
-from reconciler.server.logs import logger
-from reconciler.server.metrics import Metrics
-from reconciler.server.settings import Settings
-from reconciler.server.tokens import Access
+from reconciler.model.errors import ConfigError
+from reconciler.server.answers import TRY_AGAIN, refusal
+from reconciler.server.logs import Metrics, logger
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What is answered without a token: nothing there depends on what the catalogs hold."""
+_PROBES = OPEN_PATHS | {"/metrics"}
 
 _LONGEST_LOGGED = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -38,9 +45,9 @@ class Observer:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        state = {"operation": "other", "access": Access.NONE, "request_id": request_id}
-        scope["state"] = state
-        scope["path"] = scope["raw_path"].decode("ascii", "replace")
+        scope["path"] = path = scope["raw_path"].decode("ascii", "replace")
+        operation = "probe" if path in _PROBES else "other"
+        scope["state"] = state = {"operation": operation, "access": Access.NONE, "request_id": request_id}
         status = 500
         began = time.perf_counter()
 
@@ -128,3 +135,146 @@ class TokenGuard:
     def _is_own_name(self, host: str) -> bool:
         hosts = self._settings.hosts
         return hosts is None or re.sub(r":\d*$", "", host).lower() in hosts
+
+
+_SHORTEST = 16
+
+
+class Access(Enum):
+    """What a request may do."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+
+
+class TokenFile:
+    """A token that is kept in a file, so that it can be replaced while the server runs.
+
+    Raises:
+        ConfigError: there is no such file, or it holds no token; the message holds nothing of what it does.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._version: tuple[int, ...] | None
+        self._digest: bytes | None
+        try:
+            self._version, self._digest = self._look(), _digest(_token_in(self._path))
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}") from None
+
+    def digest(self) -> bytes | None:
+        """Return the digest of the token that is in the file now; None while it holds none, so that nobody has it."""
+        try:
+            version = self._look()
+        except OSError:
+            version = None
+        if version != self._version:
+            self._version, self._digest = version, self._read()
+        return self._digest
+
+    def _look(self) -> tuple[int, ...]:
+        status = self._path.stat()
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    def _read(self) -> bytes | None:
+        try:
+            digest = _digest(_token_in(self._path))
+        except (ConfigError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            logger.warning("a token is no longer let in", extra={"fields": {"file": str(self._path), "why": reason}})
+            return None
+        logger.info("a token was replaced", extra={"fields": {"file": str(self._path)}})
+        return digest
+
+
+class Tokens:
+    """The tokens of a server; it keeps their digests only. Without any, everyone may do everything."""
+
+    def __init__(
+        self, *, read_only: Iterable[str | TokenFile] = (), read_write: Iterable[str | TokenFile] = ()
+    ) -> None:
+        self._known: list[tuple[bytes | TokenFile, Access]] = [
+            (token if isinstance(token, TokenFile) else _digest(token), access)
+            for tokens, access in ((read_write, Access.WRITE), (read_only, Access.READ))
+            for token in tokens
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def access(self, headers: Mapping[str, str]) -> Access:
+        """Return what a request with ``headers`` may do, in a time that does not tell how near its token was.
+
+        The token is a bearer token in ``authorization`` or, where there is no such header, in ``x-api-key`` (Lance REST
+        specification, "BearerAuth" and "ApiKeyAuth").
+        """
+        if not self._known:
+            return Access.WRITE
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if "authorization" not in headers:
+            scheme, token = "bearer", headers.get("x-api-key", "")
+        given = _digest(token.strip())
+        digests = ((one.digest() if isinstance(one, TokenFile) else one, access) for one, access in self._known)
+        allowed = [access for digest, access in digests if hmac.compare_digest(digest or b"", given)]
+        return allowed[0] if allowed and scheme.lower() == "bearer" else Access.NONE
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _token_in(path: Path) -> str:
+    """Return the token in a file, which is never part of a message."""
+    try:
+        token = path.read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} holds no token: it is not text") from None
+    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(f"{path} holds no token: expected one word of {_SHORTEST} or more ASCII characters")
+    return token
+
+
+MIB = 1024 * 1024
+_MOST_REQUESTS = 2048
+_OWN_FILES = 64
+_MOST_FILES = 65_536
+
+
+def room() -> int:
+    """Return how many requests can be taken at once, after raising the limit on open files to what it may be.
+
+    The connection of each request takes one of the files that this process may open.
+    """
+    with contextlib.suppress(ImportError):  # Windows has no such limit
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        if soft != resource.RLIM_INFINITY:
+            return max(16, min(_MOST_REQUESTS, soft - _OWN_FILES))
+    return _MOST_REQUESTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How requests are admitted.
+
+    ``max_body_bytes``: the longest body; ``timeout_seconds``: how long a request may take from its first byte to the
+    catalog's answer; ``workers``: how many requests work on catalogs at once, the others wait for their turn;
+    ``ready_seconds``: for how long an answer about readiness holds, so that nobody asks the catalogs in a loop;
+    ``hosts``: the names this server goes by, None for any; ``max_requests``: how many there are at once, the others
+    are told to come again.
+    """
+
+    tokens: Tokens = field(default_factory=Tokens)
+    max_body_bytes: int = 16 * MIB
+    timeout_seconds: float = 60.0
+    workers: int = 32
+    ready_seconds: float = 5.0
+    max_requests: int = _MOST_REQUESTS
+    hosts: frozenset[str] | None = None

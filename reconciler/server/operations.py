@@ -7,26 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import lance_namespace
-from lance_namespace import (
-    CountTableRowsRequest,
-    CreateTableRequest,
-    DeclareTableRequest,
-    DeclareTableResponse,
-    DescribeNamespaceResponse,
-    DescribeTableRequest,
-    DescribeTableResponse,
-    ListTablesRequest,
-    ListTablesResponse,
-    RegisterTableRequest,
-)
+import lance_namespace as spec
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
 from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.live import PropertyChanges
-from reconciler.namespace.requests import specification_errors
+from reconciler.namespace.shared import specification_errors
 from reconciler.server.served import ServedNamespace
 
 Run = Callable[[ServedNamespace, Any, bytes], BaseModel]
@@ -96,7 +84,7 @@ def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest,
     with specification_errors():
         identifier = namespace.backend.namespace_id_of(request.id, root=False)
         live = namespace.backend.alter_namespace(identifier, request.changes)
-    return DescribeNamespaceResponse(properties=dict(live.properties))
+    return spec.DescribeNamespaceResponse(properties=dict(live.properties))
 
 
 def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: bytes) -> BaseModel:
@@ -108,7 +96,7 @@ def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: 
         live = backend.alter_table(identifier, request.changes, location)
         if location is not None:
             require_place(backend, live, location, request.changes.undone(before))
-    return DescribeTableResponse(
+    return spec.DescribeTableResponse(
         table=identifier[-1],
         namespace=list(identifier[:-1]),
         location=live.location,
@@ -116,28 +104,28 @@ def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: 
     )
 
 
-def _declare_table(namespace: ServedNamespace, request: DeclareTableRequest, _data: bytes) -> BaseModel:
+def _declare_table(namespace: ServedNamespace, request: spec.DeclareTableRequest, _data: bytes) -> BaseModel:
     namespace.checked(request.location)
     return namespace.declare_table(request.model_copy(update={"vend_credentials": False}))
 
 
-def _register_table(namespace: ServedNamespace, request: RegisterTableRequest, _data: bytes) -> BaseModel:
+def _register_table(namespace: ServedNamespace, request: spec.RegisterTableRequest, _data: bytes) -> BaseModel:
     namespace.checked(request.location)
     return namespace.register_table(request)
 
 
-def _create_table(namespace: ServedNamespace, request: CreateTableRequest, data: bytes) -> BaseModel:
+def _create_table(namespace: ServedNamespace, request: spec.CreateTableRequest, data: bytes) -> BaseModel:
     if request.storage_options:
         raise InvalidInputError("storage options of a client are not used here: the server writes with its own")
     return namespace.create_table(request, data)
 
 
-def _describe_table(namespace: ServedNamespace, request: DescribeTableRequest, _data: bytes) -> BaseModel:
+def _describe_table(namespace: ServedNamespace, request: spec.DescribeTableRequest, _data: bytes) -> BaseModel:
     """Answer without what the catalog hands out to this server: it is not passed on, so it is not asked for."""
     return namespace.describe_table(request.model_copy(update={"vend_credentials": False}))
 
 
-def _count_table_rows(namespace: ServedNamespace, request: CountTableRowsRequest, _data: bytes) -> BaseModel:
+def _count_table_rows(namespace: ServedNamespace, request: spec.CountTableRowsRequest, _data: bytes) -> BaseModel:
     return RowCount(namespace.count_table_rows(request).count or 0)
 
 
@@ -154,11 +142,11 @@ _RUN: Mapping[str, Run] = {
 """What is asked of a catalog where that is more than the method of the operation's name."""
 
 _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
-    "AlterNamespace": (AlterNamespaceRequest, DescribeNamespaceResponse),
-    "AlterTable": (AlterTableRequest, DescribeTableResponse),
-    "CountTableRows": (CountTableRowsRequest, RowCount),
-    "CreateEmptyTable": (DeclareTableRequest, DeclareTableResponse),
-    "ListAllTables": (ListTablesRequest, ListTablesResponse),
+    "AlterNamespace": (AlterNamespaceRequest, spec.DescribeNamespaceResponse),
+    "AlterTable": (AlterTableRequest, spec.DescribeTableResponse),
+    "CountTableRows": (spec.CountTableRowsRequest, RowCount),
+    "CreateEmptyTable": (spec.DeclareTableRequest, spec.DeclareTableResponse),
+    "ListAllTables": (spec.ListTablesRequest, spec.ListTablesResponse),
 }
 """The models of the operations that have none of their own name."""
 
@@ -172,8 +160,8 @@ def _operation(name: str, route: str, summary: str) -> Operation:
         return answer
 
     request, response = _MODELS.get(name) or (
-        getattr(lance_namespace, f"{name}Request"),
-        getattr(lance_namespace, f"{name}Response"),
+        getattr(spec, f"{name}Request"),
+        getattr(spec, f"{name}Response"),
     )
     method, _, path = route.partition(" ")
     return Operation(name, summary, method, path or None, request, response, _RUN.get(name, plain))

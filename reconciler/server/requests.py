@@ -158,12 +158,9 @@ def _value(key: str, text: str) -> Any:
 def _model(operation: Operation, fields: Mapping[str, Any]) -> BaseModel:
     try:
         return operation.request.model_validate(fields)
-    except (ValidationError, RecursionError) as error:
-        raise InvalidInputError(_faults(error)) from None
-
-
-def _faults(error: ValidationError | RecursionError) -> str:
-    if isinstance(error, RecursionError):
-        return "the body is nested too deeply"
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"`{'.'.join(map(str, detail['loc'][:1]))}`: {detail['msg']}" for detail in details[:5])
+    except RecursionError:
+        raise InvalidInputError("the body is nested too deeply") from None
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False, include_context=False)
+        texts = [f"`{'.'.join(map(str, detail['loc'][:1]))}`: {detail['msg']}" for detail in details[:5]]
+        raise InvalidInputError("; ".join(texts)) from None

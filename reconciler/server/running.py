@@ -93,21 +93,17 @@ def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: 
 
 @contextlib.contextmanager
 def _listening(address: ListenAddress) -> Iterator[socket.socket]:
-    try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, place = found[0]
-        listener = socket.socket(family, kind, protocol)
+    with contextlib.ExitStack() as stack:
         try:
+            found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            family, kind, protocol, _, place = found[0]
+            listener = stack.enter_context(socket.socket(family, kind, protocol))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(place)
             listener.listen(1024)
-        except OSError:
-            listener.close()
-            raise
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(f"cannot listen on {address.host} port {address.port}: {reason}") from None
-    with listener:
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ConfigError(f"cannot listen on {address.host} port {address.port}: {reason}") from None
         yield listener
 
 

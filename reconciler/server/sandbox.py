@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import select
 import struct
 import subprocess
@@ -16,16 +17,63 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 
+from reconciler import storage
 from reconciler.model import errors
-from reconciler.model.errors import InternalError, InvalidInputError, ServiceUnavailableError
+from reconciler.model.errors import BackendError, InternalError, InvalidInputError, ServiceUnavailableError
 
-HEAD = struct.Struct("!Q")
+_HEAD = struct.Struct("!Q")
 _MOST_CALLS = 64
 """After so many a process has made room: what the engine keeps counts against the next call."""
+_WORK = {work.__name__: work for work in (storage.count_rows, storage.write_stream, storage.compute_columns)}
+
+_FUNCTIONS = (
+    "abs array_contains array_has array_length arrow_cast bit_length btrim cast ceil char_length character_length "
+    "coalesce concat contains date_part date_trunc ends_with extract floor greatest isnan least left length lower "
+    "ltrim mod nullif octet_length position power regexp_like regexp_match right round rtrim signum sqrt starts_with "
+    "strpos substr substring to_date to_timestamp trim try_cast upper"
+)
+_LANGUAGE = (
+    "and as between binary by case char decimal distinct else fixed_size_binary float from ilike in is like not "
+    "numeric on or then time timestamp varchar when"
+)
+FUNCTIONS = frozenset(_FUNCTIONS.split())
+"""None of these makes much of little."""
+
+_BEFORE_PARENTHESES = FUNCTIONS.union(_LANGUAGE.split())
+
+_TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[^\W\d]\w*|\d[\w.]*|--|/\*|\S""")
+_UNCLEAR = re.compile(r"""--|/\*|[$'"`]|'.*\\'""", re.DOTALL)
+
+
+def check_expressions(expressions: Iterable[str]) -> None:
+    """Return when each is made of what is open to clients.
+
+    Raises:
+        InvalidInputError: one calls another function, or is written so that nobody could tell.
+    """
+    for expression in expressions:
+        before, end = "", 0
+        for found in _TOKENS.finditer(expression):
+            one = found[0]
+            if one == "(" and not _may_call(before):
+                raise InvalidInputError(f"`{before[:40]}` is not a function that this server evaluates: {_FUNCTIONS}")
+            if _UNCLEAR.fullmatch(one) or (one[0] == "'" and end == found.start() and before[-1:].isalnum()):
+                raise InvalidInputError(
+                    "an expression has no comments, no `$`, quotes in pairs, and no backslash or letter before a quote"
+                )
+            before, end = one, found.end()
+
+
+def _may_call(before: str) -> bool:
+    """Return whether a parenthesis after ``before`` calls nothing, or a function of the list."""
+    if before[:1] in ('"', "`", "'"):
+        return False
+    return not (before[:1].isalpha() or before[:1] == "_") or before.casefold() in _BEFORE_PARENTHESES
 
 
 class Sandbox:
@@ -65,41 +113,38 @@ class Sandbox:
 
     def _answer(self, call: bytes, until: float) -> Any:
         process = self._idle.popleft() if self._idle else _Process(self._mebibytes)
+        is_kept = False
         try:
             answer = process.ask(call, until)
+            is_kept = process.calls < _MOST_CALLS and answer.get("error") != MemoryError.__name__
         except TimeoutError:
-            process.end()
             raise ServiceUnavailableError(f"not done within {self._seconds:g} s, and given up") from None
-        except EOFError:
-            process.end()
-            raise self._too_large() from None
-        except BaseException:
-            process.end()
-            raise
-        if process.calls < _MOST_CALLS and answer.get("error") != MemoryError.__name__:
-            self._idle.append(process)
-        else:
-            process.end()
+        except EOFError:  # the engine ends its process when memory runs out
+            answer = {"error": MemoryError.__name__}
+        finally:
+            if is_kept:
+                self._idle.append(process)
+            else:
+                process.end()
         if "error" not in answer:
             return answer["value"]
         if answer["error"] == MemoryError.__name__:
-            raise self._too_large()
+            raise InvalidInputError(f"it takes more than the {self._mebibytes} MiB of memory that a request may use")
         raise getattr(errors, answer["error"], InternalError)(answer["text"])
-
-    def _too_large(self) -> InvalidInputError:
-        return InvalidInputError(f"it takes more than the {self._mebibytes} MiB of memory that a request may use")
 
 
 class _Process:
     """One process, which answers one call after the other."""
 
     def __init__(self, mebibytes: int) -> None:
-        self._running = subprocess.Popen(  # noqa: S603 - this Python
-            [sys.executable, "-m", "reconciler.server.sandboxed", str(mebibytes)],
+        self._running = running = subprocess.Popen(  # noqa: S603 - this Python
+            [sys.executable, "-m", __name__, str(mebibytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # the terminal's Ctrl-C is for the server, which lets calls end
         )
+        assert running.stdin is not None and running.stdout is not None  # noqa: S101, PT018 - both are piped
+        self._stdin, self._stdout = running.stdin, running.stdout
         self.calls = 0
 
     def ask(self, call: bytes, until: float) -> dict[str, Any]:
@@ -112,16 +157,16 @@ class _Process:
         self.calls += 1
         sending = threading.Thread(target=self._send, args=(call,), daemon=True)
         sending.start()
-        (length,) = HEAD.unpack(self._read(HEAD.size, until))
+        (length,) = _HEAD.unpack(self._read(_HEAD.size, until))
         return dict(json.loads(self._read(length, until)))
 
     def _send(self, call: bytes) -> None:
         with suppress(OSError):  # the process ended, which whoever reads its answer sees
-            _of(self._running.stdin).write(HEAD.pack(len(call)) + call)
-            _of(self._running.stdin).flush()
+            self._stdin.write(_HEAD.pack(len(call)) + call)
+            self._stdin.flush()
 
     def _read(self, length: int, until: float) -> bytes:
-        found, descriptor = b"", _of(self._running.stdout).fileno()
+        found, descriptor = b"", self._stdout.fileno()
         while len(found) < length:
             left = until - time.monotonic()
             if left <= 0 or not select.select([descriptor], [], [], left)[0]:
@@ -136,16 +181,54 @@ class _Process:
         """Kill the process; it holds nothing that would have to be saved."""
         self._running.kill()
         self._running.wait()
-        for pipe in (self._running.stdin, self._running.stdout):
+        for pipe in (self._stdin, self._stdout):
             with suppress(OSError):
-                _of(pipe).close()
-
-
-def _of(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None  # noqa: S101 - both are piped
-    return pipe
+                pipe.close()
 
 
 def _end_all(processes: deque[_Process]) -> None:
     for process in processes:
         process.end()
+
+
+def main(mebibytes: int) -> None:
+    """Answer calls on stdin until it ends."""
+    calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # nothing but answers goes where they go
+    _warm_up()
+    _limit_memory(mebibytes)
+    while len(head := calls.read(_HEAD.size)) == _HEAD.size:
+        name, given = pickle.loads(calls.read(_HEAD.unpack(head)[0]))  # noqa: S301 - from the server, its parent
+        answer = json.dumps(_answer(name, given)).encode()
+        answers.write(_HEAD.pack(len(answer)) + answer)
+        answers.flush()
+
+
+def _answer(name: str, given: tuple[Any, ...]) -> dict[str, object]:
+    try:
+        return {"value": _WORK[name](*given)}
+    except BackendError as error:
+        return {"error": type(error).__name__, "text": str(error)}
+    except MemoryError:
+        return {"error": MemoryError.__name__}
+
+
+def _warm_up() -> None:
+    """Start the engine's threads, whose stacks count as memory."""
+    import pyarrow as pa
+
+    storage.in_memory(pa.table({"id": [1]})).count_rows(filter="id > 1")
+
+
+def _limit_memory(mebibytes: int) -> None:
+    """Let this process have so much more data than it has; only Linux counts it."""
+    with suppress(ImportError, OSError, StopIteration):
+        import resource
+
+        lines = Path("/proc/self/status").read_text("ascii").splitlines()
+        used = next(int(line.split()[1]) for line in lines if line.startswith("VmData:")) * 1024
+        resource.setrlimit(resource.RLIMIT_DATA, (used + mebibytes * 1024 * 1024,) * 2)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

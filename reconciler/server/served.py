@@ -21,8 +21,7 @@ from reconciler.model.errors import PermissionDeniedError
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-from reconciler.server.expressions import check_expressions
-from reconciler.server.sandbox import Sandbox
+from reconciler.server.sandbox import Sandbox, check_expressions
 
 _NO_PLACE = (
     "{} is no place for a table of this server: name one below the catalog's root; who runs the server can admit "

@@ -28,11 +28,11 @@ from reconciler.operations.connections import CatalogSpec, Connection, open_conn
 from reconciler.operations.facts import (
     ask_occupants,
     check_selection,
+    find_stored,
     links_to,
     names_kept,
 )
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
-from reconciler.operations.unregistered import find_stored
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import comparison_of

@@ -11,7 +11,7 @@ import pytest
 
 import reconciler
 from reconciler import storage
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.arrow_types import from_arrow_schema
 from reconciler.model.errors import StalePlanError
 from reconciler.planner.plan import Plan

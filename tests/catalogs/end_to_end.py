@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 import reconciler
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.backends.base import Backend
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.backends.base import Backend
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
@@ -182,7 +182,7 @@ class Shown:
         lance.dataset(showing.data).add_columns({"late": "true"})
         [result] = _applied(saved, manifest).results
         assert result.status is Status.FAILED
-        assert "has other columns than its entry was to show: `late` (boolean) is missing" in result.message
+        assert "has other columns than planned for its entry: `late`" in result.message
         assert showing.shown(showing.table) == _SHOWN
         _followed(manifest)
         saved = planned(manifest)

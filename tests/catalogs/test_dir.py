@@ -424,7 +424,7 @@ def test_a_list_that_makes_pylance_panic_is_an_error_that_names_it(
         raise PanicException("index out of bounds")
 
     monkeypatch.setattr(lance.LanceDataset, "to_table", panic)
-    with pytest.raises(InternalError, match=f"^{lake}/__manifest: pylance broke off: index out of bounds$"):
+    with pytest.raises(InternalError, match=f"^{lake}/__manifest: pylance panicked: index out of bounds$"):
         DirBackend(root=str(lake)).scan()
 
 

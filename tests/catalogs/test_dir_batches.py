@@ -18,7 +18,7 @@ import pytest
 from lance_namespace import DeregisterTableRequest
 
 import reconciler
-from reconciler.applier import ApplyReport
+from reconciler.applier.report import ApplyReport
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.manifest import DirManifest
 from reconciler.model.live import PropertyChanges

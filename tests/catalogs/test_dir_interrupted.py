@@ -14,7 +14,7 @@ import pytest
 from lance_namespace import ListTablesRequest
 
 import reconciler
-from reconciler.applier import table_steps
+from reconciler.applier import steps
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.contents import ManifestRows, Row
 from reconciler.backends.dir.listing import Directory
@@ -23,7 +23,7 @@ from reconciler.backends.directory_places import DirectoryPlaces
 from reconciler.model.errors import LancensError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import EVERYTHING, Scope
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.servers.lance_rest import served
 
 
@@ -62,7 +62,7 @@ def test_an_insert_cut_off_after_its_commit_can_be_made_again(
 
 @pytest.mark.parametrize("apply_saved", [False, True])
 @pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize(("owner", "step"), [(table_steps, "ensure_dataset"), (DirBackend, "insert_table")])
+@pytest.mark.parametrize(("owner", "step"), [(steps, "ensure_dataset"), (DirBackend, "insert_table")])
 @pytest.mark.parametrize("impl", ["dir", "rest"])
 def test_a_create_of_a_root_table_cut_off_at_any_step_goes_on_and_is_marked(
     lake: Path, monkeypatch: pytest.MonkeyPatch, impl: str, owner: object, step: str, done: bool, apply_saved: bool

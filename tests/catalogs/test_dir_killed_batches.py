@@ -17,7 +17,7 @@ import lance_namespace
 import pytest
 from lance_namespace import ListTablesRequest
 
-from reconciler.applier import read_journal
+from reconciler.applier.journal_reader import read_journal
 from tests.cli.running import lancens
 from tests.soak import count, seeded
 

@@ -241,7 +241,7 @@ def test_data_without_an_entry_gets_a_block(folder: Path, capsys: pytest.Capture
     assert len(desired.tables) == 61
     assert desired.tables["data", "2024", "clicks"].location == f"{folder}/here/lake/data/2024/clicks.lance"
     assert sorted(Path("lake").rglob("*")) == before
-    assert f"{folder}/here/lake/data/a$b is in no catalog, and its place gives it no name" in made.err
+    assert f"{folder}/here/lake/data/a$b is in no catalog, and its path gives it no name" in made.err
     assert "data/2024/clicks  register" in lancens(capsys, "plan").out
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     assert "lancens.yaml says all of it already" in imported(capsys, "--from-storage", "--append", "lancens.yaml").err

@@ -15,7 +15,7 @@ import pytest
 from reconciler.backends import optional
 from reconciler.backends.rest import RestBackend
 from reconciler.model.errors import PermissionDeniedError
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.cli.running import lancens
 from tests.security.baits import BAITS, CANARY, NOWHERE, QUICKLY, environment, hostile, vending
 from tests.security.baits import thief as running_thief

@@ -20,7 +20,8 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.backends.optional import PlacesDirectly
 from reconciler.backends.rest import RestBackend
 from reconciler.model.names import Identifier
-from reconciler.server import OneCatalog, Settings, Tokens
+from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings, Tokens
 from tests.server.client import Api
 from tests.server.command import started
 from tests.servers.glue import glue_server

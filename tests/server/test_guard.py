@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.errors import ConfigError
-from reconciler.server import ListenAddress, TokenFile, Tokens
+from reconciler.server.guard import Access, TokenFile, Tokens
 from reconciler.server.logs import JsonLines
-from reconciler.server.tokens import Access
+from reconciler.server.running import ListenAddress
 from tests.server.client import Api
 from tests.server.conftest import Serve
 

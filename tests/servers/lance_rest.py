@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 import lance.namespace
 import uvicorn
 
-from reconciler.server import ServedCatalogs, Settings, make_app
+from reconciler.server.app import make_app
+from reconciler.server.catalogs import ServedCatalogs
+from reconciler.server.guard import Settings
 from reconciler.server.running import listener_config
 from tests.servers.listening import http_server
 

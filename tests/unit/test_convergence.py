@@ -18,7 +18,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from reconciler.applier import ApplyReport, Journal, check_plan, execute
+from reconciler.applier.check import check_plan
+from reconciler.applier.executor import execute
+from reconciler.applier.journal import Journal
+from reconciler.applier.report import ApplyReport
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.manifest import Manifest

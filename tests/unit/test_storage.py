@@ -153,7 +153,7 @@ def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     assert found.kind is StorageKind.UNKNOWN
     assert ".rs:" not in found.detail
     with pytest.raises(InvalidTableStateError, match=r"a\.lance"):
-        storage.describe(str(tmp_path / "a.lance"), {})
+        _open(str(tmp_path / "a.lance"))
 
 
 @pytest.mark.parametrize("gone_for_good", [False, True])
@@ -252,7 +252,7 @@ def test_a_panic_in_pylance_is_an_error_like_any_other(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(lance, "dataset", panic)
     options = {"aws_secret_access_key": "wJalrXUtnFEMI"}
-    text = "pylance broke off: range end 9 out of range with key (redacted)"
+    text = "pylance panicked: range end 9 out of range with key (redacted)"
     assert storage.probe("s3://bucket/a.lance", options) == Storage(StorageKind.UNKNOWN, detail=text)
     with pytest.raises(InternalError) as raised, storage.translated("s3://bucket/a.lance", options):
         storage.open_dataset("s3://bucket/a.lance", options)
@@ -317,16 +317,20 @@ def test_what_no_file_can_be_called_is_where_it_says(tmp_path: Path, name: str) 
     assert storage.probe(place, {}).kind is not StorageKind.DATASET
 
 
+def _open(place: str, reference: storage.Reference | None = None) -> None:
+    with storage.opened(place, {}, reference or storage.Reference()):
+        pass
+
+
 def test_metadata_is_that_of_the_version_asked_for(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
     _write(tmp_path / "a.lance", rows=2)
     lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
-    latest, first = storage.describe(place, {}), storage.describe(place, {}, storage.Reference(version=1))
-    assert (latest.version, latest.summary["total_rows"], latest.num_fragments) == (2, "3", 2)
-    assert (first.version, first.summary["total_rows"], first.num_fragments) == (1, "2", 1)
-    assert first.schema == pa.schema({"id": pa.int64()})
+    with storage.opened(place, {}) as latest, storage.opened(place, {}, storage.Reference(version=1)) as first:
+        assert (latest.version, latest.count_rows(), len(latest.get_fragments())) == (2, 3, 2)
+        assert (first.version, first.count_rows(), len(first.get_fragments())) == (1, 2, 1)
     with pytest.raises(TableVersionNotFoundError, match="no version 7; the latest is 2"):
-        storage.describe(place, {}, storage.Reference(version=7))
+        _open(place, storage.Reference(version=7))
 
 
 def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None:
@@ -338,13 +342,14 @@ def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None
     lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
     lance.write_dataset(pa.table({"id": [7, 8, 9]}), branch.uri, mode="append")
 
-    def rows(reference: storage.Reference) -> str:
-        return storage.describe(place, {}, reference).summary["total_rows"]
+    def rows(reference: storage.Reference) -> int:
+        with storage.opened(place, {}, reference) as dataset:
+            return dataset.count_rows()
 
-    assert rows(storage.Reference()) == rows(storage.Reference(branch="main")) == "3"
-    assert rows(storage.Reference(tag="v1")) == rows(storage.Reference(branch="main", version=1)) == "2"
-    assert rows(storage.Reference(branch="dev")) == "5"
-    assert rows(storage.Reference(branch="dev", version=1)) == "2"
+    assert rows(storage.Reference()) == rows(storage.Reference(branch="main")) == 3
+    assert rows(storage.Reference(tag="v1")) == rows(storage.Reference(branch="main", version=1)) == 2
+    assert rows(storage.Reference(branch="dev")) == 5
+    assert rows(storage.Reference(branch="dev", version=1)) == 2
 
 
 @pytest.mark.parametrize(
@@ -353,7 +358,7 @@ def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None
         (storage.Reference(tag="v9"), TableTagNotFoundError, "has no tag `v9`"),
         (storage.Reference(branch="dev"), TableBranchNotFoundError, "has no branch `dev`"),
         (storage.Reference(branch="main", version=7), TableVersionNotFoundError, "has no version 7; the latest is 1"),
-        (storage.Reference(tag="v1", version=1), InvalidInputError, "no version or branch beside it"),
+        (storage.Reference(tag="v1", version=1), InvalidInputError, "a tag names one version"),
     ],
 )
 def test_a_reference_to_what_is_not_there_is_an_error(
@@ -361,15 +366,15 @@ def test_a_reference_to_what_is_not_there_is_an_error(
 ) -> None:
     _write(tmp_path / "a.lance", rows=2)
     with pytest.raises(kind, match=text):
-        storage.describe(str(tmp_path / "a.lance"), {}, reference)
+        _open(str(tmp_path / "a.lance"), reference)
 
 
 def test_metadata_of_no_dataset_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidTableStateError, match="dataset: nothing is written there"):
-        storage.describe(str(tmp_path / "absent"), {})
+        _open(str(tmp_path / "absent"))
     (tmp_path / "a.txt").touch()
     with pytest.raises(InvalidTableStateError, match="dataset: it holds 1 file"):
-        storage.describe(str(tmp_path), {})
+        _open(str(tmp_path))
 
 
 def test_an_empty_dataset_has_the_schema_asked_for(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from lance_namespace import DropNamespaceRequest
 
 import reconciler
-from reconciler.applier import ChangeResult, Event, Status
+from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.backends import registry
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.model.live import PropertyChanges

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
 from reconciler.backends.hive.tables import Tables
 from reconciler.model.errors import InternalError

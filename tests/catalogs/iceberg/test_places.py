@@ -27,7 +27,7 @@ from reconciler.manifest import Manifest
 from reconciler.model.errors import UnsupportedOperationError
 from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.servers.lance_rest import served
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import UnsupportedOperationError
 from reconciler.planner.entries import Action

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.model.live import StorageKind
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan

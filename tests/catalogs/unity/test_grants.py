@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.backends.unity import UnityBackend
 from reconciler.manifest import Manifest
 from reconciler.model.live import LiveTable

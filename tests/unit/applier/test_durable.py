@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier.durable import DurableLines
+from reconciler.applier.journal import DurableLines
 
 
 @pytest.fixture

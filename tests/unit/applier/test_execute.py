@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier import ChangeResult, Event, Status, read_journal
+from reconciler.applier.journal_reader import read_journal
+from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.model.errors import ApplyError, PermissionDeniedError, PlanFileError
 from reconciler.planner.entries import Change
 from reconciler.planner.plan import Plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier import ApplyReport, ChangeResult, Status, result_line, summary_line
+from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
 from reconciler.cli.progress import Progress
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Change

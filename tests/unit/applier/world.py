@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 import pytest
 
 from reconciler import storage
-from reconciler.applier import ApplyReport, Event, Journal, Status, StopSignal, check_plan, execute
+from reconciler.applier.check import check_plan
+from reconciler.applier.executor import execute
+from reconciler.applier.journal import Journal
+from reconciler.applier.report import ApplyReport, Event, Status
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
@@ -213,7 +216,7 @@ class World:
         plan: Plan,
         *,
         parallelism: int = 1,
-        stop: StopSignal | None = None,
+        stop: threading.Event | None = None,
         on_event: Callable[[Event], None] = lambda _: None,
         check: bool = True,
         secrets: tuple[str, ...] = (),

@@ -1,27 +1,27 @@
-"""The steps that make, update, move and deregister a table. None of them deletes data."""
+"""The steps that create, change and remove namespaces and tables. None of them deletes data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data
-from reconciler.applier.entry_columns import show_columns
-from reconciler.applier.live import load_table
-from reconciler.applier.precondition import Precondition
+from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data, show_columns
+from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Step, Steps, Target
 from reconciler.backends import optional
 from reconciler.backends.placing import put_elsewhere, take_back
-from reconciler.model import locations
+from reconciler.model import locations, ownership
 from reconciler.model.errors import (
     InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import has_true_request
@@ -30,7 +30,7 @@ _FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_L
 
 
 def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
-    """Return the step that carries out the change of a table."""
+    """Return the step for the change of a table."""
     if target.after.shown_columns is not None:
         return _then_show_columns
     return _step_of_entry(target)
@@ -38,12 +38,12 @@ def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
 
 def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
     if _is_half_made(target) and target.change.action is not Action.CREATE_TABLE:
-        return _settle
+        return _confirm
     return _STEPS[target.change.action]
 
 
 def _then_show_columns(target: Target[LiveTable]) -> ChangeOutcome:
-    """Take the step, and let the entry show the columns that the data has then."""
+    """Take the step, then write the columns that the entry shows."""
     outcome = _step_of_entry(target)(target)
     return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
 
@@ -52,17 +52,17 @@ def _then_show_columns(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _create(target: Target[LiveTable]) -> ChangeOutcome:
-    """Write the empty dataset and make or mend the entry.
+    """Write the empty dataset and create or complete the entry.
 
-    The dataset comes before a new entry, which so never points at nothing; but see ``Capabilities.comes_before_data``.
+    The dataset comes first, so that no entry points at nothing; but see ``Capabilities.comes_before_data``.
     """
     backend, live = target.backend, target.live
     if live is not None and _is_half_made(target):
-        outcome, made = _settled_again(target, live)
+        outcome, made = _ask_again(target, live)
         _write_at(target, made, finished=True)
         return outcome
     if live is not None:
-        # The mark comes before the dataset: with data, an entry without a mark would be taken for somebody else's.
+        # The mark comes before the dataset: an entry with data and no mark would count as foreign.
         outcome = _alter_entry(target, live, wrote=False)
         wrote = _write_at(target, live, finished=target.precondition is Precondition.APPLIED)
         return replace(outcome, status=Status.DONE) if wrote else outcome
@@ -74,13 +74,13 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _write_at(target: Target[LiveTable], made: LiveTable, *, finished: bool) -> bool:
-    """Write the empty dataset of an entry; see :func:`ensure_dataset`."""
+    """Write the empty dataset of an entry (see :func:`ensure_dataset`)."""
     columns, managed = target.after.columns or (), made.managed_versioning
     return ensure_dataset(_options(target, made), made.location, columns, finished=finished, managed=managed)
 
 
 def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
-    """Return the options for writing to the dataset of an entry, asked for at the moment it is opened."""
+    """Return fresh options for writing to the dataset of an entry."""
     return optional.table_storage_options(target.backend, live, writes=True)
 
 
@@ -94,10 +94,10 @@ def _declare(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], object]) -> ChangeOutcome:
-    """Make an entry at ``location``, or where the service says, and do ``then``.
+    """Create an entry at ``location``, or where the service chooses, and call ``then``.
 
-    That raises StaleError where something else is, which the entry would show as the table's data, and
-    UnsupportedOperationError where the service keeps the versions of the data. Then the entry is taken back.
+    The entry is removed again if ``then`` raises StaleError, as it would show foreign data, or
+    UnsupportedOperationError.
     """
     outcome, made = _insert(target, location)
     try:
@@ -118,7 +118,7 @@ def _register(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _asked_location(target: Target[LiveTable]) -> str | None:
-    """Return where the entry is to point; None where the service says it."""
+    """Return the location to ask for; None if the service chooses."""
     location = target.after.location or target.backend.default_location(target.identifier)
     if location is None and target.backend.capabilities.places_tables:
         return None
@@ -131,27 +131,24 @@ def _asked_location(target: Target[LiveTable]) -> str | None:
 
 
 def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutcome, LiveTable]:
-    """Make the entry; one that turns out to be there already is done when it is equal."""
+    """Create the entry; an existing one is accepted if it equals the planned state."""
     properties = target.changes_to({}).set
     try:
-        if location is None:
-            made = optional.insert_table_anywhere(target.backend, target.identifier, properties)
-        else:
-            made = target.backend.insert_table(target.identifier, location, properties)
+        made = optional.insert_table(target.backend, target.identifier, location, properties)
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
-        return (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)
-    return _settled(target, made), made
+        return (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _ask_again(target, found)
+    return _confirmed(target, made), made
 
 
-def _settled(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
-    """Return the end of a write that the service answered with ``made``: the location in force is the one it says.
+def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
+    """Return the outcome of a write that the service answered with ``made``, whose location is in force.
 
-    What was asked for stays beside the entry exactly where the service chose otherwise, with what it chose. ``undo`` is
-    what gives an entry that was there before the properties that it had.
+    If the service chose another location, the entry keeps the requested and the chosen one as marks. ``undo`` restores
+    the properties of an entry that existed before.
 
     Raises:
-        UnsupportedOperationError: the service chose otherwise, and the entry is for data where it was asked for.
+        UnsupportedOperationError: the service chose another location, and the data is at the requested one.
     """
     asked, able = target.after.location, target.backend.capabilities
     if asked is None:
@@ -167,15 +164,15 @@ def _settled(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges =
 
 
 def _needs_its_place(target: Target[LiveTable]) -> bool:
-    """Return whether an entry anywhere but where the change says would show other data, or none."""
+    """Return whether the entry is for data at the requested location, so that no other will do."""
     change = target.change
     return change.mirror_of is not None or change.action in (Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
 
 
 def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges) -> str:
-    """Make of an entry what it was before the change; return how that went.
+    """Undo the change of an entry; return the result as a phrase.
 
-    One that an earlier run made, in the place that the service chose, may have got data since: it stays then.
+    An entry that an earlier run created may have data by now; then it stays.
     """
     if target.change.before is not None:
         return take_back(target.backend, target.identifier, undo)
@@ -188,39 +185,36 @@ def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
 
 
 def _is_half_made(target: Target[LiveTable]) -> bool:
-    """Return whether a run has made or moved the entry, and was interrupted before it settled where that is."""
+    """Return whether an interrupted run has created or moved the entry and not confirmed its location."""
     change = target.change
     before = change.before.location if change.before else None
     places = change.before is None or not locations.same(before, target.after.location)
-    return places and target.precondition is Precondition.UNSETTLED
+    return places and target.precondition is Precondition.UNCONFIRMED
 
 
-def _settle(target: Target[LiveTable]) -> ChangeOutcome:
-    """Settle where an entry is that an interrupted run has made or moved."""
+def _confirm(target: Target[LiveTable]) -> ChangeOutcome:
+    """Confirm the location of an entry that an interrupted run has created or moved."""
     live, asked = target.existing, target.after.location
     needs_data = target.change.action is not Action.DECLARE_TABLE and target.change.probe
     if needs_data and asked is not None and not locations.same(live.location, asked):
         expect_data(target.backend, asked, ())
-    return _settled_again(target, live)[0]
+    return _ask_again(target, live)[0]
 
 
-def _settled_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcome, LiveTable]:
-    """Ask once more for the location of ``live``, of which it is not known whether the service chose where it is.
-
-    It may be the service's choice, or somebody may have moved the entry from the place asked for; the answer tells.
-    """
+def _ask_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcome, LiveTable]:
+    """Ask for the location again: the answer tells if the service chose the present one, or someone moved it."""
     asked, able = target.after.location, target.backend.capabilities
     if asked is None or not able.alter_table:
         return ChangeOutcome(Status.ALREADY), live
     if locations.same(live.location, asked):
         made = target.backend.alter_table(target.identifier, _FORGET_REQUEST)
     else:
-        # What is to hold if it is ignored goes with the request; a service that does as it is asked needs one write.
+        # The marks that hold if the service ignores the location go with the request; otherwise one write is enough.
         request = PropertyChanges({REQUESTED_LOCATION: asked, CHOSEN_LOCATION: live.location})
         moves = able.relocate_table and not able.ignores_location
         marks = _FORGET_REQUEST if moves else request
         made = target.backend.alter_table(target.identifier, marks, asked if able.relocate_table else None)
-    return _settled(target, made), made
+    return _confirmed(target, made), made
 
 
 # ---- existing entries ------------------------------------------------------------------------------------------------
@@ -239,7 +233,7 @@ def _alter(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> ChangeOutcome:
-    """Merge the properties; ``wrote`` says whether the change has written to storage already."""
+    """Merge the properties; ``wrote``: the change has written to storage already."""
     changes = target.changes_to(live.properties, live.location)
     if changes:
         return target.written(target.backend.alter_table(target.identifier, changes))
@@ -247,13 +241,13 @@ def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> 
 
 
 def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
-    """Point the entry elsewhere in place, where there is data to point at; the data stays at both."""
+    """Change the location of the entry, if the new one has data; no data is moved."""
     if target.change.probe and target.after.location is not None:
         expect_data(target.backend, target.after.location, ())
     live = target.existing
     changes = target.changes_to(live.properties, live.location)
     made = target.backend.alter_table(target.identifier, changes, target.after.location)
-    return _settled(target, made, changes.undone(live.properties))
+    return _confirmed(target, made, changes.undone(live.properties))
 
 
 def _deregister(target: Target[LiveTable]) -> ChangeOutcome:
@@ -272,4 +266,53 @@ _STEPS: Steps[LiveTable] = {
     Action.ALTER_TABLE: _alter,
     Action.RELOCATE_TABLE: _relocate,
     Action.DEREGISTER_TABLE: _deregister,
+}
+
+
+# ---- namespaces ------------------------------------------------------------------------------------------------------
+
+
+def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
+    """Return the step for the change of a namespace."""
+    return _NAMESPACE_STEPS[target.change.action]
+
+
+def _create_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    try:
+        properties = {**_carried_over(target), **target.changes_to({}).set}
+        made = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
+    except NamespaceAlreadyExistsError as error:
+        target.accept(load_namespace(target.backend, target.identifier), error)
+        return ChangeOutcome(Status.ALREADY)
+    return target.written(made)
+
+
+def _carried_over(target: Target[LiveNamespace]) -> dict[str, str]:
+    """Return the properties that others have set on the namespace's old name, without its location."""
+    before = target.change.takes_from
+    origin = None if before is None else load_namespace(target.backend, target.backend.namespace_id_of(before))
+    found = ownership.others(origin.properties) if origin is not None else {}
+    return {key: value for key, value in found.items() if key not in target.backend.capabilities.namespace_places}
+
+
+def _update_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    changes = target.changes_to(target.existing.properties)
+    return target.written(target.backend.alter_namespace(target.identifier, changes))
+
+
+def _drop_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    """Drop with RESTRICT only: a namespace that holds anything stays, which is no failure."""
+    try:
+        target.backend.remove_namespace(target.identifier)
+    except NamespaceNotFoundError:
+        return ChangeOutcome(Status.ALREADY)
+    except NamespaceNotEmptyError as error:
+        return ChangeOutcome(Status.KEPT, message=f"kept, it is not empty: {error}")
+    return ChangeOutcome()
+
+
+_NAMESPACE_STEPS: Steps[LiveNamespace] = {
+    Action.CREATE_NAMESPACE: _create_namespace,
+    Action.UPDATE_NAMESPACE: _update_namespace,
+    Action.DROP_NAMESPACE: _drop_namespace,
 }
