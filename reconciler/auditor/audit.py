@@ -30,7 +30,7 @@ from reconciler.auditor.document import (
 )
 from reconciler.auditor.entries import Coverage, persisted, read_entries
 from reconciler.auditor.evaluate import EVALUATED, Evaluator
-from reconciler.auditor.orphans import DEEPEST, dataset_rows, find_unregistered
+from reconciler.auditor.orphans import DEEPEST, find_unregistered, named_datasets
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.relations import with_relations
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
@@ -46,10 +46,10 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
 from reconciler.operations.plan import reference
-from reconciler.spark.batches import probe_tasks, row_tasks
 from reconciler.spark.progress import stage
-from reconciler.spark.read_failure import ReadFailure
+from reconciler.spark.rows import ReadFailure
 from reconciler.spark.schemas import spark_schema
+from reconciler.spark.tasks import probe_tasks, row_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -149,9 +149,8 @@ def _evaluated_orphans(
         if not found.datasets:
             running.note(count(0, "orphan"))
             return None
-        orphans = persisted(
-            _evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs, search), evaluator), stack
-        )
+        named = spark.createDataFrame(named_datasets(found.datasets, evaluator.catalogs, search))
+        orphans = persisted(_evaluated(named.repartition(probe_tasks(len(found.datasets))), evaluator), stack)
         running.note(count(orphans.filter(f.size("found") > 0).count(), "orphan"))
     return orphans
 

@@ -20,7 +20,7 @@ from reconciler.model.desired import Source
 from reconciler.model.names import Identifier
 from reconciler.model.redaction import redact_properties
 from reconciler.planner.plan import ManifestRef
-from reconciler.spark.read_failure import ReadFailure
+from reconciler.spark.rows import ReadFailure
 
 FORMAT_VERSION = "2.0"
 

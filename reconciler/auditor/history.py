@@ -81,14 +81,11 @@ def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocu
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
 
 
-# ---- a part at a time, for Spark -------------------------------------------------------------------------------------
-
-
-def fragments(uri: str, options: Mapping[str, str]) -> tuple[int, list[int]]:
-    """Return the version of the history at ``uri``, and the fragments that it is made of, one a run.
+def rows(uri: str, options: Mapping[str, str], columns: Collection[str]) -> Iterator[Row]:
+    """Yield the ``columns`` of every run, without those that an early history did not have.
 
     Raises:
-        LancensError: there is none, or it cannot be read.
+        LancensError: there is no history, or it cannot be read.
     """
     from reconciler import storage
 
@@ -97,28 +94,8 @@ def fragments(uri: str, options: Mapping[str, str]) -> tuple[int, list[int]]:
         if dataset is None:
             raise _unusable(uri, "nothing is there; `lancens audit --history` makes one")
         with storage.translated(uri, options):
-            return dataset.version, [fragment.fragment_id for fragment in dataset.get_fragments()]
-
-
-def rows(
-    uri: str, options: Mapping[str, str], version: int, parts: Collection[int], columns: Collection[str]
-) -> list[Row]:
-    """Return the ``columns`` of the runs in some fragments of a version, without those that early ones did not have.
-
-    Raises:
-        LancensError: they cannot be read.
-    """
-    from reconciler import storage
-
-    with _errors(uri):
-        dataset = _open(uri, options)
-        if dataset is None:
-            raise _unusable(uri, "it has gone")
-        with storage.translated(uri, options):
-            kept = dataset.checkout_version(version)
-            chosen = [kept.get_fragment(part) for part in parts]
-            found: list[Row] = kept.scanner(columns=list(columns), fragments=chosen).to_table().to_pylist()
-    return found
+            for batch in dataset.to_batches(columns=list(columns)):
+                yield from batch.to_pylist()
 
 
 # ---- the dataset -----------------------------------------------------------------------------------------------------

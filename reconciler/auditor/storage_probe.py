@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from reconciler import storage
-from reconciler.auditor.records import Depth, Stored
+from reconciler.auditor.records import NOT_LOOKED_AT, Depth, Stored
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError
 from reconciler.model.live import StorageKind
@@ -72,14 +72,16 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
     return Stored(StorageKind.NOTHING, reserved=reserved)
 
 
-def probe_many(
-    questions: Iterable[tuple[str | None, Mapping[str, str]]], depth: Depth = Depth.FILES
-) -> list[Stored | None]:
-    """Return what is at each of some places, given with pylance's options for it; None where no place is known."""
+def probe_many(questions: Iterable[tuple[str | None, Mapping[str, str]]], depth: Depth = Depth.FILES) -> list[Stored]:
+    """Return what is at each of some places, given with pylance's options for it; None stands for no place."""
     asked = list(questions)
-    elsewhere = any(location is not None and storage.local_path(location) is None for location, _ in asked)
     return in_parallel(
-        lambda question: None if question[0] is None else probe(question[0], question[1], depth),
+        lambda question: NOT_LOOKED_AT if question[0] is None else probe(question[0], question[1], depth),
         asked,
-        _PROBES_AT_ONCE if elsewhere else 1,
+        _PROBES_AT_ONCE if any(location is not None and is_elsewhere(location) for location, _ in asked) else 1,
     )
+
+
+def is_elsewhere(location: str) -> bool:
+    """Return whether ``location`` is not on this machine."""
+    return storage.local_path(location) is None

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from reconciler.auditor.document import AuditDocument, Finding, RuleInfo
 from reconciler.auditor.records import Severity
 from reconciler.model import display, locations
-from reconciler.spark.read_failure import ReadFailure
+from reconciler.spark.rows import ReadFailure
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _FINGERPRINT = "lancensFinding/v1"

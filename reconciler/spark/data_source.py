@@ -21,11 +21,13 @@ from reconciler.model.names import Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.spark.reading import read_unit
 from reconciler.spark.schemas import record_batches, spark_schema
-from reconciler.spark.source import is_last_attempt
+from reconciler.spark.session import task_attempts
+from reconciler.spark.tasks import is_last_attempt
 from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 from reconciler.spark.views import VIEWS
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from reconciler.spark.views import View
@@ -46,7 +48,7 @@ class LancensDataSource(DataSource):
         """Return the name of the format."""
         return _FORMAT
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns of the view, or those of them that the option ``columns`` names."""
         view = self._view()
         given = self.options.get("columns")
@@ -63,6 +65,11 @@ class LancensDataSource(DataSource):
         for option in self.options:
             known("option", option, _OPTIONS, _FORMAT)
         return VIEWS[known("view", self.options.get("view", "tables"), VIEWS, _FORMAT)]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format ``lancens`` known to a session."""
+    spark.dataSource.register(type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)}))
 
 
 class _Part(InputPartition):

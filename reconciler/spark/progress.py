@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,11 @@ from reconciler.model import display
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+    from rich.console import RenderableType
+    from rich.progress import Progress
 
 
-_SECONDS_BETWEEN_LOOKS = 0.2
+_LOOKS_A_SECOND = 5
 _PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 Tasks = tuple[int, int]
@@ -57,7 +58,7 @@ def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
     with ExitStack() as stack:
         tasks = stack.enter_context(_counted(_context(spark), name))
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-            stack.enter_context(_shown(name, tasks))
+            stack.enter_context(_bar(name, tasks))
         yield running
     click.echo(display.message(running.line(name, monotonic() - started)), err=True)
 
@@ -98,39 +99,22 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
             context.setLocalProperty(key, value)  # type: ignore[arg-type] # None takes it away
 
 
-@contextmanager
-def _shown(name: str, tasks: Callable[[], Tasks]) -> Iterator[None]:
-    """Keep one line about the block on the terminal up to date."""
+def _bar(name: str, tasks: Callable[[], Tasks]) -> Progress:
+    """Return a line about a stage for the terminal, which counts ``tasks`` whenever it is drawn again."""
+    from py4j.protocol import Py4JError
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(escape(name), total=None)
-    ended = threading.Event()
-
-    def follow() -> None:
-        from py4j.protocol import Py4JError
-
-        while not ended.wait(_SECONDS_BETWEEN_LOOKS):
-            try:
+    class Line(Progress):
+        def get_renderables(self) -> Iterable[RenderableType]:
+            with suppress(Py4JError, OSError):  # the JVM has gone; the block says so
                 done, total = tasks()
-            except (Py4JError, OSError):  # the JVM has gone; the block says so
-                return
-            bar.update(task, completed=done, total=total or None)
+                for task in self.tasks:
+                    self.update(task.id, completed=done, total=total or None)
+            return super().get_renderables()
 
-    follower = threading.Thread(target=follow, daemon=True)
-    with bar:
-        follower.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            follower.join()
+    columns = (SpinnerColumn(), "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    line = Line(*columns, console=Console(stderr=True), transient=True, refresh_per_second=_LOOKS_A_SECOND)
+    line.add_task(escape(name), total=None)
+    return line

@@ -1,7 +1,7 @@
 """The rows in which everything that is read from a catalog is sent between executors and to the driver.
 
-A row is a namespace, a table, a note of the scan, or the coverage of one namespace: whether what is directly in it was
-read, and why not. So nothing that could not be read is a silent gap.
+A row is a namespace, a table, a table of another format, a note of the scan, or the coverage of one namespace: whether
+what is directly in it was read, and why not. So nothing that could not be read is a silent gap.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
 
+from reconciler.model import names
 from reconciler.model.errors import CatalogError
-from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
-from reconciler.model.names import DELIMITER, Identifier
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier
 from reconciler.spark.schemas import INT, LONG, STRING, STRING_MAP, STRINGS, Row
 
-NAMESPACE, TABLE, NOTE, COVERAGE = "namespace", "table", "note", "coverage"
+NAMESPACE, TABLE, FOREIGN, NOTE, COVERAGE = "namespace", "table", "foreign", "note", "coverage"
 
 LIVE = pa.schema([("location", STRING), ("properties", STRING_MAP), ("managed_versioning", pa.bool_())])
 """What is said of a live table beside its identifier: every other field of a ``LiveTable``, by its name."""
@@ -29,6 +31,7 @@ ROWS = pa.schema(
         ("name", STRING),
         *LIVE,
         ("namespace_kind", STRING),
+        ("format", STRING),
         ("namespaces", LONG),
         ("tables", LONG),
         ("message", STRING),
@@ -38,13 +41,10 @@ ROWS = pa.schema(
 """The columns.
 
 ``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
-a note. ``location`` is a table's, or a namespace's ``root``. ``namespaces`` and ``tables`` count what was found, in a
-row of coverage only. ``message`` is the text of a note and, in a row of coverage, the error: null where everything was
-read; ``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
+a note. ``location`` is a table's, or a namespace's ``root``; ``format`` is a foreign table's. ``namespaces`` and
+``tables`` count what was found, in a row of coverage only. ``message`` is the text of a note and, in a row of coverage,
+the error: null where everything was read; ``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
 """
-
-KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
-"""The string identifier of a table or namespace, as an expression of Spark's over these columns."""
 
 
 def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
@@ -63,6 +63,11 @@ def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
         }
     for note in snapshot.notes:
         yield {"catalog": catalog, "kind": NOTE, "message": note}
+
+
+def foreign_row(catalog: str, table: ForeignTable) -> Row:
+    """Return the row of a table of another format."""
+    return {**_address(catalog, FOREIGN, table.id), "location": table.location, "format": table.format}
 
 
 def coverage_row(
@@ -102,3 +107,32 @@ def _identifier(row: Mapping[str, Any]) -> Identifier:
 
 def _address(catalog: str, kind: str, identifier: Identifier) -> Row:
     return {"catalog": catalog, "kind": kind, "namespace": list(identifier[:-1]), "name": identifier[-1]}
+
+
+class ReadFailure(BaseModel):
+    """Something that could not be read, so that nothing is known of what is in it; no text holds a secret.
+
+    ``namespace`` is empty where the root, or the catalog as a whole, is meant.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_serialization_defaults_required=True
+    )
+
+    catalog: str
+    namespace: tuple[str, ...] = ()
+    message: str
+
+    @property
+    def address(self) -> str:
+        """What a person calls the namespace."""
+        return names.address(self.catalog, self.namespace)
+
+
+def failures_in(rows: Iterable[Mapping[str, Any]]) -> list[ReadFailure]:
+    """Return a failure for each namespace that ``rows`` of coverage have an error of, in order."""
+    errors = {(row["catalog"], tuple(row["namespace"])): row["message"] for row in rows if row["message"] is not None}
+    return [
+        ReadFailure(catalog=catalog, namespace=namespace, message=errors[catalog, namespace])
+        for catalog, namespace in sorted(errors)
+    ]

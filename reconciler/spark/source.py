@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Collection, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from reconciler.spark.reading import read_unit
 from reconciler.spark.rows import ROWS
 from reconciler.spark.schemas import record_batches, spark_schema
 from reconciler.spark.session import task_attempts
+from reconciler.spark.tasks import is_last_attempt
 from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from reconciler.operations.connections import CatalogSpec
-    from reconciler.spark.schemas import Row
 
 
 def live_rows(
@@ -37,33 +36,31 @@ def live_rows(
     Raises:
         LancensError: a catalog cannot be reached from other processes, or does not take its configuration.
     """
-    units = list_units(specs, partitions=partitions, split=split)
-    return each_unit(spark, units, partial(record_batches, schema=ROWS), ROWS)
+
+    def read(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+        return record_batches(read_unit(unit, last_attempt=last_attempt), ROWS)
+
+    return each_unit(spark, list_units(specs, partitions=partitions, split=split), read, ROWS)
 
 
 def each_unit(
     spark: SparkSession,
     units: Collection[Unit],
-    act: Callable[[Iterator[Row]], Iterator[pa.RecordBatch]],
+    read: Callable[[Unit, bool], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Return what ``act`` makes of the rows of each unit, where they are read; ``schema`` is that of its batches."""
+    """Return what ``read`` yields of each unit, in a task of its own; ``schema`` is that of its batches.
+
+    ``read`` is called with a unit, and whether this is the last attempt of its task.
+    """
     work = [pickle.dumps(unit) for unit in units]
     attempts = task_attempts(spark)
 
-    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         last = is_last_attempt(attempts)
         for batch in batches:
             for position in batch.column(0).to_pylist():
-                yield from act(read_unit(pickle.loads(work[position]), last_attempt=last))  # noqa: S301 - our own
+                yield from read(pickle.loads(work[position]), last)  # noqa: S301 - our own
 
     # The units are in the function, not in the data: no plan, log or page of Spark's shows what is in a function.
-    return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(read, spark_schema(schema))
-
-
-def is_last_attempt(attempts: int) -> bool:
-    """Return whether the task that asks is not tried again when it fails, ``attempts`` being how often each is."""
-    from pyspark import TaskContext
-
-    task = TaskContext.get()
-    return task is None or task.attemptNumber() >= attempts - 1
+    return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(run, spark_schema(schema))

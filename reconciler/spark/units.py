@@ -22,6 +22,7 @@ from reconciler.model.names import EVERYTHING, Identifier, check_name
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
+    from reconciler.model.desired import DesiredTable
     from reconciler.model.names import Scope
     from reconciler.operations.connections import CatalogSpec
 
@@ -39,7 +40,8 @@ class Unit:
 
     ``known`` are the namespaces directly in them, which other units read where there is something to. ``only`` and
     ``without`` are for a part of a single namespace: the names of the tables in it, or of those in the other parts.
-    There are rows only for namespaces in ``selected``, and for the error of one that may hold some of those.
+    There are rows only for namespaces in ``selected``, and for the error of one that may hold some of those. ``blocks``
+    are the manifest's tables among those that the unit is about.
     """
 
     spec: CatalogSpec
@@ -48,6 +50,12 @@ class Unit:
     only: frozenset[str] | None = None
     without: frozenset[str] = frozenset()
     selected: Scope = EVERYTHING
+    blocks: tuple[DesiredTable, ...] = ()
+
+    def has(self, table: Identifier) -> bool:
+        """Return whether a table is one of those that the unit is about."""
+        name = table[-1]
+        return table[:-1] in self.namespaces and name not in self.without and (self.only is None or name in self.only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +105,6 @@ def list_catalogs(
         return list(pool.map(partial(_list, split=split, selected=namespaces), specs))
 
 
-def units_of(backend: Backend, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
-    """Return the units of one connected catalog, ``size`` namespaces each."""
-    return list(grouped(_listing(backend, spec, split, EVERYTHING), size))
-
-
 def _require_reachable(spec: CatalogSpec) -> None:
     from reconciler.backends import registry
 
@@ -113,23 +116,21 @@ def _require_reachable(spec: CatalogSpec) -> None:
 
 
 def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
-    with spec.connect() as backend:
-        return _listing(backend, spec, split, selected.folded() if backend.capabilities.folds_case else selected)
-
-
-def _listing(backend: Backend, spec: CatalogSpec, split: int, selected: Scope) -> Listing:
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
-    while level:
-        found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
-        for parent, names in zip(level, found, strict=True):
-            if selected.contains(parent) or (names is None and selected.reaches(parent)):
-                children[parent] = names or ()
-        below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
-        level = [child for child in below if selected.contains(child) or selected.reaches(child)]
-    if not backend.reads_by_name:
-        return Listing(spec, selected, children)
-    named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
+    with spec.connect() as backend:
+        if backend.capabilities.folds_case:
+            selected = selected.folded()
+        while level:
+            found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
+            for parent, names in zip(level, found, strict=True):
+                if selected.contains(parent) or (names is None and selected.reaches(parent)):
+                    children[parent] = names or ()
+            below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
+            level = [child for child in below if selected.contains(child) or selected.reaches(child)]
+        if not backend.reads_by_name:
+            return Listing(spec, selected, children)
+        named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
     large = {parent: names for parent, names in zip(children, named, strict=True) if len(names) > split}
     return Listing(spec, selected, children, large, split)
 
