@@ -86,9 +86,11 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
         return
     master = options.master or os.environ.get("SPARK_REMOTE")
     if master is not None and master.startswith("sc://"):
-        opened = _connected(master, options)
-    elif "PYSPARK_GATEWAY_PORT" in os.environ:
-        opened = _submitted(options)
+        require_answer(master)
+        require_connect()
+        opened = _built({"spark.remote": master, **_SETTINGS, **options.conf})
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:  # of the JVM that ``spark-submit`` started, with the master it was told
+        opened = _built({**_OWN_SETTINGS, **options.conf})
     else:
         opened = _launched(master or "local[*]", options)
     with opened as spark:
@@ -115,29 +117,13 @@ def session_there() -> SparkSession | None:
         return None
 
 
-def _connected(url: str, options: SparkOptions) -> AbstractContextManager[SparkSession]:
-    """Use the Spark Connect server at ``url``."""
-    from pyspark.sql import SparkSession
-
-    require_answer(url)
-    require_connect()
-    return _built(SparkSession.builder.remote(url), {**_SETTINGS, **options.conf})
-
-
-def _submitted(options: SparkOptions) -> AbstractContextManager[SparkSession]:
-    """Use the JVM that ``spark-submit`` started, with the master it was told."""
-    from pyspark.sql import SparkSession
-
-    return _built(SparkSession.builder, {**_OWN_SETTINGS, **options.conf})
-
-
 @contextmanager
-def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Have ``builder`` make a session, and stop it."""
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+def _built(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Have PySpark build a session, and stop it."""
+    from pyspark.sql import SparkSession
+
     with spark_errors():
-        spark = builder.getOrCreate()
+        spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
         try:
             yield spark
         finally:

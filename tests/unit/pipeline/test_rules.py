@@ -144,8 +144,8 @@ def test_a_namespace_that_cannot_be_read() -> None:
     assert finding.reason == "lake/sales could not be read: timed out"
 
 
-def test_no_rule_is_evaluated_on_what_was_not_looked_at() -> None:
-    assert found_in(replace(SOUND, stored=NOT_LOOKED_AT)) == []
+def test_of_a_table_without_a_place_only_its_entry_is_missed() -> None:
+    only(replace(SOUND, live=None, location=None, stored=NOT_LOOKED_AT), "missing")
 
 
 @pytest.mark.parametrize(("days", "stale"), [(180, False), (181, True), (-1, False)])
