@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy, Safeguard
+from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
@@ -84,11 +84,8 @@ def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dic
     Raises:
         CatalogError: a catalog does not take its configuration.
     """
-    if not specs:
-        return {}
-    with ThreadPoolExecutor(max_workers=min(len(specs), _CATALOGS_AT_ONCE)) as pool:
-        found = pool.map(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs)
-        return {catalog.name: catalog for catalog in found}
+    found = in_parallel(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs, _CATALOGS_AT_ONCE)
+    return {catalog.name: catalog for catalog in found}
 
 
 def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.records import OWNER
+from reconciler.auditor.relations import directories_above
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
@@ -22,9 +23,8 @@ from reconciler.model.names import Identifier, address, join
 from reconciler.spark import rows
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
-from reconciler.spark.schemas import STRING, Row, record_batch, record_batches, spark_schema
-from reconciler.spark.source import each_unit
-from reconciler.spark.tasks import batched, row_tasks, unbatched
+from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, record_batches, spark_schema
+from reconciler.spark.tasks import batched, each_unit, row_tasks, unbatched
 from reconciler.spark.units import Unit, list_units
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ ENTRIES = pa.schema(
         ("location", STRING),
         ("scheme", STRING),
         ("place", STRING),
+        ("above", STRINGS),
         ("claimed", STRING),
     ]
 )
@@ -53,8 +54,8 @@ ENTRIES = pa.schema(
 ``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` what the entry of a live table says,
 with the columns of ``rows.LIVE``. The location of a table of another format is in ``foreign_location``; one that is
 marked as a Lance table and is of the wrong type has both. ``location`` is that as far as anybody says, and ``claimed``
-the same normalised, wherever symbolic links lead; ``scheme`` and ``place`` (like ``claimed``) are null for what is not
-a live Lance table at a place.
+the same normalised, wherever symbolic links lead; ``scheme``, ``place`` (like ``claimed``) and ``above``, the
+directories that the place lies in, are null for what is not a live Lance table at a place.
 """
 
 _READ = pa.unify_schemas([rows.ROWS, ENTRIES])
@@ -96,8 +97,9 @@ def _entry(row: Row) -> Row:
     entry = {**_named(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": place}
     if row["kind"] == rows.FOREIGN:
         return {**entry, "foreign_location": location, "foreign_format": row["format"]}
-    scheme = locations.scheme(location) if location else None
-    return {**entry, "live": {name: row[name] for name in rows.LIVE.names}, "scheme": scheme, "place": place}
+    if place is not None:
+        entry |= {"scheme": locations.scheme(location), "place": place, "above": directories_above(place)}
+    return {**entry, "live": {name: row[name] for name in rows.LIVE.names}}
 
 
 def _wanted(catalog: str, block: DesiredTable) -> Row:

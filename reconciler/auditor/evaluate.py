@@ -22,7 +22,7 @@ from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.model import locations
-from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable, Source
+from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
 from reconciler.model.live import ForeignTable, StorageKind
 from reconciler.model.names import Identifier, address, split
 from reconciler.spark.rows import live_table
@@ -42,8 +42,7 @@ AMOUNTS = (*_LATEST, "versions", "bytes_on_disk", "reclaimable")
 EVALUATED = pa.schema(
     [
         *ABOUT,
-        ("source_file", STRING),
-        ("source_line", LONG),
+        ("source", pa.struct([("file", STRING), ("line", LONG)])),
         ("live", pa.bool_()),
         ("claimed", STRING),
         ("closed", pa.bool_()),
@@ -171,8 +170,7 @@ class Evaluator:
             "location": locations.redact(record.location),
             "owner": record.responsible,
             "manager": record.manager,
-            "source_file": None if source is None else source.file,
-            "source_line": None if source is None else source.line,
+            "source": None if source is None else {"file": source.file, "line": source.line},
             "live": record.live is not None,
             "claimed": record.place,
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
@@ -200,14 +198,8 @@ def _block(row: Row) -> DesiredTable | None:
 
 
 def _found(finding: Finding) -> Row:
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity.value,
-        "severity_rank": _SEVERITY_RANK[finding.severity],
-        "reason": finding.reason,
-        "remedy": finding.remedy,
-        "details": finding.details,
-    }
+    said = finding.model_dump(mode="json", include={"rule", "severity", "reason", "remedy", "details"})
+    return {**said, "severity_rank": _SEVERITY_RANK[finding.severity]}
 
 
 # ---- what the report shows of it -------------------------------------------------------------------------------------
@@ -215,23 +207,9 @@ def _found(finding: Finding) -> Row:
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
     """Return the finding ``one`` in ``row``, beside the columns of its table."""
-    return Finding(
-        catalog=row["catalog"],
-        namespace=tuple(row["namespace"]),
-        name=row["name"],
-        location=row["location"],
-        owner=row["owner"],
-        manager=row["manager"],
-        source=None if row["source_file"] is None else Source(file=row["source_file"], line=row["source_line"]),
-        **{key: row["one"][key] for key in ("rule", "reason", "remedy")},
-        severity=Severity(row["one"]["severity"]),
-        details=dict(row["one"]["details"] or ()),
-    )
+    return Finding.model_validate({**row, **row["one"], "details": dict(row["one"]["details"] or ())})
 
 
 def table_of(row: Mapping[str, Any]) -> ReportedTable:
     """Return the table in ``row``, of ``EVALUATED``."""
-    known = {name: row[name] for name in ReportedTable.model_fields if name in row}
-    return ReportedTable(
-        **{**known, "namespace": tuple(row["namespace"]), "rules": [one["rule"] for one in row["found"]]}
-    )
+    return ReportedTable.model_validate({**row, "rules": [one["rule"] for one in row["found"]]})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
 """Those of the amounts that only a listing of files tells."""
 
-_ABOUT = (*(name for name, _ in ABOUT), "source_file", "source_line")
+_ABOUT = (*(name for name, _ in ABOUT), "source")
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
 _AMOUNTS = ("rows", "bytes", "fragments", *AMOUNTS_OF_FILES)
 

@@ -15,14 +15,12 @@ from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import COVERAGE, NAMESPACE, TABLE, ReadFailure, failures_in
+from reconciler.spark.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFailure, failures_in
 from reconciler.spark.schemas import Row, record_batch
 from reconciler.spark.session import SparkOptions, spark_session
 from reconciler.spark.sinks import Form, open_sink
-from reconciler.spark.source import each_unit
-from reconciler.spark.tasks import packed, unpacked
+from reconciler.spark.tasks import each_unit, packed, unpacked
 from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
-from reconciler.spark.views import INVENTORY
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest

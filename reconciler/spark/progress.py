@@ -81,15 +81,19 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
     if context is None:
         yield lambda: (0, 0)
         return
+    from py4j.protocol import Py4JError
+
     group = f"lancens-{uuid.uuid4().hex}"
     before = {key: context.getLocalProperty(key) for key in _PROPERTIES}
     context.setJobGroup(group, name)
     tracker = context.statusTracker()
 
     def count() -> Tasks:
-        jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
-        stages = filter(None, map(tracker.getStageInfo, {number for job in jobs for number in job.stageIds}))
-        counts = [(found.numCompletedTasks, found.numTasks) for found in stages]
+        counts: list[Tasks] = []
+        with suppress(Py4JError, OSError):  # the JVM has gone; the block says so
+            jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+            stages = filter(None, map(tracker.getStageInfo, {number for job in jobs for number in job.stageIds}))
+            counts += [(found.numCompletedTasks, found.numTasks) for found in stages]
         return sum(done for done, _ in counts), sum(total for _, total in counts)
 
     try:
@@ -101,17 +105,15 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
 
 def _bar(name: str, tasks: Callable[[], Tasks]) -> Progress:
     """Return a line about a stage for the terminal, which counts ``tasks`` whenever it is drawn again."""
-    from py4j.protocol import Py4JError
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
     class Line(Progress):
         def get_renderables(self) -> Iterable[RenderableType]:
-            with suppress(Py4JError, OSError):  # the JVM has gone; the block says so
-                done, total = tasks()
-                for task in self.tasks:
-                    self.update(task.id, completed=done, total=total or None)
+            done, total = tasks()
+            for task in self.tasks:
+                self.update(task.id, completed=done, total=total or None)
             return super().get_renderables()
 
     columns = (SpinnerColumn(), "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

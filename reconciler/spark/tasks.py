@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +21,8 @@ from reconciler.spark.session import task_attempts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.spark.units import Unit
 
 
 ItemT = TypeVar("ItemT")
@@ -66,6 +68,29 @@ def in_tasks(
         if isinstance(answer, CatalogError):
             raise answer
     return answers
+
+
+def each_unit(
+    spark: SparkSession,
+    units: Collection[Unit],
+    read: Callable[[Unit, bool], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Return what ``read`` yields of each unit, in a task of its own; ``schema`` is that of its batches.
+
+    ``read`` is called with a unit, and whether this is the last attempt of its task.
+    """
+    work = [pickle.dumps(unit) for unit in units]
+    attempts = task_attempts(spark)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        last = is_last_attempt(attempts)
+        for batch in batches:
+            for position in batch.column(0).to_pylist():
+                yield from read(pickle.loads(work[position]), last)  # noqa: S301 - our own
+
+    # The units are in the function, not in the data: no plan, log or page of Spark's shows what is in a function.
+    return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(run, spark_schema(schema))
 
 
 def batched(spark: SparkSession, objects: Iterable[object], size: int = 1_000) -> DataFrame:

@@ -7,8 +7,7 @@ catalog returns, and each namespace has its coverage.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from reconciler.model.names import Scope
     from reconciler.operations.connections import CatalogSpec
 
+
+_CATALOGS_AT_ONCE = 16
 
 DEFAULT_PARTITIONS = 256
 """About how many tasks read all catalogs together, at most, unless somebody says otherwise."""
@@ -99,10 +100,7 @@ def list_catalogs(
     """Return the namespaces of each of the catalogs; the arguments and the errors raised are :func:`list_units`'s."""
     for spec in specs:
         _require_reachable(spec)
-    if not specs:
-        return []
-    with ThreadPoolExecutor(max_workers=min(len(specs), 16)) as pool:
-        return list(pool.map(partial(_list, split=split, selected=namespaces), specs))
+    return in_parallel(partial(_list, split=split, selected=namespaces), specs, _CATALOGS_AT_ONCE)
 
 
 def _require_reachable(spec: CatalogSpec) -> None:
@@ -140,21 +138,22 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
     deepest = backend.capabilities.max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
-    try:
-        names = backend.child_namespaces(parent)
-    except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
-        return None
-    identifiers = ((*parent, name) for name in sorted(set(names)) if check_name(name) is None)
-    return [identifier for identifier in identifiers if scope.contains(identifier) or scope.reaches(identifier)]
+    found = _named_in(parent, backend.child_namespaces)
+    return found and [identifier for identifier in found if scope.contains(identifier) or scope.reaches(identifier)]
 
 
 def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
     """Return the names of what may be tables in ``parent`` within ``scope``; none where they do not show."""
+    found = _named_in(parent, partial(optional.possible_tables, backend))
+    return [identifier[-1] for identifier in found or () if scope.contains(identifier)]
+
+
+def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) -> Sequence[Identifier] | None:
+    """Return the identifiers of ``names`` in ``parent``, in order; None where they do not show."""
     try:
-        names = optional.possible_tables(backend, parent)
-    except Exception:  # noqa: BLE001 - as above
-        return ()
-    return [name for name in sorted(set(names)) if check_name(name) is None and scope.contains((*parent, name))]
+        return [(*parent, name) for name in sorted(set(names(parent))) if check_name(name) is None]
+    except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
+        return None
 
 
 def grouped(listing: Listing, size: int) -> Iterator[Unit]:
