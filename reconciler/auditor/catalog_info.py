@@ -128,22 +128,22 @@ class RootIndex:
 
 def searchable_roots(
     catalogs: Collection[CatalogInfo],
-    unread: Collection[tuple[str, Identifier]],
-    places: Collection[tuple[str, Identifier, str]] = (),
+    unread: Mapping[str, Collection[Identifier]],
+    places: Mapping[str, Mapping[Identifier, str]],
 ) -> Search:
     """Return where orphans can be told: a dataset is called one only where what is likely to register it was read.
 
     Args:
         catalogs: all of them.
-        unread: the catalog and identifier of each namespace that could not be read. It costs its own place, where that
-            is known, and the roots of its catalog otherwise.
-        places: the catalog and identifier of each namespace that says where its tables go, and that place.
+        unread: the namespaces of each catalog that could not be read. Each costs its own place, where that is known,
+            and the roots of its catalog otherwise.
+        places: where the tables of each catalog's namespaces go, of those that say so.
     """
     reasons: list[str] = []
     roots: list[tuple[str, bool, SearchedRoot]] = []
     for catalog in catalogs:
-        own = {identifier: place for name, identifier, place in places if name == catalog.name}
-        closed = _closed(catalog, [identifier for name, identifier in unread if name == catalog.name], own, reasons)
+        own = places.get(catalog.name, {})
+        closed = _closed(catalog, unread.get(catalog.name, ()), own, reasons)
         found = dict.fromkeys((*catalog.roots, *own.values()))
         if not found and catalog.problem is None:
             reasons.append(

@@ -210,12 +210,12 @@ class Distribution(_Part):
     unknown: Count = 0
 
     @classmethod
-    def of(cls, scale: Scale, tables: Mapping[int, int], unknown: int = 0) -> Distribution:
-        """Return the distribution on ``scale`` with this many tables at each position of ``Scale.bin_of``."""
+    def of(cls, scale: Scale, tables: Mapping[int | None, int]) -> Distribution:
+        """Return the distribution on ``scale`` with this many tables at each position of ``Scale.bin_of``, or None."""
         bins = [
             Bin(label=label, at_least=edge, tables=tables.get(at, 0)) for at, (edge, label) in enumerate(scale.classes)
         ]
-        return cls(unit=scale.unit, bins=tuple(bins), unknown=unknown)
+        return cls(unit=scale.unit, bins=tuple(bins), unknown=tables.get(None, 0))
 
 
 # ---- what was found --------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ import pyarrow as pa
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.records import OWNER
-from reconciler.auditor.relations import directories_above
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
@@ -57,6 +56,9 @@ marked as a Lance table and is of the wrong type has both. ``location`` is that 
 the same normalised, wherever symbolic links lead; ``scheme``, ``place`` (like ``claimed``) and ``above``, the
 directories that the place lies in, are null for what is not a live Lance table at a place.
 """
+
+MOST_NAMED = 5
+"""How many of the tables at a place are named, beside the one they are named for."""
 
 _READ = pa.unify_schemas([rows.ROWS, ENTRIES])
 """An entry, whose kind is ``TABLE``, or one of the other ``rows.ROWS``."""
@@ -113,6 +115,12 @@ def _named(catalog: str, identifier: Identifier) -> Row:
     return {"catalog": catalog, "key": join(identifier), "address": address(catalog, identifier)}
 
 
+def directories_above(place: str) -> list[str]:
+    """Return the directories that a normalised location lies in, the outermost first."""
+    names = place.split("/")
+    return ["/".join(names[:depth]) or "/" for depth in range(1, len(names))] if place != "/" else []
+
+
 # ---- on Spark --------------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +135,7 @@ class Coverage:
         notes: sentences about the catalogs, and about what was not looked for.
         tables: how many were read, those of other kinds included.
         teams: who answers for a catalog's namespaces, of those that say so.
-        places: the catalog and the identifier of each namespace that says where its tables go, and that place.
+        places: where the tables of each catalog's namespaces go, of those that say so.
     """
 
     namespaces: dict[str, int] = field(default_factory=dict)
@@ -136,7 +144,7 @@ class Coverage:
     notes: list[str] = field(default_factory=list)
     tables: int = 0
     teams: dict[str, dict[Identifier, str]] = field(default_factory=dict)
-    places: list[tuple[str, Identifier, str]] = field(default_factory=list)
+    places: dict[str, dict[Identifier, str]] = field(default_factory=dict)
 
     def add_namespace(self, catalog: CatalogInfo, namespace: LiveNamespace) -> None:
         """Count a namespace, and keep what it says of those in it."""
@@ -144,8 +152,8 @@ class Coverage:
         self.namespaces[name] = self.namespaces.get(name, 0) + 1
         if owner := namespace.properties.get(OWNER):
             self.teams.setdefault(name, {})[namespace.id] = owner
-        said = (namespace.root, *map(namespace.properties.get, catalog.root_keys))
-        self.places += [(name, namespace.id, place) for place in said if place]
+        for place in filter(None, (namespace.root, *map(namespace.properties.get, catalog.root_keys))):
+            self.places.setdefault(name, {})[namespace.id] = place
 
     def unread_in(self) -> Mapping[str, frozenset[Identifier]]:
         """Return the namespaces of each catalog that could not be read."""
@@ -205,3 +213,30 @@ def _read(spark: SparkSession, catalogs: Mapping[str, CatalogInfo], coverage: Co
         if catalog.problem is not None:
             coverage.failures.append(rows.ReadFailure(catalog=catalog.name, message=catalog.problem))
     return read
+
+
+def with_relations(tables: DataFrame) -> DataFrame:
+    """Return ``tables`` with how the location of each is related to those of the others.
+
+    Needed are the columns ``address``, ``scheme``, ``place``, the normalised location, and ``above``, the directories
+    that it lies in: null for what is not to be related. Added are, as in a ``TableRecord``, ``sharing`` (which may
+    still name the table itself), ``schemes`` and ``inside``; null for none.
+
+    A table is inside another one when the other's place is one of the directories above it. Tables that are beside
+    each other have these in common, so they are looked up once a directory that holds tables.
+    """
+    from pyspark.sql import functions as f
+
+    placed = tables.filter(f.col("place").isNotNull())
+    places = placed.groupBy("place").agg(
+        f.count("*").alias("number"),
+        f.slice(f.array_sort(f.collect_list("address")), 1, MOST_NAMED + 1).alias("sharing"),
+        f.array_sort(f.collect_set("scheme")).alias("schemes"),
+    )
+    shared = places.filter(f.col("number") > 1).select("place", "sharing", "schemes")
+    outer = placed.select("above").distinct().select("above", f.explode("above").alias("place"))
+    found = outer.join(places.select("place", f.col("sharing").alias("found")), "place")
+    inside = found.groupBy("above").agg(
+        f.slice(f.array_sort(f.flatten(f.collect_list("found"))), 1, MOST_NAMED).alias("inside")
+    )
+    return tables.join(shared, "place", "left").join(inside, "above", "left").drop("above")

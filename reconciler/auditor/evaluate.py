@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from reconciler.auditor.catalog_info import CatalogInfo, RootIndex
 from reconciler.auditor.document import Finding, ReportedTable
-from reconciler.auditor.looking import Looker, Shown
 from reconciler.auditor.records import Depth, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
+from reconciler.auditor.storage_probe import Looker, Shown
 from reconciler.model import locations
 from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
 from reconciler.model.live import ForeignTable, StorageKind

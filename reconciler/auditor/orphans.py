@@ -19,6 +19,7 @@ from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError
 from reconciler.spark.reading import as_unicode
+from reconciler.spark.rows import ReadFailure
 from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, spark_schema
 from reconciler.spark.tasks import batched, probe_tasks, unbatched
 
@@ -39,13 +40,13 @@ class Unregistered:
 
     Args:
         datasets: that nobody registered.
-        failures: the catalog and the reason of each directory below a configured root that could not be listed.
+        failures: the directories below a configured root that could not be listed.
         notes: the same of directories below the places of namespaces, which may be anybody's.
         is_cut_short: whether directories were left that lie deeper than ``DEEPEST``.
     """
 
     datasets: list[SearchedRoot] = field(default_factory=list)
-    failures: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[ReadFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_cut_short: bool = False
 
@@ -81,7 +82,7 @@ def find_unregistered(
         level = _search_level(spark, level, lister, claims, found, configured)
     found.is_cut_short = bool(level)
     found.datasets = sorted(set(found.datasets))
-    found.failures.sort()
+    found.failures.sort(key=lambda failure: (failure.catalog, failure.message))
     found.notes.sort()
     return found
 
@@ -107,7 +108,7 @@ def _search_level(
             directory = place.location
             own = (locations.same(root, directory) or locations.is_under(root, directory) for root in configured)
             if any(own):
-                found.failures.append((place.catalog, row["message"]))
+                found.failures.append(ReadFailure(catalog=place.catalog, message=row["message"]))
             else:
                 found.notes.append(f"{place.catalog}: {row['message']}")
         elif row["kind"] == _DIRECTORY:

@@ -6,13 +6,13 @@ namespaces are listed; where it runs, each task reads its unit.
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -151,14 +151,10 @@ class _Reader(DataSourceReader):
         return catalog_specs(loaded, names, parallelism=self._number("parallelism", DEFAULT_PARALLELISM))
 
     def _variables(self) -> dict[str, str]:
-        text = self._options.get("variables", "{}")
         try:
-            variables = json.loads(text)
-        except ValueError:
-            variables = None
-        if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
-            raise LancensError('the option `variables` is expected to be JSON such as {"region": "eu"}')
-        return variables
+            return TypeAdapter(dict[str, str]).validate_json(self._options.get("variables", "{}"))
+        except ValidationError:
+            raise LancensError('the option `variables` is expected to be JSON such as {"region": "eu"}') from None
 
     def _number(self, option: str, default: int) -> int:
         text = self._options.get(option, str(default))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconciler.auditor.relations import MOST_NAMED, directories_above, with_relations
+from reconciler.auditor.entries import MOST_NAMED, directories_above, with_relations
 from reconciler.model import locations
 from tests.soak import count, seeded
 

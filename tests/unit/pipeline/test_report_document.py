@@ -134,7 +134,7 @@ def test_an_age_is_in_days() -> None:
 
 
 def test_a_distribution_shows_empty_classes_too() -> None:
-    found = Distribution.of(AGES, {0: 4, 7: 1}, unknown=2)
+    found = Distribution.of(AGES, {0: 4, 7: 1, None: 2})
     assert [each.tables for each in found.bins] == [4, 0, 0, 0, 0, 0, 0, 1]
     assert [each.at_least for each in found.bins] == [0, 1, 7, 30, 90, 180, 365, 730]
     assert (found.unit, found.unknown) == ("days", 2)
