@@ -121,7 +121,8 @@ class Evaluator:
     def _record(self, row: Row, stored: Stored, shown: Shown, roots: RootIndex) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
-        own, desired, mirror = address(catalog, identifier), _block(row), self.catalogs[catalog].mirror
+        own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
+        desired: DesiredTable | None = None if block is None else pickle.loads(block)  # noqa: S301 - our own
         said = desired or (mirror.default_of(identifier) if mirror is not None else None)
         return TableRecord(
             catalog=catalog,
@@ -188,13 +189,6 @@ class Evaluator:
 
 def _identifier(row: Row) -> Identifier:
     return tuple(row["id"]) if "id" in row else split(row["key"])
-
-
-def _block(row: Row) -> DesiredTable | None:
-    if row.get("block") is None:
-        return None
-    block: DesiredTable = pickle.loads(row["block"])  # noqa: S301 - our own
-    return block
 
 
 def _found(finding: Finding) -> Row:

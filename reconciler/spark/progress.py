@@ -32,19 +32,14 @@ Tasks = tuple[int, int]
 
 
 class Stage:
-    """A stage that is going on; what is noted stands behind its name when it has ended."""
+    """A running stage; its notes follow its name when it has ended."""
 
     def __init__(self) -> None:
-        self._notes: list[str] = []
+        self.notes: list[str] = []
 
     def note(self, text: str) -> None:
         """Keep a result of the stage, such as ``1,204 tables``."""
-        self._notes.append(text)
-
-    def line(self, name: str, seconds: float) -> str:
-        """Return what is left of the stage when it has ended."""
-        notes = f": {', '.join(self._notes)}" if self._notes else ""
-        return f"{name}{notes}  {seconds:.1f} s"
+        self.notes.append(text)
 
 
 @contextmanager
@@ -60,7 +55,8 @@ def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             stack.enter_context(_bar(name, tasks))
         yield running
-    click.echo(display.message(running.line(name, monotonic() - started)), err=True)
+    notes = f": {', '.join(running.notes)}" if running.notes else ""
+    click.echo(display.message(f"{name}{notes}  {monotonic() - started:.1f} s"), err=True)
 
 
 def _context(spark: SparkSession | None) -> SparkContext | None:
