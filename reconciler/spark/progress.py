@@ -105,7 +105,7 @@ def _bar(name: str, tasks: Callable[[], Tasks]) -> Progress:
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
-    class Line(Progress):
+    class _Line(Progress):
         def get_renderables(self) -> Iterable[RenderableType]:
             done, total = tasks()
             for task in self.tasks:
@@ -113,6 +113,6 @@ def _bar(name: str, tasks: Callable[[], Tasks]) -> Progress:
             return super().get_renderables()
 
     columns = (SpinnerColumn(), "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    line = Line(*columns, console=Console(stderr=True), transient=True, refresh_per_second=_LOOKS_A_SECOND)
+    line = _Line(*columns, console=Console(stderr=True), transient=True, refresh_per_second=_LOOKS_A_SECOND)
     line.add_task(escape(name), total=None)
     return line
