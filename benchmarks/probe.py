@@ -48,16 +48,16 @@ def serve(cores: int, folder: Path, number: int) -> None:
     import pyarrow as pa
 
     from reconciler.auditor.storage_probe import probe_many
-    from reconciler.spark.batches import probe_tasks
     from reconciler.spark.schemas import LONG, spark_schema
     from reconciler.spark.session import SparkOptions, spark_session
+    from reconciler.spark.tasks import probe_tasks
 
     counts = pa.schema([("rows", LONG)])
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             found = probe_many((place, {}) for place in batch.column("location").to_pylist())
-            yield pa.RecordBatch.from_pylist([{"rows": one and one.rows} for one in found], schema=counts)
+            yield pa.RecordBatch.from_pylist([{"rows": one.rows} for one in found], schema=counts)
 
     places = [("lake", str(folder / "data" / f"{position}.lance")) for position in range(number)]
     with spark_session(SparkOptions(f"local[{cores}]", {"spark.driver.memory": "1g"})) as spark:

@@ -28,11 +28,10 @@ from reconciler.auditor.document import (
     SeverityCounts,
     Totals,
 )
-from reconciler.auditor.entries import Coverage, persisted, read_entries
+from reconciler.auditor.entries import Coverage, persisted, read_entries, with_relations
 from reconciler.auditor.evaluate import EVALUATED, Evaluator
-from reconciler.auditor.orphans import DEEPEST, dataset_rows, find_unregistered
+from reconciler.auditor.orphans import DEEPEST, find_unregistered, named_datasets
 from reconciler.auditor.records import Depth, Severity
-from reconciler.auditor.relations import with_relations
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
 from reconciler.auditor.totals import (
     AMOUNTS_OF_FILES,
@@ -46,10 +45,9 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
 from reconciler.operations.plan import reference
-from reconciler.spark.batches import probe_tasks, row_tasks
 from reconciler.spark.progress import stage
-from reconciler.spark.read_failure import ReadFailure
 from reconciler.spark.schemas import spark_schema
+from reconciler.spark.tasks import probe_tasks, row_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,13 +116,8 @@ def _evaluated_tables(
     """Return ``entries`` as ``EVALUATED``, and the figures of the live tables among them."""
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
         related = with_relations(persisted(entries, stack)).repartition(probe_tasks(number))
-        evaluated = persisted(_evaluated(related, evaluator), stack)
+        evaluated = persisted(related.mapInArrow(evaluator, spark_schema(EVALUATED)), stack)
         return evaluated, figures_of(evaluated)  # the first question computes it all, and is counted in this stage
-
-
-def _evaluated(tables: DataFrame, evaluator: Evaluator) -> DataFrame:
-    """Look at ``tables`` in storage, evaluate the rules on each, and return that as ``EVALUATED``."""
-    return tables.mapInArrow(evaluator, spark_schema(EVALUATED))
 
 
 def _evaluated_orphans(
@@ -133,8 +126,7 @@ def _evaluated_orphans(
     """Return the datasets that nobody registered, as rows like those of ``evaluated``; None when there are none."""
     from pyspark.sql import functions as f
 
-    unread = [(failure.catalog, failure.namespace) for failure in coverage.unread]
-    search = searchable_roots(tuple(evaluator.catalogs.values()), unread, coverage.places)
+    search = searchable_roots(evaluator.catalogs.values(), evaluator.unread, coverage.places)
     coverage.notes += search.reasons
     if not search.roots:
         return None
@@ -142,16 +134,16 @@ def _evaluated_orphans(
         places = evaluated.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
         claims = persisted(places.repartition(row_tasks(coverage.tables)), stack)
         found = find_unregistered(spark, search, evaluator.catalogs, claims)
-        coverage.failures += [ReadFailure(catalog=catalog, message=message) for catalog, message in found.failures]
+        coverage.failures += found.failures
         coverage.notes += found.notes
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
         if not found.datasets:
             running.note(count(0, "orphan"))
             return None
-        orphans = persisted(
-            _evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs, search), evaluator), stack
-        )
+        named = spark.createDataFrame(named_datasets(found.datasets, evaluator.catalogs, search))
+        named = named.repartition(probe_tasks(len(found.datasets)))
+        orphans = persisted(named.mapInArrow(evaluator, spark_schema(EVALUATED)), stack)
         running.note(count(orphans.filter(f.size("found") > 0).count(), "orphan"))
     return orphans
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy, Safeguard
+from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
@@ -84,11 +84,8 @@ def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dic
     Raises:
         CatalogError: a catalog does not take its configuration.
     """
-    if not specs:
-        return {}
-    with ThreadPoolExecutor(max_workers=min(len(specs), _CATALOGS_AT_ONCE)) as pool:
-        found = pool.map(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs)
-        return {catalog.name: catalog for catalog in found}
+    found = in_parallel(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs, _CATALOGS_AT_ONCE)
+    return {catalog.name: catalog for catalog in found}
 
 
 def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
@@ -131,22 +128,22 @@ class RootIndex:
 
 def searchable_roots(
     catalogs: Collection[CatalogInfo],
-    unread: Collection[tuple[str, Identifier]],
-    places: Collection[tuple[str, Identifier, str]] = (),
+    unread: Mapping[str, Collection[Identifier]],
+    places: Mapping[str, Mapping[Identifier, str]],
 ) -> Search:
     """Return where orphans can be told: a dataset is called one only where what is likely to register it was read.
 
     Args:
         catalogs: all of them.
-        unread: the catalog and identifier of each namespace that could not be read. It costs its own place, where that
-            is known, and the roots of its catalog otherwise.
-        places: the catalog and identifier of each namespace that says where its tables go, and that place.
+        unread: the namespaces of each catalog that could not be read. Each costs its own place, where that is known,
+            and the roots of its catalog otherwise.
+        places: where the tables of each catalog's namespaces go, of those that say so.
     """
     reasons: list[str] = []
     roots: list[tuple[str, bool, SearchedRoot]] = []
     for catalog in catalogs:
-        own = {identifier: place for name, identifier, place in places if name == catalog.name}
-        closed = _closed(catalog, [identifier for name, identifier in unread if name == catalog.name], own, reasons)
+        own = places.get(catalog.name, {})
+        closed = _closed(catalog, unread.get(catalog.name, ()), own, reasons)
         found = dict.fromkeys((*catalog.roots, *own.values()))
         if not found and catalog.problem is None:
             reasons.append(

@@ -17,10 +17,11 @@ from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.scales import Scale
 from reconciler.model import locations, names
 from reconciler.model.desired import Source
+from reconciler.model.display import count
 from reconciler.model.names import Identifier
 from reconciler.model.redaction import redact_properties
 from reconciler.planner.plan import ManifestRef
-from reconciler.spark.read_failure import ReadFailure
+from reconciler.spark.rows import ReadFailure
 
 FORMAT_VERSION = "2.0"
 
@@ -93,6 +94,11 @@ class SeverityCounts(_Part):
     def total(self) -> int:
         """How many findings of any severity."""
         return self.error + self.warning + self.note
+
+    @property
+    def text(self) -> str:
+        """The counts that are not zero, such as ``2 errors, 1 note``."""
+        return ", ".join(count(number, each.value) for each in Severity if (number := getattr(self, each.value)))
 
 
 class RuleCount(SeverityCounts):
@@ -204,14 +210,12 @@ class Distribution(_Part):
     unknown: Count = 0
 
     @classmethod
-    def of(cls, scale: Scale, tables: Mapping[int, int], unknown: int = 0) -> Distribution:
-        """Return the distribution on ``scale`` with this many tables at each position of ``Scale.bin_of``."""
-        bins = zip(scale.labels, scale.edges, range(len(scale.edges)), strict=True)
-        return cls(
-            unit=scale.unit,
-            bins=tuple(Bin(label=label, at_least=edge, tables=tables.get(at, 0)) for label, edge, at in bins),
-            unknown=unknown,
-        )
+    def of(cls, scale: Scale, tables: Mapping[int | None, int]) -> Distribution:
+        """Return the distribution on ``scale`` with this many tables at each position of ``Scale.bin_of``, or None."""
+        bins = [
+            Bin(label=label, at_least=edge, tables=tables.get(at, 0)) for at, (edge, label) in enumerate(scale.classes)
+        ]
+        return cls(unit=scale.unit, bins=tuple(bins), unknown=tables.get(None, 0))
 
 
 # ---- what was found --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,25 +13,21 @@ import pyarrow as pa
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
-from reconciler.auditor.desired import DESIRED_TABLES, desired_tables
 from reconciler.auditor.records import OWNER
 from reconciler.model import locations
-from reconciler.model.desired import DesiredCatalog, DesiredTable
+from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
 from reconciler.model.live import LiveNamespace
-from reconciler.model.names import DELIMITER, Identifier
+from reconciler.model.names import Identifier, address, join
 from reconciler.spark import rows
-from reconciler.spark.batches import probe_tasks, row_tasks
-from reconciler.spark.foreign import FOREIGN_TABLES, foreign_rows
 from reconciler.spark.progress import stage
-from reconciler.spark.read_failure import ReadFailure
-from reconciler.spark.schemas import STRING, Row, record_batches, spark_type, with_columns
-from reconciler.spark.source import each_unit
-from reconciler.spark.units import list_units
+from reconciler.spark.reading import read_unit
+from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, record_batches, spark_schema
+from reconciler.spark.tasks import batched, each_unit, row_tasks, unbatched
+from reconciler.spark.units import Unit, list_units
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql import Row as SparkRow
 
     from reconciler.manifest import Manifest
 
@@ -48,21 +44,84 @@ ENTRIES = pa.schema(
         ("location", STRING),
         ("scheme", STRING),
         ("place", STRING),
+        ("above", STRINGS),
         ("claimed", STRING),
     ]
 )
 """What the manifest and the catalogs say of a table.
 
 ``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` what the entry of a live table says,
-with the columns of ``rows.LIVE``. The location of a table of another kind is in ``foreign_location``; one that is
+with the columns of ``rows.LIVE``. The location of a table of another format is in ``foreign_location``; one that is
 marked as a Lance table and is of the wrong type has both. ``location`` is that as far as anybody says, and ``claimed``
-the same normalised, wherever symbolic links lead; ``scheme`` and ``place`` (like ``claimed``) are null for what is not
-a live Lance table at a place.
+the same normalised, wherever symbolic links lead; ``scheme``, ``place`` (like ``claimed``) and ``above``, the
+directories that the place lies in, are null for what is not a live Lance table at a place.
 """
 
-_PLACE = [("scheme", STRING), ("place", STRING)]
-_LIVE = pa.schema([*rows.ROWS, *_PLACE])
-_BLOCKS = pa.schema([*DESIRED_TABLES, ("wanted", STRING), ("wanted_place", STRING)])
+MOST_NAMED = 5
+"""How many of the tables at a place are named, beside the one they are named for."""
+
+_READ = pa.unify_schemas([rows.ROWS, ENTRIES])
+"""An entry, whose kind is ``TABLE``, or one of the other ``rows.ROWS``."""
+
+
+# ---- each of these runs in whatever process has the rows -------------------------------------------------------------
+
+
+def read_entries_of(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+    """Yield what is in a unit: an entry for each table of any format, and the other rows as they are."""
+    found = read_unit(unit, last_attempt=last_attempt, foreign=True)
+    return record_batches((_entry(row) if row["kind"] in (rows.TABLE, rows.FOREIGN) else row for row in found), _READ)
+
+
+def entries_of_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield an entry for each pair of a catalog and a block that travel in ``batches``."""
+    for blocks in unbatched(batches):
+        yield record_batch((_wanted(catalog, block) for catalog, block in blocks), ENTRIES)
+
+
+def merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield one entry for each table in ``batches``, which hold everything that is said of it.
+
+    Where they differ, a live Lance table comes before a table of another format, and that before the block.
+    """
+    said = [row for batch in batches for row in batch.to_pylist()]
+    said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
+    entries: defaultdict[tuple[str, str], Row] = defaultdict(dict)
+    for row in said:
+        entries[row["catalog"], row["key"]] |= {name: value for name, value in row.items() if value is not None}
+    return record_batches(entries.values(), ENTRIES)
+
+
+def _entry(row: Row) -> Row:
+    """Return what a row of ``rows.ROWS`` says of a table."""
+    location, identifier = row["location"], (*row["namespace"], row["name"])
+    place = storage.place_of(location) if location else None
+    entry = {**_named(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": place}
+    if row["kind"] == rows.FOREIGN:
+        return {**entry, "foreign_location": location, "foreign_format": row["format"]}
+    if place is not None:
+        entry |= {"scheme": locations.scheme(location), "place": place, "above": directories_above(place)}
+    return {**entry, "live": {name: row[name] for name in rows.LIVE.names}}
+
+
+def _wanted(catalog: str, block: DesiredTable) -> Row:
+    """Return what the manifest says of a table."""
+    place = None if block.location is None else storage.place_of(block.location)
+    named = _named(catalog, block.id)
+    return {**named, "block": pickle.dumps(block), "location": block.location, "claimed": place}
+
+
+def _named(catalog: str, identifier: Identifier) -> Row:
+    return {"catalog": catalog, "key": join(identifier), "address": address(catalog, identifier)}
+
+
+def directories_above(place: str) -> list[str]:
+    """Return the directories that a normalised location lies in, the outermost first."""
+    names = place.split("/")
+    return ["/".join(names[:depth]) or "/" for depth in range(1, len(names))] if place != "/" else []
+
+
+# ---- on Spark --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -76,16 +135,16 @@ class Coverage:
         notes: sentences about the catalogs, and about what was not looked for.
         tables: how many were read, those of other kinds included.
         teams: who answers for a catalog's namespaces, of those that say so.
-        places: the catalog and the identifier of each namespace that says where its tables go, and that place.
+        places: where the tables of each catalog's namespaces go, of those that say so.
     """
 
     namespaces: dict[str, int] = field(default_factory=dict)
-    unread: list[ReadFailure] = field(default_factory=list)
-    failures: list[ReadFailure] = field(default_factory=list)
+    unread: list[rows.ReadFailure] = field(default_factory=list)
+    failures: list[rows.ReadFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     tables: int = 0
     teams: dict[str, dict[Identifier, str]] = field(default_factory=dict)
-    places: list[tuple[str, Identifier, str]] = field(default_factory=list)
+    places: dict[str, dict[Identifier, str]] = field(default_factory=dict)
 
     def add_namespace(self, catalog: CatalogInfo, namespace: LiveNamespace) -> None:
         """Count a namespace, and keep what it says of those in it."""
@@ -93,8 +152,8 @@ class Coverage:
         self.namespaces[name] = self.namespaces.get(name, 0) + 1
         if owner := namespace.properties.get(OWNER):
             self.teams.setdefault(name, {})[namespace.id] = owner
-        said = (namespace.root, *map(namespace.properties.get, catalog.root_keys))
-        self.places += [(name, namespace.id, place) for place in said if place]
+        for place in filter(None, (namespace.root, *map(namespace.properties.get, catalog.root_keys))):
+            self.places.setdefault(name, {})[namespace.id] = place
 
     def unread_in(self) -> Mapping[str, frozenset[Identifier]]:
         """Return the namespaces of each catalog that could not be read."""
@@ -127,110 +186,57 @@ def read_entries(
     Raises:
         LancensError: a catalog cannot be read by other processes.
     """
-    from pyspark.sql import functions as f
-
     coverage = Coverage()
-    live = _read(spark, catalogs, coverage, stack)
-    entries = live.filter(f.col("kind") == rows.TABLE)
-    named = [f.expr(rows.KEY).alias("key"), f.struct(*rows.LIVE.names).alias("live")]
-    entries = entries.select("catalog", *named, *_names(_PLACE))
-    desired = [catalog.desired for catalog in manifest.catalogs.values()]
-    number = sum(len(catalog.tables) for catalog in desired)
-    # What there is none of is not joined: a join costs more than a handful of tables.
-    entries = _joined(entries, _blocks(spark, desired) if number else None, _BLOCKS)
-    mixed = [catalog for catalog in catalogs.values() if catalog.has_foreign]
-    foreign = _read_foreign(spark, live, mixed, coverage, stack) if mixed else None
-    entries = _joined(entries, foreign, FOREIGN_TABLES)
-    entries = entries.withColumn("address", f.concat_ws("/", "catalog", f.expr(f"replace(key, '{DELIMITER}', '/')")))
-    entries = entries.withColumn("location", f.coalesce("live.location", "foreign_location", "wanted"))
-    entries = entries.withColumn("claimed", f.coalesce("place", "foreign_place", "wanted_place"))
-    # Said outright, as Spark does not put the many small parts of a join together where the result is kept.
-    return entries.select(*ENTRIES.names).repartition(row_tasks(coverage.tables + number)), coverage
-
-
-def _joined(entries: DataFrame, more: DataFrame | None, schema: pa.Schema) -> DataFrame:
-    """Return ``entries`` with the columns of ``more``, matched by catalog and key; null where there is none."""
-    from pyspark.sql import functions as f
-
-    if more is not None:
-        return entries.join(more, ["catalog", "key"], "full_outer")
-    added = pa.schema([one for one in schema if one.name not in ("catalog", "key")])
-    return entries.withColumns({one.name: f.lit(None).cast(spark_type(one.type)) for one in added})
-
-
-def _names(columns: Iterable[tuple[str, pa.DataType]]) -> list[str]:
-    return [name for name, _ in columns]
-
-
-def _blocks(spark: SparkSession, desired: Iterable[DesiredCatalog]) -> DataFrame:
-    """Return the blocks of the manifest with where they say their tables are."""
-
-    def places(batch: pa.RecordBatch) -> Iterator[Row]:
-        for pickled in batch.column("block").to_pylist():
-            block: DesiredTable = pickle.loads(pickled)  # noqa: S301 - our own
-            place = None if block.location is None else storage.place_of(block.location)
-            yield {"wanted": block.location, "wanted_place": place}
-
-    return with_columns(desired_tables(spark, desired), pa.schema([_BLOCKS.field(-2), _BLOCKS.field(-1)]), places)
-
-
-def _placed(found: Iterator[Row]) -> Iterator[pa.RecordBatch]:
-    """Yield what was read of a unit, with the place of each table."""
-    return record_batches(({**row, **_place(row)} if row["kind"] == rows.TABLE else row for row in found), _LIVE)
-
-
-def _place(row: Row) -> Row:
-    location = row["location"]
-    return {"scheme": locations.scheme(location), "place": storage.place_of(location)} if location else {}
+    read = _read(spark, catalogs, coverage, stack)
+    blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
+    wanted = batched(spark, blocks).mapInArrow(entries_of_blocks, spark_schema(ENTRIES))
+    said = read.filter(read["kind"] == rows.TABLE).select(*ENTRIES.names).union(wanted)
+    together = said.repartition(row_tasks(coverage.tables + len(blocks)), "catalog", "key")
+    return together.mapInArrow(merged, spark_schema(ENTRIES)), coverage
 
 
 def _read(spark: SparkSession, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack) -> DataFrame:
-    from pyspark.sql import functions as f
-
+    """Return everything that is in the catalogs, as ``_READ``, and add to ``coverage`` what was read."""
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as running:
         units = list_units([catalog.spec for catalog in catalogs.values()])
-        live = persisted(each_unit(spark, units, _placed, _LIVE), stack)
-        others = live.filter(f.col("kind") != rows.TABLE).drop(*_names(_PLACE)).collect() if units else []
+        read = persisted(each_unit(spark, units, read_entries_of, _READ), stack)
+        others = read.filter(read["kind"] != rows.TABLE).select(*rows.ROWS.names).collect()
         for row in others:
-            catalog = row["catalog"]
             if row["kind"] == rows.NAMESPACE:
-                coverage.add_namespace(catalogs[catalog], rows.namespace_of(row.asDict()))
-            elif row["kind"] == rows.COVERAGE and row["message"] is None:
-                coverage.tables += row["tables"]
-        coverage.unread += _failures(row for row in others if row["kind"] == rows.COVERAGE and row["message"])
+                coverage.add_namespace(catalogs[row["catalog"]], rows.namespace_of(row.asDict()))
+        covered = [row.asDict() for row in others if row["kind"] == rows.COVERAGE]
+        coverage.tables = sum(row["tables"] for row in covered)
+        coverage.unread = rows.failures_in(covered)
         coverage.notes += sorted({f"{row['catalog']}: {row['message']}" for row in others if row["kind"] == rows.NOTE})
         running.note(count(coverage.tables, "table"))
     for catalog in catalogs.values():
         if catalog.problem is not None:
-            coverage.failures.append(ReadFailure(catalog=catalog.name, message=catalog.problem))
-    return live
+            coverage.failures.append(rows.ReadFailure(catalog=catalog.name, message=catalog.problem))
+    return read
 
 
-def _read_foreign(
-    spark: SparkSession, live: DataFrame, catalogs: Collection[CatalogInfo], coverage: Coverage, stack: ExitStack
-) -> DataFrame:
-    """Return the tables of other kinds in the namespaces that were read."""
+def with_relations(tables: DataFrame) -> DataFrame:
+    """Return ``tables`` with how the location of each is related to those of the others.
+
+    Needed are the columns ``address``, ``scheme``, ``place``, the normalised location, and ``above``, the directories
+    that it lies in: null for what is not to be related. Added are, as in a ``TableRecord``, ``sharing`` (which may
+    still name the table itself), ``schemes`` and ``inside``; null for none.
+
+    A table is inside another one when the other's place is one of the directories above it. Tables that are beside
+    each other have these in common, so they are looked up once a directory that holds tables.
+    """
     from pyspark.sql import functions as f
 
-    with stage(spark, f"Reading tables of other kinds in {count(len(catalogs), 'catalog')}") as running:
-        is_read = (f.col("kind") == rows.COVERAGE) & f.col("message").isNull()
-        namespaces = live.filter(is_read & f.col("catalog").isin([catalog.name for catalog in catalogs]))
-        namespaces = namespaces.select("catalog", "namespace").distinct()
-        asked = namespaces.repartition(probe_tasks(namespaces.count()))
-        found = persisted(foreign_rows(spark, asked, [catalog.spec for catalog in catalogs]), stack)
-        tables = found.filter(f.col("error").isNull())
-        number = tables.count()
-        coverage.tables += number
-        running.note(count(number, "table"))
-        unread = found.filter(f.col("error").isNotNull())
-        coverage.unread += _failures(unread.selectExpr("catalog", "namespace", "error as message").collect())
-    return tables.select(*FOREIGN_TABLES.names)
-
-
-def _failures(unread: Iterable[SparkRow]) -> list[ReadFailure]:
-    """Return a failure for each namespace in ``unread``, which have its catalog, itself and the reason."""
-    found = {(row["catalog"], tuple(row["namespace"])): row["message"] for row in unread}
-    return [
-        ReadFailure(catalog=catalog, namespace=namespace, message=found[catalog, namespace])
-        for catalog, namespace in sorted(found)
-    ]
+    placed = tables.filter(f.col("place").isNotNull())
+    places = placed.groupBy("place").agg(
+        f.count("*").alias("number"),
+        f.slice(f.array_sort(f.collect_list("address")), 1, MOST_NAMED + 1).alias("sharing"),
+        f.array_sort(f.collect_set("scheme")).alias("schemes"),
+    )
+    shared = places.filter(f.col("number") > 1).select("place", "sharing", "schemes")
+    outer = placed.select("above").distinct().select("above", f.explode("above").alias("place"))
+    found = outer.join(places.select("place", f.col("sharing").alias("found")), "place")
+    inside = found.groupBy("above").agg(
+        f.slice(f.array_sort(f.flatten(f.collect_list("found"))), 1, MOST_NAMED).alias("inside")
+    )
+    return tables.join(shared, "place", "left").join(inside, "above", "left").drop("above")

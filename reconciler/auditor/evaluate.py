@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +16,15 @@ import pyarrow as pa
 
 from reconciler.auditor.catalog_info import CatalogInfo, RootIndex
 from reconciler.auditor.document import Finding, ReportedTable
-from reconciler.auditor.opening import probe_rows
 from reconciler.auditor.records import Depth, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
-from reconciler.auditor.shown_columns import compared_columns
+from reconciler.auditor.storage_probe import Looker, Shown
 from reconciler.model import locations
-from reconciler.model.columns import Schema
-from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable, Source
+from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
 from reconciler.model.live import ForeignTable, StorageKind
 from reconciler.model.names import Identifier, address, split
-from reconciler.planner.facts import EntryColumns
 from reconciler.spark.rows import live_table
 from reconciler.spark.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
 
@@ -44,8 +42,7 @@ AMOUNTS = (*_LATEST, "versions", "bytes_on_disk", "reclaimable")
 EVALUATED = pa.schema(
     [
         *ABOUT,
-        ("source_file", STRING),
-        ("source_line", LONG),
+        ("source", pa.struct([("file", STRING), ("line", LONG)])),
         ("live", pa.bool_()),
         ("claimed", STRING),
         ("closed", pa.bool_()),
@@ -111,36 +108,21 @@ class Evaluator:
         is a table at all, the columns of ``ENTRIES`` and those that ``with_relations`` adds.
         """
         roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
-        for batch in batches:
-            rows = [row for row in batch.to_pylist() if not self._is_unread(row)]
-            if rows:
-                stored = probe_rows(rows, self.catalogs, self.depth)
-                shown = self._shown(rows, stored)
+        with ExitStack() as stack:
+            looker = Looker(self.catalogs, stack)
+            for batch in batches:
+                rows = [row for row in batch.to_pylist() if not self._is_unread(row)]
+                stored = looker.stored(rows, self.depth)
+                shown = looker.shown(rows, stored) if stale_columns.name in self.rules else [None] * len(rows)
                 known = zip(rows, stored, shown, strict=True)
-                evaluated = [self._evaluate(self._record(*one, roots[one[0]["catalog"]]), one[0]) for one in known]
-                yield record_batch(evaluated, EVALUATED)
+                records = (self._record(*one, roots[one[0]["catalog"]]) for one in known)
+                yield record_batch(map(self._evaluate, records), EVALUATED)
 
-    def _shown(self, rows: Sequence[Row], stored: Sequence[Stored | None]) -> list[EntryColumns | str | None]:
-        """Return the columns that the entry of each table shows, where they are not the data's."""
-        asked: dict[str, dict[Identifier, Schema]] = {}
-        if stale_columns.name in self.rules:
-            for row, found in zip(rows, stored, strict=True):
-                if found is not None and found.schema is not None and row.get("live") is not None:
-                    asked.setdefault(row["catalog"], {})[_identifier(row)] = found.schema
-        catalogs = {name: self.catalogs[name] for name in asked}
-        compared = {
-            name: compared_columns(catalog.spec, asked[name])
-            for name, catalog in catalogs.items()
-            if catalog.shows_columns
-        }
-        return [compared.get(row["catalog"], {}).get(_identifier(row)) for row in rows]
-
-    def _record(
-        self, row: Row, stored: Stored | None, shown: EntryColumns | str | None, roots: RootIndex
-    ) -> TableRecord:
+    def _record(self, row: Row, stored: Stored, shown: Shown, roots: RootIndex) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
-        own, desired, mirror = address(catalog, identifier), _block(row), self.catalogs[catalog].mirror
+        own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
+        desired: DesiredTable | None = None if block is None else pickle.loads(block)  # noqa: S301 - our own
         said = desired or (mirror.default_of(identifier) if mirror is not None else None)
         return TableRecord(
             catalog=catalog,
@@ -175,8 +157,8 @@ class Evaluator:
         unread, identifier = self.unread.get(row["catalog"], frozenset()), _identifier(row)
         return any(identifier[:depth] in unread for depth in range(len(identifier)))
 
-    def _evaluate(self, record: TableRecord, row: Row) -> Row:
-        stored = record.stored or Stored(StorageKind.UNKNOWN)
+    def _evaluate(self, record: TableRecord) -> Row:
+        stored = record.stored
         files = stored.files if stored.files is not None and stored.files.problem is None else None
         found = list(check(record, self.limits, self.rules))
         age = None if stored.committed is None else age_in_days(stored.committed, self.limits.now)
@@ -189,10 +171,9 @@ class Evaluator:
             "location": locations.redact(record.location),
             "owner": record.responsible,
             "manager": record.manager,
-            "source_file": None if source is None else source.file,
-            "source_line": None if source is None else source.line,
+            "source": None if source is None else {"file": source.file, "line": source.line},
             "live": record.live is not None,
-            "claimed": row["claimed"],
+            "claimed": record.place,
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
             "kind": stored.kind.value,
             "committed": stored.committed,
@@ -210,22 +191,9 @@ def _identifier(row: Row) -> Identifier:
     return tuple(row["id"]) if "id" in row else split(row["key"])
 
 
-def _block(row: Row) -> DesiredTable | None:
-    if row.get("block") is None:
-        return None
-    block: DesiredTable = pickle.loads(row["block"])  # noqa: S301 - our own
-    return block
-
-
 def _found(finding: Finding) -> Row:
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity.value,
-        "severity_rank": _SEVERITY_RANK[finding.severity],
-        "reason": finding.reason,
-        "remedy": finding.remedy,
-        "details": finding.details,
-    }
+    said = finding.model_dump(mode="json", include={"rule", "severity", "reason", "remedy", "details"})
+    return {**said, "severity_rank": _SEVERITY_RANK[finding.severity]}
 
 
 # ---- what the report shows of it -------------------------------------------------------------------------------------
@@ -233,23 +201,9 @@ def _found(finding: Finding) -> Row:
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
     """Return the finding ``one`` in ``row``, beside the columns of its table."""
-    return Finding(
-        catalog=row["catalog"],
-        namespace=tuple(row["namespace"]),
-        name=row["name"],
-        location=row["location"],
-        owner=row["owner"],
-        manager=row["manager"],
-        source=None if row["source_file"] is None else Source(file=row["source_file"], line=row["source_line"]),
-        **{key: row["one"][key] for key in ("rule", "reason", "remedy")},
-        severity=Severity(row["one"]["severity"]),
-        details=dict(row["one"]["details"] or ()),
-    )
+    return Finding.model_validate({**row, **row["one"], "details": dict(row["one"]["details"] or ())})
 
 
 def table_of(row: Mapping[str, Any]) -> ReportedTable:
     """Return the table in ``row``, of ``EVALUATED``."""
-    known = {name: row[name] for name in ReportedTable.model_fields if name in row}
-    return ReportedTable(
-        **{**known, "namespace": tuple(row["namespace"]), "rules": [one["rule"] for one in row["found"]]}
-    )
+    return ReportedTable.model_validate({**row, "rules": [one["rule"] for one in row["found"]]})

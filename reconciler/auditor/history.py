@@ -28,8 +28,6 @@ FORMAT_VERSION = 1
 _MARK = b"lancens.history"
 _TRIES = 30
 _RUNS_SHOWN = 200
-_ADDED_TOTALS = ("bytes_on_disk", "reclaimable")
-"""What the first histories did not keep."""
 # All that a first append can leave that was cut off before its commit; Lance never reads any of it.
 _CUT_OFF = frozenset({"data", "_transactions", "_versions"})
 
@@ -81,14 +79,11 @@ def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocu
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
 
 
-# ---- a part at a time, for Spark -------------------------------------------------------------------------------------
-
-
-def fragments(uri: str, options: Mapping[str, str]) -> tuple[int, list[int]]:
-    """Return the version of the history at ``uri``, and the fragments that it is made of, one a run.
+def rows(uri: str, options: Mapping[str, str], columns: Collection[str]) -> Iterator[Row]:
+    """Yield the ``columns`` of every run.
 
     Raises:
-        LancensError: there is none, or it cannot be read.
+        LancensError: there is no history, or it cannot be read.
     """
     from reconciler import storage
 
@@ -97,28 +92,8 @@ def fragments(uri: str, options: Mapping[str, str]) -> tuple[int, list[int]]:
         if dataset is None:
             raise _unusable(uri, "nothing is there; `lancens audit --history` makes one")
         with storage.translated(uri, options):
-            return dataset.version, [fragment.fragment_id for fragment in dataset.get_fragments()]
-
-
-def rows(
-    uri: str, options: Mapping[str, str], version: int, parts: Collection[int], columns: Collection[str]
-) -> list[Row]:
-    """Return the ``columns`` of the runs in some fragments of a version, without those that early ones did not have.
-
-    Raises:
-        LancensError: they cannot be read.
-    """
-    from reconciler import storage
-
-    with _errors(uri):
-        dataset = _open(uri, options)
-        if dataset is None:
-            raise _unusable(uri, "it has gone")
-        with storage.translated(uri, options):
-            kept = dataset.checkout_version(version)
-            chosen = [kept.get_fragment(part) for part in parts]
-            found: list[Row] = kept.scanner(columns=list(columns), fragments=chosen).to_table().to_pylist()
-    return found
+            for batch in dataset.to_batches(columns=list(columns)):
+                yield from batch.to_pylist()
 
 
 # ---- the dataset -----------------------------------------------------------------------------------------------------
@@ -130,8 +105,8 @@ def schema() -> pa.Schema:
 
     text, number = pa.string(), pa.int64()
     counts = [(severity, number) for severity in ("error", "warning", "note")]
-    figures = [(name, number) for name in ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments")]
-    figures += [(name, number) for name in _ADDED_TOTALS]
+    totals = ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments", "bytes_on_disk", "reclaimable")
+    figures = [(name, number) for name in totals]
     seen = ("namespaces", "namespaces_unread", "tables", "tables_looked_at", "tables_unreadable")
     return pa.schema(
         [
@@ -195,7 +170,7 @@ def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> boo
 def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> None:
     """Write ``rows``, unless somebody else makes the dataset or commits to it in the meantime.
 
-    ``dataset`` is the history, None where there is none yet; one of the first gets the columns that it lacks.
+    ``dataset`` is the history, None where there is none yet.
     """
     import lance
 
@@ -206,20 +181,8 @@ def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any |
         with storage.translated(uri, options):
             storage.commit_first(uri, rows, options)
         return
-    lacking = _lacking(dataset.schema)
-    with suppress(ConcurrentModificationError), storage.next_versions(uri, options, 2 if lacking else 1) as latest:
-        if lacking:
-            latest.add_columns(lacking)
+    with suppress(ConcurrentModificationError), storage.next_versions(uri, options) as latest:
         lance.write_dataset(rows, latest, mode="append")
-
-
-def _lacking(schema: pa.Schema) -> pa.Schema | None:
-    """Return the columns that a history of ``schema`` does not have; None where it has them all."""
-    import pyarrow as pa
-
-    had = {field.name for field in schema.field("totals").type}
-    lacking = [(name, pa.int64()) for name in _ADDED_TOTALS if name not in had]
-    return pa.schema([("totals", pa.struct(lacking))]) if lacking else None
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """``spark.read.format("lancens-history")``: the history of audits as a table of Spark's, a row for each run.
 
-Spark reads no Lance without a jar of its own, so pylance reads it, in the tasks. The rows are few and their columns
+Spark reads no Lance without a jar of its own, so pylance reads it, in one task. The rows are few and their columns
 nested: what a query does not ask for is left out by Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 
 _FORMAT = "lancens-history"
-RUNS_A_TASK = 256
-"""Each run is a fragment, and to begin a task costs more than to read hundreds of them."""
 
 
 class HistoryDataSource(DataSource):
@@ -38,7 +35,7 @@ class HistoryDataSource(DataSource):
         """Return the name of the format."""
         return _FORMAT
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns of a run."""
         return spark_schema(history.schema())
 
@@ -54,14 +51,6 @@ class HistoryDataSource(DataSource):
         )
 
 
-@dataclass(frozen=True)
-class _Part(InputPartition):
-    """The runs that one task reads: fragments of one version, so that all tasks of a query read the same."""
-
-    version: int
-    fragments: tuple[int, ...]
-
-
 class _Reader(DataSourceReader):
     """One read of the latest version; filters are Spark's own, as one reader may be asked for several queries."""
 
@@ -69,21 +58,14 @@ class _Reader(DataSourceReader):
         self._location = location
         self._schema = schema
 
-    def partitions(self) -> Sequence[InputPartition]:
-        """Return partitions of a few hundred runs each.
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield all runs; there is one partition.
 
         Raises:
             LancensError: there is no history, or it cannot be used.
         """
-        version, fragments = history.fragments(self._location, {})
-        starts = range(0, len(fragments), RUNS_A_TASK) or (0,)
-        return [_Part(version, tuple(fragments[start : start + RUNS_A_TASK])) for start in starts]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the runs of a partition."""
-        assert isinstance(partition, _Part)  # noqa: S101 - what Spark hands over is what it was given
-        rows = history.rows(self._location, {}, partition.version, partition.fragments, self._schema.names)
-        yield from record_batches(rows, self._schema)
+        del partition
+        yield from record_batches(history.rows(self._location, {}, self._schema.names), self._schema)
 
 
 def register_history(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ whose name begins with ``_`` or ``.``, is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,10 @@ from reconciler.auditor.catalog_info import CatalogInfo, RootIndex, Search, Sear
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError
-from reconciler.spark.batches import batched, probe_tasks, unbatched
 from reconciler.spark.reading import as_unicode
+from reconciler.spark.rows import ReadFailure
 from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, spark_schema
+from reconciler.spark.tasks import batched, probe_tasks, unbatched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,13 +40,13 @@ class Unregistered:
 
     Args:
         datasets: that nobody registered.
-        failures: the catalog and the reason of each directory below a configured root that could not be listed.
+        failures: the directories below a configured root that could not be listed.
         notes: the same of directories below the places of namespaces, which may be anybody's.
         is_cut_short: whether directories were left that lie deeper than ``DEEPEST``.
     """
 
     datasets: list[SearchedRoot] = field(default_factory=list)
-    failures: list[tuple[str, str]] = field(default_factory=list)
+    failures: list[ReadFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_cut_short: bool = False
 
@@ -74,15 +75,14 @@ def find_unregistered(
         if as_unicode(place.location) == place.location:
             level.append(place)
         else:  # Arrow cannot take a lone surrogate, and no directory is called by one
-            shown = locations.redact(as_unicode(place.location))
-            found.notes.append(f"{place.catalog}: {shown} could not be searched for orphans: it is not Unicode")
+            found.notes.append(f"{place.catalog}: {_failure(place, 'it is not Unicode')['message']}")
     for _ in range(DEEPEST + 1):
         if not level:
             break
         level = _search_level(spark, level, lister, claims, found, configured)
     found.is_cut_short = bool(level)
     found.datasets = sorted(set(found.datasets))
-    found.failures.sort()
+    found.failures.sort(key=lambda failure: (failure.catalog, failure.message))
     found.notes.sort()
     return found
 
@@ -108,7 +108,7 @@ def _search_level(
             directory = place.location
             own = (locations.same(root, directory) or locations.is_under(root, directory) for root in configured)
             if any(own):
-                found.failures.append((place.catalog, row["message"]))
+                found.failures.append(ReadFailure(catalog=place.catalog, message=row["message"]))
             else:
                 found.notes.append(f"{place.catalog}: {row['message']}")
         elif row["kind"] == _DIRECTORY:
@@ -136,32 +136,34 @@ class _Lister:
                     yield record_batch(rows, _LISTED)
 
     def _list(self, place: SearchedRoot) -> Iterator[Row]:
-        directory = place.location
+        catalog, directory = place
         try:
-            looked = storage.look_into(directory, self.options[place.catalog])
+            looked = storage.look_into(directory, self.options[catalog])
         except BackendError as error:
-            message = f"{locations.redact(directory)} could not be searched for orphans: {error}"
-            yield {**place._asdict(), "kind": _FAILURE, "message": as_unicode(message)}
+            yield _failure(place, str(error))
             return
         if looked.is_dataset:
-            yield {**place._asdict(), "claimed": storage.place_of(directory), "kind": _DATASET}
+            yield _listed(_DATASET, catalog, directory)
         if looked.is_data:
-            above = directory.rstrip("/").rpartition("/")[0]
-            yield {"catalog": place.catalog, "location": above, "claimed": storage.place_of(above), "kind": _DATASET}
+            yield _listed(_DATASET, catalog, directory.rstrip("/").rpartition("/")[0])
         for below in looked.below:
             if as_unicode(below) != below:
-                shown = as_unicode(below)
-                message = f"{locations.redact(shown)} could not be searched for orphans: its name is not Unicode"
-                yield {"catalog": place.catalog, "location": shown, "kind": _FAILURE, "message": message}
-                continue
-            claimed = storage.place_of(below)
-            if claimed not in self.closed:
-                yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}
+                yield _failure(SearchedRoot(catalog, below), "its name is not Unicode")
+            elif (found := _listed(_DIRECTORY, catalog, below))["claimed"] not in self.closed:
+                yield found
 
 
-def dataset_rows(
-    spark: SparkSession, datasets: list[SearchedRoot], catalogs: Mapping[str, CatalogInfo], search: Search
-) -> DataFrame:
+def _listed(kind: str, catalog: str, location: str) -> Row:
+    return {"kind": kind, "catalog": catalog, "location": location, "claimed": storage.place_of(location)}
+
+
+def _failure(place: SearchedRoot, reason: str) -> Row:
+    location = as_unicode(place.location)
+    message = as_unicode(f"{locations.redact(location)} could not be searched for orphans: {reason}")
+    return {"kind": _FAILURE, "catalog": place.catalog, "location": location, "message": message}
+
+
+def named_datasets(datasets: Sequence[SearchedRoot], catalogs: Mapping[str, CatalogInfo], search: Search) -> pa.Table:
     """Return ``datasets`` with the columns ``catalog``, ``id``, ``location`` and ``claimed``, to be evaluated.
 
     A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that. What is below
@@ -172,22 +174,11 @@ def dataset_rows(
         locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)
     }
     index = RootIndex(owners)
-
-    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for places in unbatched(batches):
-            yield record_batch((_named(place, index, owners) for place in places), _DATASETS)
-
-    frame = batched(spark, datasets, _LISTINGS_AT_ONCE).repartition(probe_tasks(len(datasets)))
-    return frame.mapInArrow(rows, spark_schema(_DATASETS))
-
-
-def _named(dataset: SearchedRoot, index: RootIndex, owners: Mapping[str, str]) -> Row:
-    place = locations.normalise(dataset.location)
-    root = index.of(place) or place
-    path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
-    return {
-        "catalog": owners.get(root, dataset.catalog),
-        "id": path.split("/"),
-        "location": dataset.location,
-        "claimed": place,
-    }
+    rows: list[Row] = []
+    for dataset in datasets:
+        place = locations.normalise(dataset.location)
+        root = index.of(place) or place
+        path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
+        named = {"catalog": owners.get(root, dataset.catalog), "id": path.split("/")}
+        rows.append({**named, "location": dataset.location, "claimed": place})
+    return pa.Table.from_pylist(rows, schema=_DATASETS)

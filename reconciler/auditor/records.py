@@ -62,6 +62,10 @@ class Stored:
     cleanup: AutoCleanup | None = None
 
 
+NOT_LOOKED_AT = Stored(StorageKind.UNKNOWN)
+"""Of a table that has no place yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableRecord:
     """Everything an audit knows of one table, or of a dataset that no table points at.
@@ -78,7 +82,7 @@ class TableRecord:
         desired: the manifest's block.
         live: the catalog's entry.
         foreign: the catalog's entry, where it is not marked as a Lance table.
-        stored: what storage holds; None when it was not looked at.
+        stored: what storage holds.
         sharing: addresses of other tables at the same location, in order; of very many, the first few.
         schemes: the schemes with which tables at the same location are registered, its own included, in order.
         inside: addresses of tables whose location this one's lies below, in order; of very many, the first few.
@@ -94,7 +98,7 @@ class TableRecord:
     desired: DesiredTable | None = None
     live: LiveTable | None = None
     foreign: ForeignTable | None = None
-    stored: Stored | None = None
+    stored: Stored = NOT_LOOKED_AT
     sharing: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 _MIB = 1 << 20
 _GIB = 1 << 30
-_TIB = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,48 +17,44 @@ class Scale:
 
     Args:
         unit: what is counted, ``bytes`` or ``days``.
-        edges: where each class begins, ascending, the first at 0; what Spark may build an expression of.
-        labels: what a person calls each class.
+        classes: the edge of each class, ascending, the first at 0, and what a person calls the class.
     """
 
     unit: str
-    edges: tuple[int, ...]
-    labels: tuple[str, ...]
+    classes: Sequence[tuple[int, str]]
 
     def bin_of(self, value: float) -> int:
         """Return the position of the class that ``value`` is in; less than nothing counts as nothing."""
-        return bisect_right(self.edges, max(value, 0)) - 1
+        return bisect_right(self.classes, max(value, 0), key=lambda edge: edge[0]) - 1
 
 
 SIZES = Scale(
     "bytes",
-    (0, 1, _MIB, 10 * _MIB, 100 * _MIB, _GIB, 10 * _GIB, 100 * _GIB, _TIB),
     (
-        "empty",
-        "under 1 MiB",
-        "1 to 10 MiB",
-        "10 to 100 MiB",
-        "100 MiB to 1 GiB",
-        "1 to 10 GiB",
-        "10 to 100 GiB",
-        "100 GiB to 1 TiB",
-        "1 TiB and more",
+        (0, "empty"),
+        (1, "under 1 MiB"),
+        (_MIB, "1 to 10 MiB"),
+        (10 * _MIB, "10 to 100 MiB"),
+        (100 * _MIB, "100 MiB to 1 GiB"),
+        (_GIB, "1 to 10 GiB"),
+        (10 * _GIB, "10 to 100 GiB"),
+        (100 * _GIB, "100 GiB to 1 TiB"),
+        (1024 * _GIB, "1 TiB and more"),
     ),
 )
 """The sizes of tables: bytes in the data files of the latest version."""
 
 AGES = Scale(
     "days",
-    (0, 1, 7, 30, 90, 180, 365, 730),
     (
-        "under a day",
-        "1 to 7 days",
-        "7 to 30 days",
-        "30 to 90 days",
-        "90 to 180 days",
-        "180 to 365 days",
-        "1 to 2 years",
-        "2 years and more",
+        (0, "under a day"),
+        (1, "1 to 7 days"),
+        (7, "7 to 30 days"),
+        (30, "30 to 90 days"),
+        (90, "90 to 180 days"),
+        (180, "180 to 365 days"),
+        (365, "1 to 2 years"),
+        (730, "2 years and more"),
     ),
 )
 """The ages of tables: days since the latest version was committed."""

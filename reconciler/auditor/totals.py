@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reconciler.auditor.document import Distribution, Finding, ReportedTable
 from reconciler.auditor.evaluate import ABOUT, finding_of, table_of
 from reconciler.auditor.records import Severity
-from reconciler.auditor.scales import AGES, SIZES, Scale
+from reconciler.auditor.scales import AGES, SIZES
 from reconciler.model.live import StorageKind
 from reconciler.model.names import Identifier
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
 """Those of the amounts that only a listing of files tells."""
 
-_ABOUT = (*(name for name, _ in ABOUT), "source_file", "source_line")
+_ABOUT = (*(name for name, _ in ABOUT), "source")
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
 _AMOUNTS = ("rows", "bytes", "fragments", *AMOUNTS_OF_FILES)
 
@@ -42,11 +42,6 @@ class Figures:
     ages: Distribution
 
 
-def _distribution(scale: Scale, counted: Counter[int | None]) -> Distribution:
-    known = {position: number for position, number in counted.items() if position is not None}
-    return Distribution.of(scale, known, unknown=counted[None])
-
-
 def figures_of(evaluated: DataFrame) -> Figures:
     """Return the figures of the live tables in ``evaluated``."""
     from pyspark.sql import functions as f
@@ -59,8 +54,8 @@ def figures_of(evaluated: DataFrame) -> Figures:
         amounts={name: sum(group[f"sum_of_{name}"] for group in groups) for name in _AMOUNTS},
         tables=_sums(groups, "catalog", "tables"),
         unreadable=_sums(groups, "catalog", "unreadable"),
-        sizes=_distribution(SIZES, _sums(groups, "size_bin", "tables")),
-        ages=_distribution(AGES, _sums(groups, "age_bin", "tables")),
+        sizes=Distribution.of(SIZES, _sums(groups, "size_bin", "tables")),
+        ages=Distribution.of(AGES, _sums(groups, "age_bin", "tables")),
     )
 
 

@@ -27,7 +27,7 @@ from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
-    from reconciler.auditor.document import AuditDocument, SeverityCounts
+    from reconciler.auditor.document import AuditDocument
     from reconciler.spark.session import SparkOptions
 
 _MOST_NAMED = 10
@@ -229,10 +229,10 @@ def _summary(document: AuditDocument) -> Iterator[str]:
     if not found.total:
         yield "No findings."
         return
-    yield f"{_by_severity(found)}:"
+    yield f"{found.text}:"
     width = max(len(counted.rule) for counted in document.counts.by_rule)
     for counted in sorted(document.counts.by_rule, key=lambda rule: (-rule.error, -rule.warning, -rule.note)):
-        yield f"  {counted.rule:<{width}}  {_by_severity(counted)}"
+        yield f"  {counted.rule:<{width}}  {counted.text}"
 
 
 def _worst(document: AuditDocument) -> Iterator[str]:
@@ -248,10 +248,6 @@ def _worst(document: AuditDocument) -> Iterator[str]:
     if len(grave) > _MOST_NAMED:
         yield ""
         yield f"and {len(grave) - _MOST_NAMED:,} more errors and warnings, which --out DIR writes to a report"
-
-
-def _by_severity(found: SeverityCounts) -> str:
-    return ", ".join(count(getattr(found, one), one) for one in _SEVERITIES if getattr(found, one))
 
 
 def _remarks(document: AuditDocument) -> Iterator[str]:

@@ -98,6 +98,9 @@ class CatalogError(LancensError):
         super().__init__(message)
         self.code = code
 
+    def __reduce__(self) -> tuple[type[CatalogError], tuple[str, ErrorCode]]:
+        return CatalogError, (str(self), self.code)
+
 
 _NAMED = 20
 

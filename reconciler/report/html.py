@@ -6,12 +6,15 @@ filters and sorts those, and keeps what is chosen in the address. The markup is 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
 from reconciler.auditor import figures
-from reconciler.auditor.document import AuditDocument
+from reconciler.auditor.document import AuditDocument, RunSummary
 from reconciler.auditor.records import Severity
 from reconciler.model.display import count
 from reconciler.output.page import render_page
-from reconciler.report import charts, overview
+from reconciler.report import charts
 from reconciler.report.data import PageData
 
 _A_PAGE = 50
@@ -24,11 +27,13 @@ def render_html(document: AuditDocument) -> str:
         __package__,
         "report",
         document=document,
-        closing=_closing(document),
         severities=[severity.value for severity in Severity],
         rule_titles={rule.name: rule.title for rule in document.settings.rules},
         figures=figures,
-        overview=overview,
+        unread=_unread(document),
+        incomplete=_incomplete(document),
+        before=_comparable(document),
+        headline=_headline(document),
         cards=charts.breakdown(document, data),
         columns=charts.columns,
         plots=charts.trend(document.history),
@@ -37,9 +42,57 @@ def render_html(document: AuditDocument) -> str:
     )
 
 
-def _closing(document: AuditDocument) -> str:
-    found, tables = document.totals.findings, count(document.totals.tables, "table")
-    if not found.total:
-        return f"Nothing was found in {tables}."
-    amounts = ((getattr(found, severity.value), severity.value) for severity in Severity)
-    return f"{count(found.total, 'finding')} in {tables}: {', '.join(count(*each) for each in amounts if each[0])}."
+def _unread(document: AuditDocument) -> str:
+    """Return how much could not be read."""
+    namespaces = sum(catalog.namespaces_unread for catalog in document.coverage)
+    return count(namespaces, "namespace") if namespaces else count(len(document.failures), "part")
+
+
+def _incomplete(document: AuditDocument) -> frozenset[str]:
+    """Return the names of the catalogs of which something could not be read."""
+    unread = {catalog.name for catalog in document.coverage if catalog.namespaces_unread}
+    return frozenset(unread | {failure.catalog for failure in document.failures})
+
+
+def _comparable(document: AuditDocument) -> RunSummary | None:
+    """Return the run before this one, where both saw everything."""
+    before = next((run for run in reversed(document.history) if run.run_id != document.run_id), None)
+    return before if before is not None and before.complete and document.complete else None
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number and how it changed; ``since`` is None where there is nothing to compare it with."""
+
+    label: str
+    amount: str
+    since: str | None
+    style: str = ""
+
+
+def _headline(document: AuditDocument) -> Iterator[Figure]:
+    """Yield the figures, with how they changed since the last run that can be compared."""
+    totals, before = document.totals, _comparable(document)
+    for name in (severity.value for severity in Severity):
+        amount = getattr(totals.findings, name)
+        earlier = getattr(before.totals.findings, name) if before else None
+        yield _figure(f"{name.capitalize()}s", amount, earlier, figures.number, style=name if amount else "none")
+    for label, name, written in (
+        ("Tables", "tables", figures.number),
+        ("Rows", "rows", figures.number),
+        ("Data", "bytes", figures.size),
+        ("Fragments", "fragments", figures.number),
+        ("On disk", "bytes_on_disk", figures.size),
+        ("Reclaimable", "reclaimable", figures.size),
+    ):
+        amount = getattr(totals, name)
+        if amount is not None:
+            yield _figure(label, amount, getattr(before.totals, name) if before else None, written)
+
+
+def _figure(label: str, amount: int, before: int | None, written: Callable[[int], str], *, style: str = "") -> Figure:
+    since = None
+    if before is not None:
+        moved = amount - before
+        since = figures.change(moved, written(abs(moved))) if moved else "no change"
+    return Figure(label, written(amount), since, style)

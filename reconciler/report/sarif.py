@@ -11,19 +11,16 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
 from reconciler.auditor.document import AuditDocument, Finding, RuleInfo
-from reconciler.auditor.records import Severity
 from reconciler.model import display, locations
-from reconciler.spark.read_failure import ReadFailure
+from reconciler.spark.rows import ReadFailure
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _FINGERPRINT = "lancensFinding/v1"
-_LEVELS: Mapping[Severity, str] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 # GitHub refuses a run with more results than this; findings are sorted by severity, the highest first.
 _MOST_RESULTS = 25_000
 # A message is plain text, in which this would be a link (SARIF 2.1.0, section 3.11.6).
@@ -44,7 +41,7 @@ def render_sarif(document: AuditDocument) -> str:
             {
                 "ruleId": finding.rule,
                 **({"ruleIndex": positions[finding.rule]} if finding.rule in positions else {}),
-                "level": _LEVELS[finding.severity],
+                "level": finding.severity.value,
                 "message": _message(f"{_address(finding)}: {finding.reason.rstrip('.')}. {finding.remedy}"),
                 "locations": [_location(finding, fallback)],
                 "partialFingerprints": {_FINGERPRINT: f"{fingerprint}:{repeats[fingerprint]}"},
@@ -86,7 +83,7 @@ def _rule(rule: RuleInfo) -> dict[str, Any]:
         "shortDescription": _message(rule.title),
         "fullDescription": _message(rule.help),
         "help": {"text": rule.help, "markdown": rule.help},
-        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "defaultConfiguration": {"level": rule.severity.value},
     }
 
 

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reconciler.spark.data_source import register
     from reconciler.spark.engine import plan_on_spark
-    from reconciler.spark.formats import register
     from reconciler.spark.session import SparkOptions, spark_session
 
 __all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
 
 # Imported when asked for, so that an executor that compares tables does not import what reads catalogs.
-_HOMES: Mapping[str, str] = {
-    "SparkOptions": "session",
-    "plan_on_spark": "engine",
-    "register": "formats",
-    "spark_session": "session",
-}
+_LAZY = {"SparkOptions": "session", "plan_on_spark": "engine", "register": "data_source", "spark_session": "session"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)

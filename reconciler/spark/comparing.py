@@ -7,19 +7,19 @@ of it. So is what only the driver can pair: tables that are moved, and namespace
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import TYPE_CHECKING
+from itertools import accumulate, chain, groupby
+from typing import TYPE_CHECKING, TypeAlias
 
 from reconciler import storage
 from reconciler.manifest import collector_paused
 from reconciler.model import locations
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredNamespace, DesiredTable
-from reconciler.model.errors import CatalogError, ErrorCode
+from reconciler.model.errors import CatalogError
 from reconciler.model.live import LiveNamespace, LiveTable, Storage
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
@@ -37,28 +37,15 @@ from reconciler.planner.facts import (
 )
 from reconciler.planner.moves import NO_MOVES, MovedTable, pairs
 from reconciler.spark.reading import readings_of
-from reconciler.spark.shares import Share
+from reconciler.spark.schemas import chunks
 from reconciler.spark.tasks import packed, unpacked
+from reconciler.spark.units import Listing, Unit, grouped
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
 
 _QUESTIONS_TOGETHER = 16
-
-
-@dataclass(frozen=True, slots=True)
-class UnitFailure:
-    """What could not be read or asked, as it travels: ``namespaces`` are those that it is about."""
-
-    message: str
-    code: ErrorCode
-    namespaces: tuple[Identifier, ...] = ()
-
-    @property
-    def error(self) -> CatalogError:
-        """The error to raise."""
-        return CatalogError(self.message, self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +95,7 @@ class Compared:
                 waiting.append(pair)
             else:
                 self._add(comparison, pair, None)
-        self.questions += _questions(waiting)
+        self.questions += (Questions(len(some), packed(some)) for some in chunks(waiting, _QUESTIONS_TOGETHER))
 
     def ask(
         self,
@@ -156,17 +143,35 @@ class Compared:
             self.new.update(new_names([pair], comparison.select))
 
 
-def _questions(found: Iterable[MovedTable]) -> list[Questions]:
-    waiting = list(found)
-    together = (waiting[start : start + _QUESTIONS_TOGETHER] for start in range(0, len(waiting), _QUESTIONS_TOGETHER))
-    return [Questions(len(some), packed(some)) for some in together]
-
-
 def _is_in_question(pair: MovedTable, select: Scope) -> bool:
     return storage_question(pair, select) is not None or any(True for _ in names_in_question([pair], select))
 
 
 # ---- reading and comparing -------------------------------------------------------------------------------------------
+
+
+def units_with_blocks(
+    listing: Listing, size: int, tables: Mapping[Identifier, DesiredTable]
+) -> tuple[list[Unit], dict[Identifier, DesiredTable]]:
+    """Return the units of one catalog with their blocks, and those of ``tables`` that are in no listed namespace.
+
+    The units travel as data, so their ``spec`` names the catalog and no more.
+
+    Args:
+        listing: its namespaces.
+        size: how many of them a task reads.
+        tables: the desired tables.
+    """
+    spec = CatalogSpec(listing.spec.name, listing.spec.impl)
+    homes: defaultdict[Identifier, list[DesiredTable]] = defaultdict(list)
+    for block in tables.values():
+        homes[block.id[:-1]].append(block)
+    units = []
+    for unit in grouped(listing, size):
+        found = chain.from_iterable(homes.get(namespace, ()) for namespace in unit.namespaces)
+        units.append(replace(unit, spec=spec, blocks=tuple(block for block in found if unit.has(block.id))))
+    homeless = homes.keys() - listing.children.keys()
+    return units, {block.id: block for home in homeless for block in homes[home]}
 
 
 @dataclass(slots=True)
@@ -183,7 +188,7 @@ class ComparedUnits:
     late: dict[Identifier, LiveTable] = field(default_factory=dict)
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     selected: set[Scope] = field(default_factory=set)
-    failures: list[UnitFailure] = field(default_factory=list)
+    failures: list[tuple[Identifier, CatalogError]] = field(default_factory=list)
     count: int = 0
 
     def merge(self, other: ComparedUnits) -> None:
@@ -200,7 +205,7 @@ class ComparedUnits:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads shares and compares them; runs on the executors.
+    """Reads units and compares them with their blocks; runs on the executors.
 
     Args:
         specs: how the catalogs are reached.
@@ -214,19 +219,18 @@ class Reader:
     whole: Collection[str]
     globs: Mapping[str, Collection[Scope]]
 
-    def __call__(self, share: Share, last_attempt: bool) -> ComparedUnits:
-        """Return what is in a share, compared as far as it can be."""
+    def __call__(self, unit: Unit, last_attempt: bool) -> ComparedUnits:
+        """Return what is in a unit, compared as far as it can be."""
         with collector_paused():
-            return self._read(share, last_attempt)
+            return self._read(unit, last_attempt)
 
-    def _read(self, share: Share, last_attempt: bool) -> ComparedUnits:
-        name = share.unit.spec.name
-        unit, found = share.read_with(self.specs[name]), ComparedUnits()
+    def _read(self, unit: Unit, last_attempt: bool) -> ComparedUnits:
+        name, found = unit.spec.name, ComparedUnits()
         here: dict[Identifier, LiveTable] = {}
-        blocks = {block.id: block for block in share.blocks}
-        for reading in readings_of(unit, last_attempt=last_attempt):
+        blocks = {block.id: block for block in unit.blocks}
+        for reading in readings_of(replace(unit, spec=self.specs[name]), last_attempt=last_attempt):
             if isinstance(reading.found, CatalogError):
-                found.failures.append(UnitFailure(str(reading.found), reading.found.code, reading.namespaces))
+                found.failures.append((min(reading.namespaces), reading.found))
                 continue
             found.namespaces.update(reading.found.namespaces)
             found.notes.update(reading.found.notes)
@@ -245,12 +249,15 @@ class Reader:
 # ---- asking ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Tables of one catalog that somebody has to be asked about: the loads of their :class:`Questions`."""
+Asked: TypeAlias = tuple[str, tuple[bytes, ...]]
+"""A catalog, and the loads of some of its :class:`Questions`."""
 
-    catalog: str
-    loads: tuple[bytes, ...]
+
+def asked_together(catalog: str, questions: Sequence[Questions], size: int) -> Iterator[Asked]:
+    """Yield the questions about a catalog, about ``size`` of them together."""
+    before = accumulate((some.count for some in questions), initial=0)
+    for _, together in groupby(zip(before, questions, strict=False), key=lambda pair: pair[0] // size):
+        yield catalog, tuple(some.load for _, some in together)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,16 +269,16 @@ class Asker:
     spaces: Mapping[str, frozenset[Identifier]]
     written: Mapping[str, Mapping[Identifier, Storage]]
 
-    def __call__(self, asked: Asked, _: bool) -> Compared | UnitFailure:
-        """Return what some tables come to, or what could not be said."""
-        name, compared = asked.catalog, Compared()
-        together = [pair for load in asked.loads for pair in unpacked(load)]
+    def __call__(self, asked: Asked, _: bool) -> Compared | CatalogError:
+        """Return the comparison of some tables, or what could not be said."""
+        (name, loads), compared = asked, Compared()
+        together = [pair for load in loads for pair in unpacked(load)]
         try:
             compared.ask(
                 self.comparisons[name], together, self.spaces[name], self.written[name], self.specs[name].connect
             )
         except CatalogError as error:
-            return UnitFailure(str(error), error.code)
+            return error
         return compared
 
 
@@ -321,17 +328,16 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """Reads shares once more for what :class:`Lookup` asks for; runs on the executors."""
+    """Reads units once more for what :class:`Lookup` asks for; runs on the executors."""
 
     specs: Mapping[str, CatalogSpec]
     lookups: Mapping[str, Lookup]
 
-    def __call__(self, share: Share, last_attempt: bool) -> list[LiveTable] | UnitFailure:
-        """Return the tables of a share that are asked for, or what could not be read."""
-        name = share.unit.spec.name
-        live: list[LiveTable] = []
-        for reading in readings_of(share.read_with(self.specs[name]), last_attempt=last_attempt):
+    def __call__(self, unit: Unit, last_attempt: bool) -> list[LiveTable] | CatalogError:
+        """Return the tables of a unit that are asked for, or what could not be read."""
+        name, live = unit.spec.name, list[LiveTable]()
+        for reading in readings_of(replace(unit, spec=self.specs[name]), last_attempt=last_attempt):
             if isinstance(reading.found, CatalogError):
-                return UnitFailure(str(reading.found), reading.found.code, reading.namespaces)
+                return reading.found
             live += self.lookups[name].among(reading.found.tables)
         return live

@@ -6,13 +6,13 @@ namespaces are listed; where it runs, each task reads its unit.
 
 from __future__ import annotations
 
-import json
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pydantic import TypeAdapter, ValidationError
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -20,15 +20,15 @@ from reconciler.model.errors import LancensError
 from reconciler.model.names import Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.spark.reading import read_unit
+from reconciler.spark.rows import ROWS, VIEWS, View
 from reconciler.spark.schemas import record_batches, spark_schema
-from reconciler.spark.source import is_last_attempt
-from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
-from reconciler.spark.views import VIEWS
+from reconciler.spark.session import task_attempts
+from reconciler.spark.tasks import each_unit, is_last_attempt
+from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from reconciler.spark.views import View
 
 
 _FORMAT = "lancens"
@@ -46,7 +46,7 @@ class LancensDataSource(DataSource):
         """Return the name of the format."""
         return _FORMAT
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns of the view, or those of them that the option ``columns`` names."""
         view = self._view()
         given = self.options.get("columns")
@@ -63,6 +63,34 @@ class LancensDataSource(DataSource):
         for option in self.options:
             known("option", option, _OPTIONS, _FORMAT)
         return VIEWS[known("view", self.options.get("view", "tables"), VIEWS, _FORMAT)]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format ``lancens`` known to a session."""
+    spark.dataSource.register(type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)}))
+
+
+def live_rows(
+    spark: SparkSession,
+    specs: Collection[CatalogSpec],
+    *,
+    partitions: int = DEFAULT_PARTITIONS,
+    split: int = DEFAULT_SPLIT,
+) -> DataFrame:
+    """Return what is in the catalogs, as rows of :mod:`reconciler.spark.rows`; nothing is redacted.
+
+    The namespaces are listed now; what is in them is read whenever the frame is. What could not be read after all
+    attempts of Spark is an error in its row of coverage. A namespace read in parts has such a row for each, and a note
+    may come more than once.
+
+    Raises:
+        LancensError: a catalog cannot be reached from other processes, or does not take its configuration.
+    """
+
+    def read(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+        return record_batches(read_unit(unit, last_attempt=last_attempt), ROWS)
+
+    return each_unit(spark, list_units(specs, partitions=partitions, split=split), read, ROWS)
 
 
 class _Part(InputPartition):
@@ -123,14 +151,10 @@ class _Reader(DataSourceReader):
         return catalog_specs(loaded, names, parallelism=self._number("parallelism", DEFAULT_PARALLELISM))
 
     def _variables(self) -> dict[str, str]:
-        text = self._options.get("variables", "{}")
         try:
-            variables = json.loads(text)
-        except ValueError:
-            variables = None
-        if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
-            raise LancensError('the option `variables` is expected to be JSON such as {"region": "eu"}')
-        return variables
+            return TypeAdapter(dict[str, str]).validate_json(self._options.get("variables", "{}"))
+        except ValidationError:
+            raise LancensError('the option `variables` is expected to be JSON such as {"region": "eu"}') from None
 
     def _number(self, option: str, default: int) -> int:
         text = self._options.get(option, str(default))

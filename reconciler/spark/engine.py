@@ -25,13 +25,7 @@ from reconciler.model.display import count
 from reconciler.model.live import LiveTable, Snapshot, Storage
 from reconciler.model.names import Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
-from reconciler.operations.facts import (
-    ask_occupants,
-    check_selection,
-    find_stored,
-    links_to,
-    names_kept,
-)
+from reconciler.operations.facts import ask_occupants, check_selection, find_stored, links_to, names_kept
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
@@ -44,21 +38,19 @@ from reconciler.planner.placeholders import hide_places
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals
-from reconciler.spark.batches import probe_tasks
 from reconciler.spark.comparing import (
-    Asked,
     Asker,
     Compared,
     ComparedUnits,
     Finder,
     Lookup,
     Reader,
-    UnitFailure,
+    asked_together,
+    units_with_blocks,
 )
 from reconciler.spark.progress import stage
-from reconciler.spark.shares import Share, shares_of
-from reconciler.spark.tasks import in_tasks, tasks_at_once
-from reconciler.spark.units import Listing, list_catalogs
+from reconciler.spark.tasks import in_tasks, probe_tasks, tasks_at_once
+from reconciler.spark.units import Listing, Unit, list_catalogs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +58,7 @@ if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
 
-_SHARES_A_CORE = 8
+_UNITS_A_CORE = 8
 _NOTHING_KEPT: Mapping[str, Mapping[Identifier, Identifier]] = {}
 
 
@@ -129,28 +121,18 @@ def _capabilities(connection: Connection) -> Capabilities:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
-    """The live tables of one catalog, as far as the driver knows them (see ``planner.live_tables``).
+class _Tables(TablesInMemory):
+    """The live tables of one catalog: in memory are those that the driver has to know.
 
-    ``counts`` says how many there are in each namespace, ``selected`` which globs of the user some table is in;
-    ``known`` are those of them the driver has to know.
+    ``counts`` says how many there are in each namespace, ``selected`` which globs of the user some table is in.
     """
 
-    counts: Mapping[Identifier, int]
-    selected: Collection[Scope]
-    known: TablesInMemory
+    counts: Mapping[Identifier, int] = field(default_factory=dict)
+    selected: Collection[Scope] = ()
 
     def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
         """Return how many tables are directly in each of ``namespaces``."""
         return {namespace: self.counts.get(namespace, 0) for namespace in namespaces}
-
-    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
-        """Return the tables among ``identifiers``."""
-        return self.known.named(identifiers)
-
-    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
-        """Return the tables whose location is one of ``places``."""
-        return self.known.at(places)
 
     def any_in(self, scope: Scope) -> bool:
         """Return whether ``scope``, a glob of the user, contains a table."""
@@ -159,12 +141,12 @@ class _Tables:
 
 @dataclass(slots=True)
 class _Read:
-    """Catalogs that have been read: their shares, what was found, and what there is to plan each from.
+    """Catalogs that have been read: their units, what was found, and what there is to plan each from.
 
     ``stored`` is where else the data of new tables may be.
     """
 
-    shares: list[Share]
+    units: list[Unit]
     found: Mapping[str, ComparedUnits]
     sources: dict[str, CatalogInput]
     stored: dict[str, Stored] = field(default_factory=dict)
@@ -227,7 +209,7 @@ class _Fleet:
             compared = read.compared(name)
             places = read.places(name)
             links = links_to(places, tables[name].values())
-            known = _Tables(compared.counts, read.found[name].selected, TablesInMemory(tables[name], links))
+            known = _Tables(tables[name], links, compared.counts, read.found[name].selected)
             facts = Facts(places=links, stored=read.stored[name])
             whole = planning.with_written(replace(source, facts=facts))
             plan = _conclude(whole, self.connections[name], compared, known)
@@ -246,30 +228,30 @@ class _Fleet:
         globs = {name: self._globs(source) for name, source in sources.items()}
         found = {name: ComparedUnits() for name in sources}
         with stage(self.spark, f"Reading {_catalogs(specs)}") as progress:
-            shares: list[Share] = []
+            units: list[Unit] = []
             homeless: dict[str, dict[Identifier, DesiredTable]] = {}
             listings = self._listed(specs.values())
             size = ceil(sum(len(listing.children) for listing in listings) / self._tasks)
             for listing in listings:
                 name = listing.spec.name
-                own, homeless[name] = shares_of(listing, max(size, 1), sources[name].desired.tables)
-                shares += own
+                own, homeless[name] = units_with_blocks(listing, max(size, 1), sources[name].desired.tables)
+                units += own
             reader = Reader(specs, comparisons, self.mirrored, globs)
-            for share, one in zip(shares, in_tasks(self.spark, shares, reader), strict=True):
-                found[share.unit.spec.name].merge(one)
+            for unit, one in zip(units, in_tasks(self.spark, units, reader), strict=True):
+                found[unit.spec.name].merge(one)
             progress.note(count(sum(one.count for one in found.values()), "table"))
-            failed = [(name, failure) for name, one in found.items() for failure in one.failures]
+            failed = [(name, *failure) for name, one in found.items() for failure in one.failures]
             if failed:
-                raise min(failed, key=lambda pair: (pair[0], min(pair[1].namespaces)))[1].error
+                raise min(failed, key=lambda failure: failure[:2])[2]
             for name, one in found.items():
                 one.compared.compare(comparisons[name], pairs(NO_MOVES, homeless[name], one.late))
             progress.note(count(sum(len(one.compared.outcomes.changes) for one in found.values()), "change"))
         snapshots = {name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes))) for name, one in found.items()}
-        return _Read(shares, found, {name: replace(one, live=snapshots[name]) for name, one in sources.items()})
+        return _Read(units, found, {name: replace(one, live=snapshots[name]) for name, one in sources.items()})
 
     @property
     def _tasks(self) -> int:
-        return _SHARES_A_CORE * tasks_at_once(self.spark)
+        return _UNITS_A_CORE * tasks_at_once(self.spark)
 
     def _listed(self, specs: Iterable[CatalogSpec]) -> list[Listing]:
         """Return the namespaces of some catalogs, listed once."""
@@ -293,7 +275,9 @@ class _Fleet:
         if not total:
             return
         size = ceil(total / max(probe_tasks(total), min(tasks_at_once(self.spark), total)))
-        work = [one for name in read.sources for one in _shared_out(name, read.compared(name), size)]
+        work = [one for name in read.sources for one in asked_together(name, read.compared(name).questions, size)]
+        for name in read.sources:
+            read.compared(name).questions.clear()
         asker = Asker(
             {name: self.connections[name].spec for name in read.sources},
             {name: comparison_of(source) for name, source in read.sources.items()},
@@ -301,10 +285,8 @@ class _Fleet:
             {name: _written(source) for name, source in read.sources.items()},
         )
         with stage(self.spark, f"Looking at storage for {count(total, 'table')}") as progress:
-            for asked, answer in zip(work, in_tasks(self.spark, work, asker), strict=True):
-                if isinstance(answer, UnitFailure):
-                    raise answer.error
-                read.compared(asked.catalog).merge(answer)
+            for (name, _), answer in zip(work, in_tasks(self.spark, work, asker), strict=True):
+                read.compared(name).merge(answer)
             progress.note(count(sum(len(one.compared.outcomes.changes) for one in read.found.values()), "change"))
 
     def _compare_aside(self, source: CatalogInput, compared: Compared) -> None:
@@ -336,29 +318,12 @@ class _Fleet:
         tables = {name: dict(read.found[name].tables) for name in read.sources}
         if not asked:
             return tables
-        shares = [replace(share, blocks=()) for share in read.shares if share.unit.spec.name in asked]
-        specs = {name: self.connections[name].spec for name in asked}
-        finder = Finder(specs, asked)
+        units = [replace(unit, blocks=()) for unit in read.units if unit.spec.name in asked]
+        finder = Finder({name: self.connections[name].spec for name in asked}, asked)
         with stage(self.spark, f"Looking for what may be in the way in {_catalogs(asked)}"):
-            for share, answer in zip(shares, in_tasks(self.spark, shares, finder), strict=True):
-                if isinstance(answer, UnitFailure):
-                    raise answer.error
-                tables[share.unit.spec.name].update((table.id, table) for table in answer)
+            for unit, answer in zip(units, in_tasks(self.spark, units, finder), strict=True):
+                tables[unit.spec.name].update((table.id, table) for table in answer)
         return tables
-
-
-def _shared_out(name: str, compared: Compared, size: int) -> Iterator[Asked]:
-    """Yield the questions about a catalog, about ``size`` of them together."""
-    loads, many = list[bytes](), 0
-    for some in compared.questions:
-        loads.append(some.load)
-        many += some.count
-        if many >= size:
-            yield Asked(name, tuple(loads))
-            loads, many = [], 0
-    if loads:
-        yield Asked(name, tuple(loads))
-    compared.questions = []
 
 
 def _written(source: CatalogInput) -> Mapping[Identifier, Storage]:

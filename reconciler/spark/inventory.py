@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
-from reconciler.model.names import join
-from reconciler.model.names import split as identifier_of
 from reconciler.operations.connections import catalog_specs
 from reconciler.spark.progress import stage
-from reconciler.spark.read_failure import ReadFailure
-from reconciler.spark.rows import COVERAGE, NAMESPACE, TABLE
-from reconciler.spark.schemas import LONG, STRING, STRING_MAP, Row, record_batch
+from reconciler.spark.reading import read_unit
+from reconciler.spark.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFailure, failures_in
+from reconciler.spark.schemas import Row, record_batch
 from reconciler.spark.session import SparkOptions, spark_session
 from reconciler.spark.sinks import Form, open_sink
-from reconciler.spark.source import each_unit
-from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
-from reconciler.spark.views import INVENTORY
+from reconciler.spark.tasks import each_unit, packed, unpacked
+from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
 
-_TALLY = pa.schema(
-    [("part", STRING), ("catalog", STRING), ("namespaces", LONG), ("tables", LONG), ("unread", STRING_MAP)]
-)
-"""What a task says of its unit: how to find its part, how much is in it, and which namespaces are not, with errors."""
+_PARTS = pa.schema([("part", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +70,36 @@ def write_inventory(
         with spark_session(options) as spark:
             with stage(None, f"Listing the namespaces of {count(len(specs), 'catalog')}"):
                 units = list_units(specs, partitions=partitions, split=split)
-            read = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}
-            with stage(spark, f"Reading {count(len(read), 'namespace')}") as reading:
-                keep = partial(_keep, sink.write)
-                parts = each_unit(spark, units, keep, _TALLY).collect()
-                reading.note(count(sum(part["tables"] for part in parts), "table"))
-        sink.finish([part["part"] for part in parts])
-    unread = {(part["catalog"], identifier_of(name)): error for part in parts for name, error in part["unread"].items()}
-    return Inventory(
-        namespaces=sum(part["namespaces"] for part in parts),
-        tables=sum(part["tables"] for part in parts),
-        unread=tuple(
-            ReadFailure(catalog=catalog, namespace=namespace, message=error)
-            for (catalog, namespace), error in sorted(unread.items())
-        ),
-    )
+            listed = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}
+            with stage(spark, f"Reading {count(len(listed), 'namespace')}") as reading:
+                rows = each_unit(spark, units, partial(_keep, sink.write), _PARTS).collect()
+                parts: list[_Part] = [unpacked(row["part"]) for row in rows]
+                kinds = sum((part.kinds for part in parts), Counter[str]())
+                reading.note(count(kinds[TABLE], "table"))
+        sink.finish([part.name for part in parts])
+    unread = failures_in(row for part in parts for row in part.unread)
+    return Inventory(kinds[NAMESPACE], kinds[TABLE], tuple(unread))
 
 
-def _keep(write: Callable[[Iterable[Row]], str], rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a unit and yield what there is to say of it."""
-    tally: dict[str, Any] = {"namespaces": 0, "tables": 0, "unread": {}}
+@dataclass(slots=True)
+class _Part:
+    """What a task wrote of its unit: the part's name in the sink, its rows by kind, and the coverage with errors."""
+
+    name: str = ""
+    kinds: Counter[str] = field(default_factory=Counter)
+    unread: list[Row] = field(default_factory=list)
+
+
+def _keep(write: Callable[[Iterable[Row]], str], unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+    """Write the rows of a unit and yield what was written."""
+    part = _Part()
 
     def counted() -> Iterator[Row]:
-        for row in rows:
-            tally["catalog"] = row["catalog"]
-            tally["namespaces"] += row["kind"] == NAMESPACE
-            tally["tables"] += row["kind"] == TABLE
+        for row in read_unit(unit, last_attempt=last_attempt):
+            part.kinds[row["kind"]] += 1
             if row["kind"] == COVERAGE and row["message"] is not None:
-                tally["unread"][join(row["namespace"])] = row["message"]
+                part.unread.append(row)
             yield row
 
-    tally["part"] = write(INVENTORY.rows(counted(), INVENTORY.schema.names))
-    yield record_batch([tally], _TALLY)
+    part.name = write(INVENTORY.rows(counted(), INVENTORY.schema.names))
+    yield record_batch([{"part": packed(part)}], _PARTS)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,11 @@ from reconciler.model import display
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+    from rich.console import RenderableType
+    from rich.progress import Progress
 
 
-_SECONDS_BETWEEN_LOOKS = 0.2
+_LOOKS_A_SECOND = 5
 _PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 Tasks = tuple[int, int]
@@ -31,19 +32,14 @@ Tasks = tuple[int, int]
 
 
 class Stage:
-    """A stage that is going on; what is noted stands behind its name when it has ended."""
+    """A running stage; its notes follow its name when it has ended."""
 
     def __init__(self) -> None:
-        self._notes: list[str] = []
+        self.notes: list[str] = []
 
     def note(self, text: str) -> None:
         """Keep a result of the stage, such as ``1,204 tables``."""
-        self._notes.append(text)
-
-    def line(self, name: str, seconds: float) -> str:
-        """Return what is left of the stage when it has ended."""
-        notes = f": {', '.join(self._notes)}" if self._notes else ""
-        return f"{name}{notes}  {seconds:.1f} s"
+        self.notes.append(text)
 
 
 @contextmanager
@@ -57,9 +53,10 @@ def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
     with ExitStack() as stack:
         tasks = stack.enter_context(_counted(_context(spark), name))
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-            stack.enter_context(_shown(name, tasks))
+            stack.enter_context(_bar(name, tasks))
         yield running
-    click.echo(display.message(running.line(name, monotonic() - started)), err=True)
+    notes = f": {', '.join(running.notes)}" if running.notes else ""
+    click.echo(display.message(f"{name}{notes}  {monotonic() - started:.1f} s"), err=True)
 
 
 def _context(spark: SparkSession | None) -> SparkContext | None:
@@ -80,15 +77,19 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
     if context is None:
         yield lambda: (0, 0)
         return
+    from py4j.protocol import Py4JError
+
     group = f"lancens-{uuid.uuid4().hex}"
     before = {key: context.getLocalProperty(key) for key in _PROPERTIES}
     context.setJobGroup(group, name)
     tracker = context.statusTracker()
 
     def count() -> Tasks:
-        jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
-        stages = filter(None, map(tracker.getStageInfo, {number for job in jobs for number in job.stageIds}))
-        counts = [(found.numCompletedTasks, found.numTasks) for found in stages]
+        counts: list[Tasks] = []
+        with suppress(Py4JError, OSError):  # the JVM has gone; the block says so
+            jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+            stages = filter(None, map(tracker.getStageInfo, {number for job in jobs for number in job.stageIds}))
+            counts += [(found.numCompletedTasks, found.numTasks) for found in stages]
         return sum(done for done, _ in counts), sum(total for _, total in counts)
 
     try:
@@ -98,39 +99,20 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
             context.setLocalProperty(key, value)  # type: ignore[arg-type] # None takes it away
 
 
-@contextmanager
-def _shown(name: str, tasks: Callable[[], Tasks]) -> Iterator[None]:
-    """Keep one line about the block on the terminal up to date."""
+def _bar(name: str, tasks: Callable[[], Tasks]) -> Progress:
+    """Return a line about a stage for the terminal, which counts ``tasks`` whenever it is drawn again."""
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    task = bar.add_task(escape(name), total=None)
-    ended = threading.Event()
+    class _Line(Progress):
+        def get_renderables(self) -> Iterable[RenderableType]:
+            done, total = tasks()
+            for task in self.tasks:
+                self.update(task.id, completed=done, total=total or None)
+            return super().get_renderables()
 
-    def follow() -> None:
-        from py4j.protocol import Py4JError
-
-        while not ended.wait(_SECONDS_BETWEEN_LOOKS):
-            try:
-                done, total = tasks()
-            except (Py4JError, OSError):  # the JVM has gone; the block says so
-                return
-            bar.update(task, completed=done, total=total or None)
-
-    follower = threading.Thread(target=follow, daemon=True)
-    with bar:
-        follower.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            follower.join()
+    columns = (SpinnerColumn(), "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    line = _Line(*columns, console=Console(stderr=True), transient=True, refresh_per_second=_LOOKS_A_SECOND)
+    line.add_task(escape(name), total=None)
+    return line

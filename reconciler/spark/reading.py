@@ -1,19 +1,21 @@
-"""Reading one unit of a catalog on an executor, over a connection of its own."""
+"""Reading one unit of a catalog, in whatever process, over a connection of its own."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.model.errors import CatalogError, ErrorCode, LancensError
-from reconciler.model.live import Snapshot
+from reconciler.backends import optional
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import CatalogError, ErrorCode, LancensError, NamespaceNotFoundError
+from reconciler.model.live import ForeignTable, Snapshot
 from reconciler.model.names import ChildrenOf, Identifier, Only, address
 from reconciler.model.redaction import scrub
-from reconciler.spark.rows import coverage_row, rows_of
+from reconciler.spark.rows import coverage_row, foreign_row, rows_of
 from reconciler.spark.units import Unit
 
 if TYPE_CHECKING:
@@ -24,10 +26,10 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-LASTING = frozenset(
+_LASTING = frozenset(
     {ErrorCode.UNSUPPORTED, ErrorCode.INVALID_INPUT, ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
 )
-"""The codes of what another attempt would meet again."""
+"""The codes of errors that another attempt would meet again."""
 
 
 class _UnitScope(ChildrenOf):
@@ -53,68 +55,74 @@ class _UnitScope(ChildrenOf):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was read of some namespaces of a unit: all that is directly in them, or why it could not be."""
+    """The result of reading some namespaces of a unit: all that is directly in them, or why it could not be read.
+
+    ``foreign`` has the tables of other formats in each, where they were asked for.
+    """
 
     namespaces: tuple[Identifier, ...]
     found: Snapshot | CatalogError
+    foreign: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = field(default_factory=dict)
 
 
-def read_unit(unit: Unit, *, last_attempt: bool = True) -> Iterator[Row]:
+def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Row]:
     """Yield the rows of what is in ``unit``, and for each namespace its coverage.
+
+    Args:
+        unit: what to read.
+        last_attempt: whether an error is a row rather than raised, as nobody reads the unit again.
+        foreign: whether tables of other formats are read, too.
 
     Raises:
         CatalogError: something could not be read that can be at another attempt, and this is not the last one.
     """
-    return _rows(unit, readings_of(unit, last_attempt=last_attempt))
+    catalog, selected = unit.spec.name, unit.selected
+    for reading in readings_of(unit, last_attempt=last_attempt, foreign=foreign):
+        if isinstance(reading.found, CatalogError):
+            yield from (coverage_row(catalog, namespace, error=reading.found) for namespace in reading.namespaces)
+            continue
+        yield from (row for row in rows_of(catalog, reading.found) if selected.contains(row.get("namespace", ())))
+        namespaces = Counter(identifier[:-1] for identifier in reading.found.namespaces)
+        tables = Counter(identifier[:-1] for identifier in reading.found.tables)
+        for namespace in filter(selected.contains, reading.namespaces):
+            others = reading.foreign.get(namespace, ())
+            error, others = (others, ()) if isinstance(others, CatalogError) else (None, others)
+            yield from (foreign_row(catalog, table) for table in others)
+            number = tables[namespace] + len(others)
+            yield coverage_row(catalog, namespace, namespaces=namespaces[namespace], tables=number, error=error)
 
 
-def readings_of(unit: Unit, *, last_attempt: bool = True) -> Iterator[Reading]:
+def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Reading]:
     """Yield what is in ``unit``, and in what is found in it that no unit was made for.
 
-    Raises:
-        CatalogError: as :func:`read_unit`.
+    The arguments and the errors raised are those of :func:`read_unit`.
     """
     with ExitStack() as stack:
         backend = tried(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
         if isinstance(backend, CatalogError):
-            yield _not_read(unit.namespaces, backend, last_attempt)
+            yield Reading(unit.namespaces, _final(backend, last_attempt))
         else:
-            yield from _readings(backend, unit, last_attempt)
+            yield from _readings(backend, unit, last_attempt, foreign)
 
 
-def rows_in(backend: Backend, unit: Unit, *, last_attempt: bool = True) -> Iterator[Row]:
-    """Yield what :func:`read_unit` does, through a connection that is there."""
-    return _rows(unit, _readings(backend, unit, last_attempt))
-
-
-def _readings(backend: Backend, unit: Unit, last_attempt: bool) -> Iterator[Reading]:
+def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -> Iterator[Reading]:
     """All namespaces are read at once; when that fails each is read alone, so that the error is that of the one."""
     snapshot = tried(unit.spec, lambda: _scan(backend, unit))
     if isinstance(snapshot, CatalogError):
         if len(unit.namespaces) == 1:
-            yield _not_read(unit.namespaces, snapshot, last_attempt)
+            yield Reading(unit.namespaces, _final(snapshot, last_attempt))
             return
         for namespace in unit.namespaces:
-            yield from _readings(backend, replace(unit, namespaces=(namespace,)), last_attempt)
+            yield from _readings(backend, replace(unit, namespaces=(namespace,)), last_attempt, foreign)
         return
-    yield Reading(unit.namespaces, snapshot)
+    others: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = {}
+    if foreign and unit.only is None and isinstance(backend, optional.HoldsForeignTables):
+        others = dict(zip(unit.namespaces, _foreign_tables(backend, unit, last_attempt), strict=True))
+    yield Reading(unit.namespaces, snapshot, others)
     new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_selected(unit, found)]
     if new:
-        yield from _readings(backend, Unit(unit.spec, tuple(sorted(new)), selected=unit.selected), last_attempt)
-
-
-def _rows(unit: Unit, readings: Iterable[Reading]) -> Iterator[Row]:
-    catalog, selected = unit.spec.name, unit.selected
-    for reading in readings:
-        found = reading.found
-        if isinstance(found, CatalogError):
-            yield from (coverage_row(catalog, namespace, error=found) for namespace in reading.namespaces)
-            continue
-        yield from (row for row in rows_of(catalog, found) if selected.contains(row.get("namespace", ())))
-        namespaces = Counter(identifier[:-1] for identifier in found.namespaces)
-        tables = Counter(identifier[:-1] for identifier in found.tables)
-        for namespace in filter(selected.contains, reading.namespaces):
-            yield coverage_row(catalog, namespace, namespaces=namespaces[namespace], tables=tables[namespace])
+        late = Unit(unit.spec, tuple(sorted(new)), selected=unit.selected)
+        yield from _readings(backend, late, last_attempt, foreign)
 
 
 def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
@@ -125,34 +133,45 @@ def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
 
 def _scan(backend: Backend, unit: Unit) -> Snapshot:
     """Return what is in ``unit``, and no more; a namespace that is gone holds nothing."""
-    if unit.only is not None:
-        names = Only((*unit.namespaces[0], name) for name in unit.only)
-        found = unit.spec.scan(backend, names)
-        tables = {name: live for name, live in found.tables.items() if names.contains(name)}
-        within = Snapshot(tables=tables, notes=tuple(map(as_unicode, found.notes)))
-    else:
-        found = unit.spec.scan(backend, _UnitScope(unit))
-        within = Snapshot(
-            {name: live for name, live in found.namespaces.items() if _is_in(unit, name, tables=False)},
-            {name: live for name, live in found.tables.items() if _is_in(unit, name, tables=True)},
-            tuple(map(as_unicode, found.notes)),
-        )
-    for namespace in within.namespaces.values():
-        require_unicode(unit.spec.name, namespace.id, namespace.properties)
-    for table in within.tables.values():
-        require_unicode(unit.spec.name, table.id, table.properties, table.location)
-    return within
+    scope, name = unit.spec.scope, unit.spec.name
+    asked = _UnitScope(unit) if unit.only is None else Only((*unit.namespaces[0], one) for one in unit.only)
+    found = unit.spec.scan(backend, asked)
+    namespaces = {
+        identifier: live
+        for identifier, live in found.namespaces.items()
+        if unit.only is None
+        and identifier[:-1] in unit.namespaces
+        and (scope.contains(identifier) or scope.reaches(identifier))
+    }
+    tables = {
+        identifier: live
+        for identifier, live in found.tables.items()
+        if unit.has(identifier) and scope.contains(identifier)
+    }
+    for namespace in namespaces.values():
+        _require_unicode(name, namespace.id, namespace.properties)
+    for table in tables.values():
+        _require_unicode(name, table.id, table.properties, table.location)
+    return Snapshot(namespaces, tables, tuple(map(as_unicode, found.notes)))
 
 
-def _is_in(unit: Unit, identifier: Identifier, *, tables: bool) -> bool:
-    if identifier[:-1] not in unit.namespaces:
-        return False
-    if tables:
-        return unit.spec.scope.contains(identifier) and identifier[-1] not in unit.without
-    return unit.spec.scope.contains(identifier) or unit.spec.scope.reaches(identifier)
+def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Sequence[ForeignTable] | CatalogError]:
+    """Return the tables of other formats in each namespace of ``unit``, or why they could not be read."""
+
+    def ask(namespace: Identifier) -> Sequence[ForeignTable]:
+        try:
+            found = optional.foreign_tables(backend, namespace)
+        except NamespaceNotFoundError:
+            return ()
+        for table in found:
+            _require_unicode(unit.spec.name, table.id, {}, table.location or "", table.format)
+        return [table for table in found if unit.spec.scope.contains(table.id)]
+
+    answers = in_parallel(lambda one: tried(unit.spec, partial(ask, one)), unit.namespaces, backend.parallelism)
+    return [_final(one, last_attempt) if isinstance(one, CatalogError) else one for one in answers]
 
 
-def require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *others: str) -> None:
+def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *others: str) -> None:
     """Refuse a lone surrogate, which JSON can bring and Arrow cannot take."""
     try:
         "".join((*identifier, *properties.keys(), *properties.values(), *others)).encode()
@@ -165,10 +184,11 @@ def as_unicode(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _not_read(namespaces: tuple[Identifier, ...], error: CatalogError, last_attempt: bool) -> Reading:
-    if not last_attempt and error.code not in LASTING:
+def _final(error: CatalogError, last_attempt: bool) -> CatalogError:
+    """Return ``error`` if no other attempt is made or would help, and raise it otherwise."""
+    if not last_attempt and error.code not in _LASTING:
         raise error
-    return Reading(namespaces, error)
+    return error
 
 
 def tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:

@@ -1,22 +1,26 @@
 """The rows in which everything that is read from a catalog is sent between executors and to the driver.
 
-A row is a namespace, a table, a note of the scan, or the coverage of one namespace: whether what is directly in it was
-read, and why not. So nothing that could not be read is a silent gap.
+A row is a namespace, a table, a table of another format, a note of the scan, or the coverage of one namespace: whether
+what is directly in it was read, and why not. So nothing that could not be read is a silent gap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
 
+from reconciler.model import locations, names
 from reconciler.model.errors import CatalogError
-from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
-from reconciler.model.names import DELIMITER, Identifier
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier, join
+from reconciler.model.redaction import redact_properties
 from reconciler.spark.schemas import INT, LONG, STRING, STRING_MAP, STRINGS, Row
 
-NAMESPACE, TABLE, NOTE, COVERAGE = "namespace", "table", "note", "coverage"
+NAMESPACE, TABLE, FOREIGN, NOTE, COVERAGE = "namespace", "table", "foreign", "note", "coverage"
 
 LIVE = pa.schema([("location", STRING), ("properties", STRING_MAP), ("managed_versioning", pa.bool_())])
 """What is said of a live table beside its identifier: every other field of a ``LiveTable``, by its name."""
@@ -29,6 +33,7 @@ ROWS = pa.schema(
         ("name", STRING),
         *LIVE,
         ("namespace_kind", STRING),
+        ("format", STRING),
         ("namespaces", LONG),
         ("tables", LONG),
         ("message", STRING),
@@ -38,13 +43,10 @@ ROWS = pa.schema(
 """The columns.
 
 ``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
-a note. ``location`` is a table's, or a namespace's ``root``. ``namespaces`` and ``tables`` count what was found, in a
-row of coverage only. ``message`` is the text of a note and, in a row of coverage, the error: null where everything was
-read; ``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
+a note. ``location`` is a table's, or a namespace's ``root``; ``format`` is a foreign table's. ``namespaces`` and
+``tables`` count what was found, in a row of coverage only. ``message`` is the text of a note and, in a row of coverage,
+the error: null where everything was read; ``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
 """
-
-KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
-"""The string identifier of a table or namespace, as an expression of Spark's over these columns."""
 
 
 def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
@@ -63,6 +65,11 @@ def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
         }
     for note in snapshot.notes:
         yield {"catalog": catalog, "kind": NOTE, "message": note}
+
+
+def foreign_row(catalog: str, table: ForeignTable) -> Row:
+    """Return the row of a table of another format."""
+    return {**_address(catalog, FOREIGN, table.id), "location": table.location, "format": table.format}
 
 
 def coverage_row(
@@ -102,3 +109,109 @@ def _identifier(row: Mapping[str, Any]) -> Identifier:
 
 def _address(catalog: str, kind: str, identifier: Identifier) -> Row:
     return {"catalog": catalog, "kind": kind, "namespace": list(identifier[:-1]), "name": identifier[-1]}
+
+
+class ReadFailure(BaseModel):
+    """Something that could not be read, so that nothing is known of what is in it; no text holds a secret.
+
+    ``namespace`` is empty where the root, or the catalog as a whole, is meant.
+    """
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_serialization_defaults_required=True
+    )
+
+    catalog: str
+    namespace: tuple[str, ...] = ()
+    message: str
+
+    @property
+    def address(self) -> str:
+        """What a person calls the namespace."""
+        return names.address(self.catalog, self.namespace)
+
+
+def failures_in(rows: Iterable[Mapping[str, Any]]) -> list[ReadFailure]:
+    """Return a failure for each namespace that ``rows`` of coverage have an error of, in order."""
+    errors = {(row["catalog"], tuple(row["namespace"])): row["message"] for row in rows if row["message"] is not None}
+    return [
+        ReadFailure(catalog=catalog, namespace=namespace, message=errors[catalog, namespace])
+        for catalog, namespace in sorted(errors)
+    ]
+
+
+# ---- as users see them: without secrets, and with a namespace as one name -------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Some of the rows: those of ``kinds``, with the columns of ``schema``.
+
+    A namespace that could not be read is a row with its ``error``, whatever the view is of.
+    """
+
+    kinds: frozenset[str]
+    schema: pa.Schema
+
+    def rows(self, rows: Iterable[Row], columns: Collection[str]) -> Iterator[Row]:
+        """Yield of each row in the view the ``columns`` that are asked for; the others are not even made."""
+        makers = {column: _MAKERS.get(column) or _maker(column) for column in columns}
+        for row in rows:
+            if row["kind"] in self.kinds or (row["kind"] == COVERAGE and row["message"] is not None):
+                yield {column: make(row) for column, make in makers.items()}
+
+
+def _maker(column: str) -> Callable[[Row], Any]:
+    return lambda row: row.get(column)
+
+
+def _namespace(row: Row) -> str | None:
+    return None if row["kind"] == NOTE else join(row["namespace"])
+
+
+def _location(row: Row) -> str | None:
+    return locations.redact(row["location"]) if row["kind"] == TABLE else None
+
+
+def _properties(row: Row) -> dict[str, str] | None:
+    return redact_properties(row["properties"]) if row["kind"] in (TABLE, NAMESPACE) else None
+
+
+_MAKERS: Mapping[str, Callable[[Row], Any]] = {
+    "namespace": _namespace,
+    "location": _location,
+    "properties": _properties,
+    "error": lambda row: row["message"] if row["kind"] == COVERAGE else None,
+    "note": lambda row: row["message"] if row["kind"] == NOTE else None,
+}
+
+_COLUMNS = pa.schema(
+    [
+        ("kind", STRING),
+        ("catalog", STRING),
+        ("namespace", STRING),
+        ("name", STRING),
+        ("location", STRING),
+        ("properties", STRING_MAP),
+        ("namespace_kind", STRING),
+        ("namespaces", LONG),
+        ("tables", LONG),
+        ("error", STRING),
+        ("note", STRING),
+    ]
+)
+
+
+def _view(kind: str, *columns: str) -> View:
+    return View(frozenset({kind}), pa.schema(map(_COLUMNS.field, columns)))
+
+
+VIEWS: Mapping[str, View] = {
+    "tables": _view(TABLE, "catalog", "namespace", "name", "location", "properties", "error"),
+    "namespaces": _view(NAMESPACE, "catalog", "namespace", "name", "namespace_kind", "properties", "error"),
+    "coverage": _view(COVERAGE, "catalog", "namespace", "namespaces", "tables", "error"),
+}
+"""The views by name."""
+
+INVENTORY = View(frozenset({TABLE, NAMESPACE, COVERAGE, NOTE}), _COLUMNS)
+"""Everything there is, as an inventory keeps it."""

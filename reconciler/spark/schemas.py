@@ -1,16 +1,18 @@
-"""Schemas of the rows that tasks exchange: one Arrow schema for each kind, and Spark's schema derived from it."""
+"""Schemas of the rows that tasks exchange: one Arrow schema for each kind, from which Spark's schema is derived."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
+
+ItemT = TypeVar("ItemT")
 
 Row: TypeAlias = dict[str, Any]
 
@@ -18,31 +20,21 @@ STRING, LONG, INT = pa.string(), pa.int64(), pa.int32()
 MOMENT = pa.timestamp("us", tz="UTC")
 STRINGS, STRING_MAP = pa.list_(STRING), pa.map_(STRING, STRING)
 
-_SPARK_TYPES: Mapping[pa.DataType, str] = {
-    STRING: "string",
-    LONG: "bigint",
-    INT: "int",
-    pa.bool_(): "boolean",
-    pa.binary(): "binary",
-    MOMENT: "timestamp",
-}
 _ROWS_IN_A_BATCH = 4096
 
 
-def spark_schema(schema: pa.Schema) -> str:
-    """Return the columns of ``schema`` in Spark's DDL."""
-    return ", ".join(f"{field.name} {spark_type(field.type)}" for field in schema)
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return ``schema`` as Spark writes it."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
 
 
-def spark_type(kind: pa.DataType) -> str:
-    """Return an Arrow type in Spark's DDL."""
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{field.name}: {spark_type(field.type)}' for field in kind)}>"
-    if pa.types.is_list(kind):
-        return f"array<{spark_type(kind.value_type)}>"
-    if pa.types.is_map(kind):
-        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
-    return _SPARK_TYPES[kind]
+def chunks(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
+    """Yield ``items`` in lists of ``size``, the last of which may be shorter."""
+    remaining = iter(items)
+    while some := list(islice(remaining, size)):
+        yield some
 
 
 def record_batch(rows: Iterable[Row], schema: pa.Schema) -> pa.RecordBatch:
@@ -52,20 +44,4 @@ def record_batch(rows: Iterable[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 def record_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield ``rows`` as Arrow batches of a few thousand; none for no rows."""
-    remaining = iter(rows)
-    while some := list(islice(remaining, _ROWS_IN_A_BATCH)):
-        yield record_batch(some, schema)
-
-
-def with_columns(frame: DataFrame, columns: pa.Schema, compute: Callable[[pa.RecordBatch], Iterable[Row]]) -> DataFrame:
-    """Return ``frame`` with ``columns`` added, which ``compute`` makes on the executors: a row for each of a batch."""
-
-    def extended(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            added = record_batch(compute(batch), columns)
-            yield pa.RecordBatch.from_arrays(
-                [*batch.columns, *added.columns], names=[*batch.schema.names, *added.schema.names]
-            )
-
-    before = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema.fields)
-    return frame.mapInArrow(extended, f"{before}, {spark_schema(columns)}")
+    return (record_batch(some, schema) for some in chunks(rows, _ROWS_IN_A_BATCH))

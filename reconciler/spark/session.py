@@ -9,20 +9,25 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
-from reconciler.model.errors import LancensError
+from reconciler.model.errors import LancensError, MissingExtraError, installed_as
 from reconciler.spark.failures import quiet, spark_errors
 from reconciler.spark.progress import stage
-from reconciler.spark.requirements import require_answer, require_connect, require_java, require_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +35,11 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 _SECONDS_TO_END = 10
+_OLDEST_PYSPARK = (4, 1)
+_OLDEST_JAVA = 17
+_CONNECT_PORT = 15002
+_SECONDS_TO_ANSWER = 10
+_CONNECT_PACKAGES = ("grpc", "grpc_status", "google.rpc")
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -78,7 +88,7 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
             block; the message names Spark's log.
     """
     options = options or SparkOptions()
-    require_packages()
+    _require_packages()
     there = session_there()
     if there is not None:
         with spark_errors():
@@ -86,9 +96,11 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
         return
     master = options.master or os.environ.get("SPARK_REMOTE")
     if master is not None and master.startswith("sc://"):
-        opened = _connected(master, options)
-    elif "PYSPARK_GATEWAY_PORT" in os.environ:
-        opened = _submitted(options)
+        _require_answer(master)
+        _require_connect()
+        opened = _built({"spark.remote": master, **_SETTINGS, **options.conf})
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:  # of the JVM that ``spark-submit`` started, with the master it was told
+        opened = _built({**_OWN_SETTINGS, **options.conf})
     else:
         opened = _launched(master or "local[*]", options)
     with opened as spark:
@@ -115,29 +127,13 @@ def session_there() -> SparkSession | None:
         return None
 
 
-def _connected(url: str, options: SparkOptions) -> AbstractContextManager[SparkSession]:
-    """Use the Spark Connect server at ``url``."""
-    from pyspark.sql import SparkSession
-
-    require_answer(url)
-    require_connect()
-    return _built(SparkSession.builder.remote(url), {**_SETTINGS, **options.conf})
-
-
-def _submitted(options: SparkOptions) -> AbstractContextManager[SparkSession]:
-    """Use the JVM that ``spark-submit`` started, with the master it was told."""
-    from pyspark.sql import SparkSession
-
-    return _built(SparkSession.builder, {**_OWN_SETTINGS, **options.conf})
-
-
 @contextmanager
-def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Have ``builder`` make a session, and stop it."""
-    for key, value in settings.items():
-        builder = builder.config(key, value)
+def _built(settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Have PySpark build a session, and stop it."""
+    from pyspark.sql import SparkSession
+
     with spark_errors():
-        spark = builder.getOrCreate()
+        spark = SparkSession.builder.config(map=dict(settings)).getOrCreate()
         try:
             yield spark
         finally:
@@ -151,7 +147,7 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    require_java()
+    _require_java()
     local = master.startswith("local")
     conf = SparkConf(loadDefaults=False)
     for key, value in {**(_LOCAL_SETTINGS if local else _OWN_SETTINGS), **options.conf}.items():
@@ -303,3 +299,65 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+# ---- what Spark needs ------------------------------------------------------------------------------------------------
+
+
+def _require_packages() -> None:
+    """Raise a MissingExtraError when PySpark is not installed, or a LancensError when it is too old."""
+    if find_spec("pyspark") is None or find_spec("pandas") is None:  # PySpark takes no Arrow without pandas
+        raise MissingExtraError("Spark", "spark")
+    import pyspark
+
+    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    if found < _OLDEST_PYSPARK:
+        oldest = ".".join(map(str, _OLDEST_PYSPARK))
+        raise LancensError(
+            f"PySpark {pyspark.__version__} is too old, lancens needs {oldest}: "
+            f"pip install -U '{installed_as()}[spark]'"
+        )
+
+
+def _require_connect() -> None:
+    """Raise a LancensError when what Spark Connect needs is not installed; PySpark itself may just exit then."""
+    try:
+        found = all(map(find_spec, _CONNECT_PACKAGES))
+    except ModuleNotFoundError:  # of the package around it
+        found = False
+    if not found:
+        raise LancensError(
+            f"Spark Connect needs packages that are not installed: pip install 'pyspark[connect]=={version('pyspark')}'"
+        )
+
+
+def _require_answer(url: str) -> None:
+    """Raise a LancensError when nobody answers at ``url``, which Spark Connect would try for many minutes."""
+    place = urlsplit(url)
+    try:
+        host, port = place.hostname or "", place.port or _CONNECT_PORT
+    except ValueError:
+        raise LancensError("--master is not an address of Spark Connect: expected sc://HOST:PORT") from None
+    if getproxies():
+        return
+    try:
+        socket.create_connection((host, port), _SECONDS_TO_ANSWER).close()
+    except OSError as error:
+        raise LancensError(f"no Spark Connect server answers at {host}:{port}: {error.strerror or error}") from None
+
+
+def _require_java() -> None:
+    """Raise a LancensError when there is no Java that Spark can run in."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin/java")) if home else shutil.which("java")
+    advice = f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME to it, or name a server with --master sc://HOST"
+    if java is None:
+        raise LancensError(f"Spark needs Java, and there is no `java` on the PATH: {advice}")
+    try:
+        # What it prints begins with: openjdk version "17.0.15" 2025-04-15
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60).stderr  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        raise LancensError(f"Spark needs Java, and {java} does not run: {advice}") from None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    if found is not None and int(found[1]) < _OLDEST_JAVA:
+        raise LancensError(f"Spark needs Java {_OLDEST_JAVA}, and {java} is Java {found[1]}: {advice}")

@@ -84,14 +84,12 @@ def _file(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
             if path is None:
                 join(found, sys.stdout.buffer, schema)
                 return
-            if path.exists() and not path.is_file():  # a device stays one
-                with path.open("wb") as device:
-                    join(found, device, schema)
-                return
-            whole = folder / "whole"
+            stays = path.exists() and not path.is_file()  # such as a device
+            whole = path if stays else folder / "whole"
             with whole.open("wb") as file:
                 join(found, file, schema)
-            whole.replace(path)
+            if not stays:
+                whole.replace(path)
 
     with _folder_beside(path) as folder:
         yield Sink(partial(_part_in, str(folder), write, schema), finish)
@@ -153,13 +151,9 @@ def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> N
 def _dataset(out: str, schema: pa.Schema) -> Iterator[Sink]:
     """Commit fragments that the tasks wrote: a version of the inventory there, or a dataset moved to its place."""
     local = storage.local_path(out)
-    if local is None:
-        version = _version_there(out)
-        yield Sink(partial(_write_fragments, out, schema), partial(_commit, out, schema, version))
-        return
-    place = str(local.absolute())
+    place = out if local is None else str(local.absolute())
     version = _version_there(place)
-    if version is not None:
+    if local is None or version is not None:
         yield Sink(partial(_write_fragments, place, schema), partial(_commit, place, schema, version))
         return
     with _folder_beside(local) as folder:

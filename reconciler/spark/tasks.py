@@ -1,26 +1,28 @@
-"""Handing work out to Spark's tasks: plain objects go to the executors, and what comes of them comes back.
+"""Handing work out to Spark's tasks: plain objects go to the executors, and their results come back.
 
-They travel pickled and compressed, in the data of their own task and no other. A million table blocks then take some
-ten megabytes, and Spark need not know what they are. What is secret travels in the function (see ``act``): no plan, log
-or page of Spark's shows what is in a function.
+Objects travel pickled and compressed, in the data of their own task. A million table blocks then take some ten
+megabytes of the JVM's heap, and Spark's plans stay small. What is secret travels in the function that works on them: no
+plan, log or page of Spark's shows what is in a function.
 """
 
 from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from reconciler.spark.schemas import LONG, record_batch, spark_schema
+from reconciler.model.errors import CatalogError
+from reconciler.spark.schemas import LONG, chunks, record_batch, spark_schema
 from reconciler.spark.session import task_attempts
-from reconciler.spark.source import is_last_attempt
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.spark.units import Unit
 
 
 ItemT = TypeVar("ItemT")
@@ -30,18 +32,21 @@ _LOADS = pa.schema([("position", LONG), ("load", pa.binary())])
 _SLICES = "spark.sql.leafNodeDefaultParallelism"
 _IN_THE_PLAN = "spark.sql.execution.arrow.localRelationThreshold"
 _CORES_ELSEWHERE = 32
+_FEW_TASKS = 64
 
 
 def in_tasks(
-    spark: SparkSession, work: Sequence[ItemT], act: Callable[[ItemT, bool], ResultT], *, tasks: int | None = None
+    spark: SparkSession, work: Sequence[ItemT], act: Callable[[ItemT, bool], ResultT | CatalogError]
 ) -> list[ResultT]:
     """Return what ``act`` makes of each of ``work`` on the executors, in the order of ``work``.
 
     Args:
         spark: the session to work in.
-        work: what each task gets some of; neighbours stay together.
-        act: is called with one of ``work``, and whether Spark gives up when it fails once more.
-        tasks: how many there are at most; one for each of ``work``, unless given.
+        work: the input of each task.
+        act: is called with one of ``work``, and whether this is the last attempt of its task.
+
+    Raises:
+        CatalogError: the first that ``act`` returns.
     """
     if not work:
         return []
@@ -56,9 +61,47 @@ def in_tasks(
 
     loads = pa.table({"position": range(len(work)), "load": [packed(item) for item in work]}, schema=_LOADS)
     # Rows in the plan are the only data that Spark parts as it is told to and nobody has to shuffle.
-    with _settings(spark, {_SLICES: str(min(tasks or len(work), len(work))), _IN_THE_PLAN: str(2**31 - 1)}):
+    with _settings(spark, {_SLICES: str(len(work)), _IN_THE_PLAN: str(2**31 - 1)}):
         rows = spark.createDataFrame(loads).mapInArrow(run, spark_schema(_LOADS)).collect()
-    return [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
+    answers = [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
+    for answer in answers:
+        if isinstance(answer, CatalogError):
+            raise answer
+    return answers
+
+
+def each_unit(
+    spark: SparkSession,
+    units: Collection[Unit],
+    read: Callable[[Unit, bool], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Return what ``read`` yields of each unit, in a task of its own; ``schema`` is that of its batches.
+
+    ``read`` is called with a unit, and whether this is the last attempt of its task.
+    """
+    work = [pickle.dumps(unit) for unit in units]
+    attempts = task_attempts(spark)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        last = is_last_attempt(attempts)
+        for batch in batches:
+            for position in batch.column(0).to_pylist():
+                yield from read(pickle.loads(work[position]), last)  # noqa: S301 - our own
+
+    # The units are in the function, not in the data: no plan, log or page of Spark's shows what is in a function.
+    return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(run, spark_schema(schema))
+
+
+def batched(spark: SparkSession, objects: Iterable[object], size: int = 1_000) -> DataFrame:
+    """Return a frame of batches, ``size`` objects each, for a ``mapInArrow`` that opens them with :func:`unbatched`."""
+    return spark.createDataFrame(pa.table({"load": pa.array(map(packed, chunks(objects, size)), pa.binary())}))
+
+
+def unbatched(frame: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
+    """Yield the objects of each batch in a frame that :func:`batched` made."""
+    for records in frame:
+        yield from map(unpacked, records.column("load").to_pylist())
 
 
 def packed(item: object) -> bytes:
@@ -71,6 +114,14 @@ def unpacked(load: bytes) -> Any:
     return pickle.loads(zlib.decompress(load))  # noqa: S301 - our own
 
 
+def is_last_attempt(attempts: int) -> bool:
+    """Return whether the current task is not retried when it fails; ``attempts`` is how often Spark tries each."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    return task is None or task.attemptNumber() >= attempts - 1
+
+
 def tasks_at_once(spark: SparkSession) -> int:
     """Return how many tasks run at the same time, as far as this process can know."""
     from pyspark.errors import PySparkException
@@ -79,6 +130,24 @@ def tasks_at_once(spark: SparkSession) -> int:
         return max(1, spark.sparkContext.defaultParallelism)
     except PySparkException:  # a client of Spark Connect is not told
         return _CORES_ELSEWHERE
+
+
+def probe_tasks(places: int) -> int:
+    """Return how many tasks should open or list ``places`` in storage, each of which takes a millisecond or many."""
+    return _tasks(places, fewest=128, most=4_000)
+
+
+def row_tasks(rows: int) -> int:
+    """Return how many tasks should share ``rows`` that take some microseconds each."""
+    return _tasks(rows, fewest=10_000, most=50_000)
+
+
+def _tasks(items: int, *, fewest: int, most: int) -> int:
+    """Return enough tasks to keep many cores busy to the end, none of them too small to be worth its start.
+
+    The start of a task in Python takes some fifty milliseconds, as long as probing a hundred local datasets.
+    """
+    return max(1, min(_FEW_TASKS, -(-items // fewest)), -(-items // most))
 
 
 @contextmanager

@@ -7,8 +7,7 @@ catalog returns, and each namespace has its coverage.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -22,9 +21,12 @@ from reconciler.model.names import EVERYTHING, Identifier, check_name
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
+    from reconciler.model.desired import DesiredTable
     from reconciler.model.names import Scope
     from reconciler.operations.connections import CatalogSpec
 
+
+_CATALOGS_AT_ONCE = 16
 
 DEFAULT_PARTITIONS = 256
 """About how many tasks read all catalogs together, at most, unless somebody says otherwise."""
@@ -39,7 +41,8 @@ class Unit:
 
     ``known`` are the namespaces directly in them, which other units read where there is something to. ``only`` and
     ``without`` are for a part of a single namespace: the names of the tables in it, or of those in the other parts.
-    There are rows only for namespaces in ``selected``, and for the error of one that may hold some of those.
+    There are rows only for namespaces in ``selected``, and for the error of one that may hold some of those. ``blocks``
+    are the manifest's tables among those that the unit is about.
     """
 
     spec: CatalogSpec
@@ -48,6 +51,12 @@ class Unit:
     only: frozenset[str] | None = None
     without: frozenset[str] = frozenset()
     selected: Scope = EVERYTHING
+    blocks: tuple[DesiredTable, ...] = ()
+
+    def has(self, table: Identifier) -> bool:
+        """Return whether a table is one of those that the unit is about."""
+        name = table[-1]
+        return table[:-1] in self.namespaces and name not in self.without and (self.only is None or name in self.only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +100,7 @@ def list_catalogs(
     """Return the namespaces of each of the catalogs; the arguments and the errors raised are :func:`list_units`'s."""
     for spec in specs:
         _require_reachable(spec)
-    if not specs:
-        return []
-    with ThreadPoolExecutor(max_workers=min(len(specs), 16)) as pool:
-        return list(pool.map(partial(_list, split=split, selected=namespaces), specs))
-
-
-def units_of(backend: Backend, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
-    """Return the units of one connected catalog, ``size`` namespaces each."""
-    return list(grouped(_listing(backend, spec, split, EVERYTHING), size))
+    return in_parallel(partial(_list, split=split, selected=namespaces), specs, _CATALOGS_AT_ONCE)
 
 
 def _require_reachable(spec: CatalogSpec) -> None:
@@ -113,23 +114,21 @@ def _require_reachable(spec: CatalogSpec) -> None:
 
 
 def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
-    with spec.connect() as backend:
-        return _listing(backend, spec, split, selected.folded() if backend.capabilities.folds_case else selected)
-
-
-def _listing(backend: Backend, spec: CatalogSpec, split: int, selected: Scope) -> Listing:
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
-    while level:
-        found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
-        for parent, names in zip(level, found, strict=True):
-            if selected.contains(parent) or (names is None and selected.reaches(parent)):
-                children[parent] = names or ()
-        below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
-        level = [child for child in below if selected.contains(child) or selected.reaches(child)]
-    if not backend.reads_by_name:
-        return Listing(spec, selected, children)
-    named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
+    with spec.connect() as backend:
+        if backend.capabilities.folds_case:
+            selected = selected.folded()
+        while level:
+            found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
+            for parent, names in zip(level, found, strict=True):
+                if selected.contains(parent) or (names is None and selected.reaches(parent)):
+                    children[parent] = names or ()
+            below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
+            level = [child for child in below if selected.contains(child) or selected.reaches(child)]
+        if not backend.reads_by_name:
+            return Listing(spec, selected, children)
+        named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
     large = {parent: names for parent, names in zip(children, named, strict=True) if len(names) > split}
     return Listing(spec, selected, children, large, split)
 
@@ -139,21 +138,22 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
     deepest = backend.capabilities.max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
-    try:
-        names = backend.child_namespaces(parent)
-    except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
-        return None
-    identifiers = ((*parent, name) for name in sorted(set(names)) if check_name(name) is None)
-    return [identifier for identifier in identifiers if scope.contains(identifier) or scope.reaches(identifier)]
+    found = _named_in(parent, backend.child_namespaces)
+    return found and [identifier for identifier in found if scope.contains(identifier) or scope.reaches(identifier)]
 
 
 def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
     """Return the names of what may be tables in ``parent`` within ``scope``; none where they do not show."""
+    found = _named_in(parent, partial(optional.possible_tables, backend))
+    return [identifier[-1] for identifier in found or () if scope.contains(identifier)]
+
+
+def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) -> Sequence[Identifier] | None:
+    """Return the identifiers of ``names`` in ``parent``, in order; None where they do not show."""
     try:
-        names = optional.possible_tables(backend, parent)
-    except Exception:  # noqa: BLE001 - as above
-        return ()
-    return [name for name in sorted(set(names)) if check_name(name) is None and scope.contains((*parent, name))]
+        return [(*parent, name) for name in sorted(set(names(parent))) if check_name(name) is None]
+    except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
+        return None
 
 
 def grouped(listing: Listing, size: int) -> Iterator[Unit]:

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.auditor import orphans
 from reconciler.auditor.catalog_info import CatalogInfo, Search, SearchedRoot
-from reconciler.auditor.orphans import Unregistered, dataset_rows, find_unregistered
+from reconciler.auditor.orphans import Unregistered, find_unregistered, named_datasets
 from reconciler.model import locations
 from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
@@ -67,7 +67,7 @@ def test_any_name_is_found_and_can_be_opened(spark: SparkSession, tmp_path: Path
             dataset(tmp_path / "deep" / name)
     catalog = info("lake", f"{scheme}{tmp_path}")
     found = search(spark, [catalog])
-    rows = dataset_rows(spark, found.datasets, {"lake": catalog}, Search()).collect()
+    rows = named_datasets(found.datasets, {"lake": catalog}, Search()).to_pylist()
     expected = sorted(path.name for path in (tmp_path / "deep").iterdir())
     assert sorted(row["id"][-1] for row in rows) == expected
     assert {tuple(row["id"][:-1]) for row in rows} == {("deep",)}
@@ -75,11 +75,11 @@ def test_any_name_is_found_and_can_be_opened(spark: SparkSession, tmp_path: Path
         assert lance.dataset(place.location).count_rows() == 1
 
 
-def test_a_dataset_is_called_by_its_path_below_the_innermost_root(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_dataset_is_called_by_its_path_below_the_innermost_root(tmp_path: Path) -> None:
     outer, inner = info("outer", str(tmp_path / "lake")), info("inner", f"file:{tmp_path}/lake/inner/")
     both = {"outer": outer, "inner": inner}
     places = [SearchedRoot("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner")]
-    rows = dataset_rows(spark, [*places, SearchedRoot("outer", str(tmp_path / "lake"))], both, Search()).collect()
+    rows = named_datasets([*places, SearchedRoot("outer", str(tmp_path / "lake"))], both, Search()).to_pylist()
     assert sorted((row["catalog"], *row["id"]) for row in rows) == [
         ("inner", "c"),
         ("inner", "inner"),

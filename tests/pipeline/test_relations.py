@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconciler.auditor.relations import MOST_NAMED, with_relations
+from reconciler.auditor.entries import MOST_NAMED, directories_above, with_relations
 from reconciler.model import locations
 from tests.soak import count, seeded
 
@@ -20,10 +20,13 @@ Related = dict[str, tuple[list[str], list[str], list[str]]]
 def related(spark: SparkSession, tables: list[tuple[str, str | None]]) -> Related:
     """Return what Spark says of (address, location) pairs: who shares the place, its schemes, and who is around it."""
     rows = [
-        (address, location and locations.scheme(location), location and locations.normalise(location))
+        (address, locations.scheme(location), place, directories_above(place))
+        if location and (place := locations.normalise(location))
+        else (address, None, None, None)
         for address, location in tables
     ]
-    frame = with_relations(spark.createDataFrame(rows, "address string, scheme string, place string"))
+    columns = "address string, scheme string, place string, above array<string>"
+    frame = with_relations(spark.createDataFrame(rows, columns))
     return {
         row["address"]: (row["sharing"] or [], row["schemes"] or [], row["inside"] or []) for row in frame.collect()
     }

@@ -12,10 +12,9 @@ from reconciler.model.errors import LancensError
 from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
+from reconciler.spark.data_source import live_rows, register
 from reconciler.spark.failures import spark_errors
-from reconciler.spark.formats import register
 from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
-from reconciler.spark.source import live_rows
 from tests.pipeline.troubled import SECRET, Troubled
 
 if TYPE_CHECKING:

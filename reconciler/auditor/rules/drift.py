@@ -81,7 +81,7 @@ def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     `extra_columns: conflict`.
     """
     desired = record.desired
-    found = record.stored.schema if record.stored is not None else None
+    found = record.stored.schema
     if desired is None or desired.absent or desired.schema is None or record.live is None or found is None:
         return
     difference = compare(desired.schema, found)

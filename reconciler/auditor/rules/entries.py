@@ -39,7 +39,7 @@ def wrong_table_type(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             "with `EXTERNAL_TABLE` as its `TableType`. Until then nobody should drop it: what drops a managed table "
             "deletes its data.",
         )
-    elif _holds_dataset(record):
+    elif record.stored.kind is StorageKind.DATASET:
         yield Verdict(
             f"the catalog says `{record.foreign.format}`, and {locations.redact(record.location or '')} holds a Lance "
             "dataset",
@@ -47,10 +47,6 @@ def wrong_table_type(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             "this `location` in a manifest, then `lancens apply`.",
             Severity.WARNING,
         )
-
-
-def _holds_dataset(record: TableRecord) -> bool:
-    return record.stored is not None and record.stored.kind is StorageKind.DATASET
 
 
 @rule(Severity.WARNING, needs_manifest=True)
@@ -64,7 +60,7 @@ def missing(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     if record.foreign is None:
         yield Verdict("it is in the manifest and not in the catalog", "`lancens plan` shows what would make it.")
-    elif not _holds_dataset(record):
+    elif record.stored.kind is not StorageKind.DATASET:
         yield Verdict(
             f"it is in the manifest, and in the catalog the name belongs to a table of another kind: "
             f"{record.foreign.format}",

@@ -18,13 +18,9 @@ def _shown(record: TableRecord) -> str:
     return locations.redact(record.location) if record.location else "its location"
 
 
-def _detail(record: TableRecord) -> str:
-    return record.stored.detail if record.stored is not None else ""
-
-
 def _holds(record: TableRecord, kind: StorageKind) -> bool:
     """Return whether the table has an entry as a Lance table and ``kind`` is what storage holds for it."""
-    return record.live is not None and record.stored is not None and record.stored.kind is kind
+    return record.live is not None and record.stored.kind is kind
 
 
 @rule(Severity.ERROR)
@@ -35,7 +31,7 @@ def dangling(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     there. Restore the data, correct the location, or take the entry out of the catalog. A place that is marked as
     reserved for a declared table is not a defect; a table that the manifest only declares is a warning.
     """
-    if not _holds(record, StorageKind.NOTHING) or record.stored is None or record.stored.reserved:
+    if not _holds(record, StorageKind.NOTHING) or record.stored.reserved:
         return
     if _is_declared(record):
         yield Verdict(
@@ -70,12 +66,12 @@ def orphan(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     never finished. Register it, or have its owner remove it. Look for readers outside these catalogs first (paths in
     code, shallow clones of it). lancens reports orphans and deletes nothing.
     """
-    if record.live is not None or record.desired is not None or record.foreign is not None or record.stored is None:
+    if record.live is not None or record.desired is not None or record.foreign is not None:
         return
     if record.stored.kind is StorageKind.DATASET:
         what = f"a Lance dataset is at {_shown(record)}"
     elif record.stored.kind is StorageKind.UNKNOWN:
-        what = f"a Lance dataset that cannot be opened ({_detail(record)}) is at {_shown(record)}"
+        what = f"a Lance dataset that cannot be opened ({record.stored.detail}) is at {_shown(record)}"
     else:
         return
     yield Verdict(
@@ -104,16 +100,12 @@ def not_lance(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     Queries fail, and a first write would mix Lance files with what is there. Usually the location names a directory too
     high or too low, or a table of another format was registered as a Lance one.
     """
-    if _holds(record, StorageKind.NOT_LANCE) and not _is_unversioned(record):
+    if _holds(record, StorageKind.NOT_LANCE) and not record.stored.unversioned:
         yield Verdict(
-            f"{_shown(record)} is not a Lance dataset: {_detail(record) or 'it holds other files'}",
+            f"{_shown(record)} is not a Lance dataset: {record.stored.detail or 'it holds other files'}",
             "Correct the location to where the dataset is. If these files are a table of another format, "
             f"{_REMOVE_ENTRY}, and register them as what they are.",
         )
-
-
-def _is_unversioned(record: TableRecord) -> bool:
-    return record.stored is not None and record.stored.unversioned
 
 
 @rule(Severity.ERROR)
@@ -124,7 +116,7 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     begins with `_`, or a clean-up that took it. Without an entry in a catalog it is a note: often a first write that
     never came to its commit.
     """
-    if not _is_unversioned(record):
+    if not record.stored.unversioned:
         return
     if record.live is not None:
         yield Verdict(
@@ -157,7 +149,7 @@ def missing_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     removed them. Found by one listing of the table's files, which `--depth quick` leaves out; files of a clone that are
     in the dataset it was cloned from are not looked for.
     """
-    files = record.stored.files if record.stored is not None else None
+    files = record.stored.files
     if files is not None and files.missing:
         yield Verdict(
             f"{count(len(files.missing), 'file')} of its latest version "
@@ -174,7 +166,7 @@ def short_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     upload that was cut short, or a full disk. Every query that needs them fails. Found by one listing of the table's
     files, which `--depth quick` leaves out.
     """
-    files = record.stored.files if record.stored is not None else None
+    files = record.stored.files
     if files is not None and files.short:
         yield Verdict(
             f"{count(len(files.short), 'file')} of its latest version "
@@ -191,7 +183,7 @@ def broken_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     the tag's own file below `_refs/tags` is damaged. A query by the tag fails, and a clean-up no longer keeps what is
     left of the version. Found by one listing of the table's files, which `--depth quick` leaves out.
     """
-    files = record.stored.files if record.stored is not None else None
+    files = record.stored.files
     if files is not None and files.broken_tags:
         yield Verdict(
             f"{count(len(files.broken_tags), 'tag')} cannot be read: {few(files.broken_tags)}",
@@ -213,17 +205,17 @@ def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     if _holds(record, StorageKind.DENIED):
         yield Verdict(
-            f"storage does not let {_shown(record)} be read: {_detail(record)}",
+            f"storage does not let {_shown(record)} be read: {record.stored.detail}",
             f"Let whoever runs the audit read it, with credentials in `storage.*` of the catalog `{record.catalog}` or "
             "a grant on the storage.",
         )
     elif _holds(record, StorageKind.UNKNOWN):
         yield Verdict(
-            f"{_shown(record)} cannot be opened: {_detail(record)}",
+            f"{_shown(record)} cannot be opened: {record.stored.detail}",
             "Try again if storage was not available. If the dataset is damaged, restore the newest file below "
             "`_versions` from a copy, or go back to the newest version that opens.",
         )
-    elif record.stored is not None and record.stored.files is not None and record.stored.files.problem is not None:
+    elif record.stored.files is not None and record.stored.files.problem is not None:
         yield Verdict(
             f"the files at {_shown(record)} cannot be listed: {record.stored.files.problem}",
             "Let whoever runs the audit list them, or run it with `--depth quick`, which reads the latest version "
@@ -240,7 +232,7 @@ def stale(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     `--stale-after` allows (180 days unless you say otherwise), which is a note. Often the job that fed it has stopped,
     or nobody uses it any more and it only costs money.
     """
-    committed = record.stored.committed if record.stored is not None else None
+    committed = record.stored.committed
     if record.live is None or committed is None:
         return
     age = limits.now - committed

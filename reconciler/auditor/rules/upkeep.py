@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from reconciler.auditor import figures
-from reconciler.auditor.records import Severity, Stored, TableRecord
+from reconciler.auditor.records import NOT_LOOKED_AT, Severity, Stored, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
@@ -24,10 +24,9 @@ _CLEAN_UP = (
 )
 
 
-def _kept(record: TableRecord) -> Stored | None:
-    """Return what is stored for a live table, None where no dataset could be opened."""
-    stored = record.stored
-    return stored if record.live is not None and stored is not None and stored.version is not None else None
+def _kept(record: TableRecord) -> Stored:
+    """Return what is stored for a live table; nothing is known where no dataset could be opened."""
+    return record.stored if record.live is not None and record.stored.version is not None else NOT_LOOKED_AT
 
 
 @rule(Severity.WARNING, needs_manifest=True)
@@ -38,7 +37,7 @@ def many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     writes often and little leaves one a commit, until somebody compacts them.
     """
     stored, most = _kept(record), record.expect.max_fragments
-    if stored is not None and most is not None and (stored.fragments or 0) > most:
+    if most is not None and (stored.fragments or 0) > most:
         yield Verdict(
             f"it has {count(stored.fragments or 0, 'fragment')}; its block expects {most:,} at most",
             f"{_COMPACT}; or correct `expect.max_fragments`.",
@@ -53,7 +52,7 @@ def small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict
     them, which on an object store takes longer than reading what is in them.
     """
     stored = _kept(record)
-    if stored is not None and (stored.small_fragments or 0) > limits.small_fragments:
+    if (stored.small_fragments or 0) > limits.small_fragments:
         yield Verdict(
             f"{stored.small_fragments:,} of its {count(stored.fragments or 0, 'fragment')} have less than 1 MiB of "
             "data",
@@ -70,7 +69,7 @@ def many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     Not known with `--depth quick`.
     """
     stored = _kept(record)
-    if stored is None or stored.files is None:
+    if stored.files is None:
         return
     versions, expected = stored.files.versions, record.expect.max_versions
     if expected is not None and versions > expected:
@@ -93,7 +92,7 @@ def reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     `--depth quick`.
     """
     stored = _kept(record)
-    if stored is None or stored.files is None or stored.files.reclaimable is None:
+    if stored.files is None or stored.files.reclaimable is None:
         return
     files, reclaimable = stored.files, stored.files.reclaimable
     if reclaimable > limits.reclaimable_mib * _MIB:
@@ -113,8 +112,7 @@ def auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     commit whose version it divides deletes old versions and what only they need. lancens never makes such a commit; it
     blocks a table that needs one.
     """
-    stored = _kept(record)
-    cleanup = stored.cleanup if stored is not None else None
+    cleanup = _kept(record).cleanup
     if cleanup is None:
         return
     kept = [f"younger than {cleanup.older_than[:_SHOWN]}"] if cleanup.older_than is not None else []
@@ -137,7 +135,7 @@ def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     table. Often the table was written anew, and its indices went with the old data.
     """
     stored = _kept(record)
-    if stored is None or stored.indices is None:
+    if stored.indices is None:
         return
     indexed = {column for index in stored.indices for column in index.columns}
     lacking = [column for column in record.expect.indices if column not in indexed]
@@ -158,7 +156,7 @@ def unindexed_vectors(record: TableRecord, limits: RuleLimits) -> Iterator[Verdi
     that the block expects an index on is a `missing-index`.
     """
     stored = _kept(record)
-    if stored is None or stored.indices is None or stored.schema is None or (stored.rows or 0) <= limits.unindexed_rows:
+    if stored.indices is None or stored.schema is None or (stored.rows or 0) <= limits.unindexed_rows:
         return
     indexed = {column for index in stored.indices for column in index.columns} | {*record.expect.indices}
     lacking = [column.name for column in stored.schema if _VECTOR.match(column.type) and column.name not in indexed]
@@ -180,7 +178,7 @@ def stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     unindexed-rows=N`), and more than a tenth of the table. Lance extends an index only when it is told to.
     """
     stored = _kept(record)
-    if stored is None or stored.indices is None or not stored.rows:
+    if stored.indices is None or not stored.rows:
         return
     for index in stored.indices:
         left = 0 if index.rows is None else stored.rows - index.rows

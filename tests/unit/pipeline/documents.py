@@ -23,7 +23,7 @@ from reconciler.auditor.records import Severity
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.model.desired import Source
 from reconciler.planner.plan import ManifestRef
-from reconciler.spark.read_failure import ReadFailure
+from reconciler.spark.rows import ReadFailure
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
 MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml", "teams/ads.yaml"))
@@ -120,8 +120,8 @@ def document(
     run_id: str = "2026-11-21T153000Z-4f2a",
 ) -> AuditDocument:
     """Return the document of an audit that found this; totals and distributions are those of ``tables``."""
-    sizes = Counter(SIZES.bin_of(table.bytes) for table in tables if table.bytes is not None)
-    ages = Counter(AGES.bin_of(age_in_days(table.committed, NOW)) for table in tables if table.committed)
+    sizes = Counter(None if table.bytes is None else SIZES.bin_of(table.bytes) for table in tables)
+    ages = Counter(AGES.bin_of(age_in_days(table.committed, NOW)) if table.committed else None for table in tables)
     return AuditDocument(
         lancens_version="0.1.0",
         run_id=run_id,
@@ -145,8 +145,8 @@ def document(
         counts=counted(findings),
         findings=tuple(sorted(findings, key=lambda each: each.rank)),
         tables=tuple(tables),
-        sizes=Distribution.of(SIZES, sizes, len(tables) - sizes.total()),
-        ages=Distribution.of(AGES, ages, len(tables) - ages.total()),
+        sizes=Distribution.of(SIZES, sizes),
+        ages=Distribution.of(AGES, ages),
     )
 
 

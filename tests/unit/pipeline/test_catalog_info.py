@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
 
 from reconciler.auditor.catalog_info import CatalogInfo, RootIndex, searchable_roots
-from reconciler.model.names import EVERYTHING, Scope
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.operations.connections import CatalogSpec
 
 
@@ -40,16 +41,20 @@ def test_the_root_of_everything_is_around_everything_on_the_machine() -> None:
 
 def searched(catalogs: list[CatalogInfo], *unread: str, **places: str) -> tuple[list[str], list[str], list[str]]:
     """Search the roots of ``catalogs``; ``places`` are those of namespaces, as `catalog__namespace`."""
-    addresses = [tuple(one.split("/")) for one in unread]
-    known = [(name.split("__")[0], tuple(name.split("__")[1:]), place) for name, place in places.items()]
-    search = searchable_roots(catalogs, [(catalog, tuple(rest)) for catalog, *rest in addresses], known)
+    lost: defaultdict[str, list[Identifier]] = defaultdict(list)
+    for catalog, *names in (one.split("/") for one in unread):
+        lost[catalog].append(tuple(names))
+    known: defaultdict[str, dict[Identifier, str]] = defaultdict(dict)
+    for (catalog, *names), place in ((name.split("__"), place) for name, place in places.items()):
+        known[catalog][tuple(names)] = place
+    search = searchable_roots(catalogs, lost, known)
     return [root.location for root in search.roots], sorted(search.closed), list(search.reasons)
 
 
 def test_each_place_is_searched_once_with_the_credentials_of_the_outermost() -> None:
     lake, prod = info("lake", "s3://b/lake/eu", "s3://b/lake-2"), info("prod", "s3a://b/lake/", "/data")
     assert searched([lake, prod]) == (["/data", "s3://b/lake-2", "s3a://b/lake/"], [], [])
-    search = searchable_roots([lake, prod], [])
+    search = searchable_roots([lake, prod], {}, {})
     assert [root.catalog for root in search.roots] == ["prod", "lake", "prod"]
 
 

@@ -48,7 +48,7 @@ def source(manifest: Path, **options: str) -> LancensDataSource:
 
 def rows_of(source: LancensDataSource, columns: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """Return what Spark would get, in order."""
-    names = columns or tuple(column.split()[0] for column in source.schema().split(", "))
+    names = columns or tuple(source.schema().names)
     reader = source.reader(StructType([StructField(name, StringType()) for name in names]))
     batches: list[Any] = [batch for part in reader.partitions() for batch in reader.read(part)]
     return sorted((row for batch in batches for row in batch.to_pylist()), key=repr)

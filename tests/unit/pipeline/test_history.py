@@ -67,21 +67,6 @@ def test_what_was_counted_can_be_queried(uri: Path) -> None:
     assert [catalog["namespaces_unread"] for catalog in row["coverage"]] == [0, 1]
 
 
-def test_a_history_from_before_files_were_listed_goes_on(uri: Path) -> None:
-    import lance
-
-    history.append(str(uri), document("old"), {})
-    lance.dataset(str(uri)).drop_columns(["totals.bytes_on_disk", "totals.reclaimable"])
-    assert [run.totals.reclaimable for run in history.read(str(uri), {})] == [None]
-    totals = document("new").totals.model_copy(update={"bytes_on_disk": 9, "reclaimable": 4})
-    history.append(str(uri), document("new", 1).model_copy(update={"totals": totals}), {})
-    runs = history.read(str(uri), {})
-    assert [(run.run_id, run.totals.bytes_on_disk, run.totals.reclaimable) for run in runs] == [
-        ("old", None, None),
-        ("new", 9, 4),
-    ]
-
-
 def test_the_first_run_of_somebody_else_that_comes_meanwhile_stays(uri: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import lance
 

@@ -6,11 +6,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import lance
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from reconciler.auditor import history, history_source
+from reconciler.auditor import history
 from reconciler.auditor.history_source import HistoryDataSource
 from reconciler.model.errors import LancensError
 from tests.unit.pipeline.documents import NOW, small_document
@@ -18,13 +17,11 @@ from tests.unit.pipeline.documents import NOW, small_document
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a history of five runs, of which the first was kept by an earlier lancens."""
+    """Return a history of five runs."""
     path = tmp_path / "audits.lance"
     for number in range(5):
         run = small_document().model_copy(update={"run_id": f"run-{number}", "finished": NOW + timedelta(hours=number)})
         history.append(str(path), run, {})
-        if not number:
-            lance.dataset(str(path)).drop_columns(["totals.bytes_on_disk", "totals.reclaimable"])
     return path
 
 
@@ -40,14 +37,9 @@ def read(path: Path | str, *columns: str, **options: str) -> list[list[dict[str,
     return found
 
 
-def test_every_run_is_read_by_one_task_with_all_that_is_known_of_it(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(history_source, "RUNS_A_TASK", 2)
-    tasks = read(path)
-    assert [[row["run_id"] for row in rows] for rows in tasks] == [["run-0", "run-1"], ["run-2", "run-3"], ["run-4"]]
-    runs = [row for rows in tasks for row in rows]
-    assert [row["totals"]["reclaimable"] is None for row in runs] == [True, False, False, False, False]
+def test_every_run_is_read_with_all_that_is_known_of_it(path: Path) -> None:
+    (runs,) = read(path)
+    assert [row["run_id"] for row in runs] == [f"run-{number}" for number in range(5)]
     kept = [run.model_dump() for run in history.read(str(path), {})]
     assert [row["finished"] for row in runs] == [run["finished"] for run in kept]
     assert [row["totals"] for row in runs] == [run["totals"] for run in kept]
@@ -56,14 +48,6 @@ def test_every_run_is_read_by_one_task_with_all_that_is_known_of_it(
 
 def test_only_the_columns_that_are_asked_for_are_read(path: Path) -> None:
     assert read(path, "complete", "run_id") == [[{"complete": False, "run_id": f"run-{n}"} for n in range(5)]]
-
-
-def test_the_tasks_of_one_query_read_one_version(path: Path) -> None:
-    reader = HistoryDataSource({"path": str(path)}).reader(StructType([StructField("run_id", StringType())]))
-    (part,) = reader.partitions()
-    history.append(str(path), small_document(), {})
-    (batch,) = list[Any](reader.read(part))
-    assert batch.num_rows == 5
 
 
 def test_a_relative_path_begins_where_the_query_is_planned(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

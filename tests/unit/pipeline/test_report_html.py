@@ -15,7 +15,7 @@ from reconciler.auditor.document import AuditDocument, CatalogCoverage
 from reconciler.auditor.history import with_trend
 from reconciler.auditor.records import Severity
 from reconciler.report.html import render_html
-from reconciler.spark.read_failure import ReadFailure
+from reconciler.spark.rows import ReadFailure
 from tests.strategies import HOSTILE
 from tests.unit.output.browser import Driver, driven, visit
 from tests.unit.pipeline.documents import document, finding, large_document, run, small_document, table

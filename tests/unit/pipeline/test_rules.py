@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.auditor.document import Finding
-from reconciler.auditor.records import Severity, Stored, TableRecord
+from reconciler.auditor.records import NOT_LOOKED_AT, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RULES, RuleLimits, check, unread_namespace
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Safeguard
@@ -144,8 +144,8 @@ def test_a_namespace_that_cannot_be_read() -> None:
     assert finding.reason == "lake/sales could not be read: timed out"
 
 
-def test_no_rule_is_evaluated_on_what_was_not_looked_at() -> None:
-    assert found_in(replace(SOUND, stored=None)) == []
+def test_of_a_table_without_a_place_only_its_entry_is_missed() -> None:
+    only(replace(SOUND, live=None, location=None, stored=NOT_LOOKED_AT), "missing")
 
 
 @pytest.mark.parametrize(("days", "stale"), [(180, False), (181, True), (-1, False)])
@@ -460,11 +460,11 @@ def test_a_dataset_that_the_catalog_has_as_something_else() -> None:
 def test_a_table_of_another_format_is_none_of_our_business() -> None:
     for kind in (StorageKind.NOT_LANCE, StorageKind.NOTHING, StorageKind.DENIED, StorageKind.UNKNOWN):
         assert found_in(replace(FOREIGN, stored=Stored(kind))) == []
-    assert found_in(replace(FOREIGN, stored=None)) == []
+    assert found_in(replace(FOREIGN, stored=NOT_LOOKED_AT)) == []
 
 
 def test_a_block_without_an_entry_is_missing() -> None:
-    record = replace(SOUND, live=None, location=None, stored=None)
+    record = replace(SOUND, live=None, location=None, stored=NOT_LOOKED_AT)
     finding = only(record, "missing")
     assert (finding.source, finding.manager) == (SOURCE_REF, OWNER)
     assert found_in(replace(record, desired=replace(DESIRED, absent=True))) == []
@@ -500,7 +500,7 @@ def test_what_the_manifest_says_is_absent_and_is_there(properties: dict[str, str
     gone = replace(DESIRED, absent=True)
     finding = only(replace(SOUND, desired=gone, live=replace(LIVE, properties=properties)), "still-there")
     assert (finding.severity, finding.source) == (Severity.WARNING, SOURCE_REF)
-    assert found_in(replace(SOUND, desired=gone, live=None, location=None, stored=None)) == []
+    assert found_in(replace(SOUND, desired=gone, live=None, location=None, stored=NOT_LOOKED_AT)) == []
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------

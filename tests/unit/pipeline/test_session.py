@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, PySparkValueError
 
 from reconciler.model.errors import LancensError, installed_as
-from reconciler.spark import requirements, session
+from reconciler.spark import session
 from reconciler.spark.failures import quiet, spark_errors
 from tests.cli.running import Ran, lancens
 
@@ -29,7 +29,7 @@ def inventory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     manifest.write_text("version: 1\nname: store\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}}\n")
     (tmp_path / "lake").mkdir()
     monkeypatch.setattr(session, "session_there", lambda: None)
-    monkeypatch.setattr(requirements, "getproxies", dict)
+    monkeypatch.setattr(session, "getproxies", dict)
     for name in ("JAVA_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     return lambda *arguments: lancens(capsys, "inventory", manifest, *arguments)

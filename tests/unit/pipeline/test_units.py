@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,10 @@ from reconciler.model.errors import (
 from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
-from reconciler.spark.reading import read_unit, rows_in
+from reconciler.spark.reading import read_unit
 from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
 from reconciler.spark.schemas import Row
-from reconciler.spark.units import Unit, list_units, units_of
+from reconciler.spark.units import DEFAULT_SPLIT, Unit, grouped, list_catalogs, list_units
 
 SECRET = "hunter2-correct-horse"
 
@@ -79,8 +79,24 @@ def small() -> Catalog:
     return fill(Catalog(), [("a", "deep"), ("b",), ("empty",)], tables)
 
 
+@contextmanager
+def connected(catalog: Catalog) -> Iterator[None]:
+    """Have every connection of the block reach ``catalog``, as if it were on another machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CatalogSpec, "connect", lambda _spec: nullcontext(catalog))
+        patch.setattr(MemoryBackend, "in_process", False)
+        yield
+
+
+def units_of(catalog: Catalog, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
+    with connected(catalog):
+        (listing,) = list_catalogs([spec], split=split)
+    return list(grouped(listing, size))
+
+
 def read(catalog: Catalog, units: Iterable[Unit], **given: Any) -> list[Row]:
-    return [row for unit in units for row in rows_in(catalog, unit, **given)]
+    with connected(catalog):
+        return [row for unit in units for row in read_unit(unit, **given)]
 
 
 def snapshot_of(rows: Iterable[Row]) -> Snapshot:
@@ -307,9 +323,7 @@ def test_a_backend_that_does_not_connect_is_the_error_of_each_namespace() -> Non
 
 def selecting(catalog: Catalog, spec: CatalogSpec, *globs: str, split: int = 3) -> list[Unit]:
     """Return the units of the namespaces that ``globs`` match, as :func:`list_units` has them of a catalog."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CatalogSpec, "connect", lambda _spec: nullcontext(catalog))
-        patch.setattr(MemoryBackend, "in_process", False)
+    with connected(catalog):
         return list_units([spec], split=split, namespaces=Scope(globs))
 
 

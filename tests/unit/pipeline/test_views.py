@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.errors import CatalogError, ErrorCode
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
-from reconciler.spark.rows import coverage_row, rows_of
+from reconciler.spark.rows import INVENTORY, VIEWS, View, coverage_row, rows_of
 from reconciler.spark.schemas import record_batch
-from reconciler.spark.views import INVENTORY, VIEWS, View
 from tests.strategies import SECRET
 
 _keys = st.sampled_from(["db_password", "api-key", "TOKEN", "fs.s3a.access.key", "owner", "tier"])
