@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.completing import DEFAULT_MANIFEST, complete_impl
-from reconciler.cli.options import check_new_manifest, out_option, say, write_result
+from reconciler.cli.options import DEFAULT_MANIFEST, complete_impl, out_option
+from reconciler.cli.results import check_new_manifest, say, write_result
 
 
 @click.command("init")
