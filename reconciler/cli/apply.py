@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.carrying_out import ask, carry_out
+from reconciler.cli.carrying_out import carry_out
 from reconciler.cli.options import CatalogSource, PlanFlags, full_option, journal_option, plan_flags
 from reconciler.cli.results import read_plan
 from reconciler.cli.showing import BLOCKED, make_plan, print_plan, what_goes
@@ -57,8 +57,6 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
         from reconciler.planner.safety import check_removals
 
         check_removals(plan)
-    if not auto_approve:
-        ask(plan)
     run = partial(
         apply,
         plan,
@@ -68,7 +66,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
         skip_blocked=skip_blocked,
         parallelism=flags.parallelism,
     )
-    carry_out(plan, run)
+    carry_out(plan, run, auto_approve=auto_approve)
 
 
 def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:

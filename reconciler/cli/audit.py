@@ -52,7 +52,6 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--stale-after",
     type=click.IntRange(1),
     default=180,
-    show_default=True,
     metavar="DAYS",
     help="A last commit older than this makes a table stale.",
 )
@@ -60,7 +59,6 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--depth",
     type=click.Choice([depth.value for depth in Depth]),
     default=Depth.FILES.value,
-    show_default=True,
     help="Read the latest version of each dataset (quick), or list its files as well, once (files).",
 )
 @click.option(
@@ -77,7 +75,6 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--fail-on",
     type=click.Choice([*_SEVERITIES, "never"]),
     default="never",
-    show_default=True,
     help="Exit 2 when there is a finding of this severity or a higher one.",
 )
 @spark_options

@@ -30,8 +30,8 @@ _STYLES: Mapping[Status, str] = {
 }
 
 
-def ask(plan: Plan, verb: str = "Apply") -> None:
-    """Go on when the user types `yes`; ``verb`` says what is going to happen to the changes.
+def _ask(plan: Plan, verb: str) -> None:
+    """Return when the user types `yes`; ``verb`` says what is going to happen to the changes.
 
     Raises:
         ApplyError: the answer is another one, or there is nobody to ask.
@@ -47,11 +47,16 @@ def ask(plan: Plan, verb: str = "Apply") -> None:
         raise ApplyError(f"The answer was not `yes`, so there was no {verb.lower()}. Nothing was changed.")
 
 
-def carry_out(plan: Plan, run: Callable[..., ApplyReport]) -> None:
-    """Run an apply, given ``on_event`` and ``stop``, with a progress bar, and exit with the code of its report.
+def carry_out(plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool, verb: str = "Apply") -> None:
+    """Ask, call ``run`` with ``on_event`` and ``stop`` while a bar shows its progress, and exit with its report's code.
 
     The first Ctrl-C finishes what is in flight; the second one ends the program as usual.
+
+    Raises:
+        ApplyError: the user was asked and did not type `yes`.
     """
+    if not auto_approve:
+        _ask(plan, verb)
     stop = StopSignal()
     with shown_progress(len(plan.changes)) as show, _interruptible(stop):
         report = run(on_event=show, stop=stop)

@@ -31,13 +31,7 @@ _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json":
     help="How to write; otherwise what the end of FILE says.",
 )
 @spark_options
-@click.option(
-    "--partitions",
-    type=click.IntRange(1),
-    default=256,
-    show_default=True,
-    help="About how many tasks read, at most.",
-)
+@click.option("--partitions", type=click.IntRange(1), default=256, help="About how many tasks read, at most.")
 @parallelism_option("Requests at once, of each task.")
 def command(
     source: CatalogSource,

@@ -259,18 +259,12 @@ def out_option(what: str, **more: Any) -> Option:
 
 def format_option(what: str, choices: Sequence[str] = ("text", "json")) -> Option:
     """Return the option ``--format``, of which the help says ``what`` is printed."""
-    return click.option("--format", "form", type=click.Choice(choices), default="text", show_default=True, help=what)
+    return click.option("--format", "form", type=click.Choice(choices), default="text", help=what)
 
 
 def parallelism_option(what: str = "Requests at once.") -> Option:
     """Return the option ``--parallelism``, of which the help says ``what`` is counted."""
-    return click.option(
-        "--parallelism",
-        type=click.IntRange(1, 256),
-        default=DEFAULT_PARALLELISM,
-        show_default=True,
-        help=what,
-    )
+    return click.option("--parallelism", type=click.IntRange(1, 256), default=DEFAULT_PARALLELISM, help=what)
 
 
 plan_format_option = format_option("How to print the plan.", list(FORMATS))
@@ -278,7 +272,7 @@ plan_format_option = format_option("How to print the plan.", list(FORMATS))
 full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
 
 journal_option = click.option(
-    "--journal", metavar="DIR", default=".lancens", show_default=True, help="Where the journals of the runs are kept."
+    "--journal", metavar="DIR", default=".lancens", help="Where the journals of the runs are kept."
 )
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     "--engine",
     type=click.Choice(["local", "spark"]),
     default="local",
-    show_default=True,
     help="Compare in this process, or on Spark for catalogs too large for it. The plan is the same.",
 )
 @click.option("--profile", metavar="FILE", help="Write where the time went, by stage and catalog, as JSON.")

@@ -22,34 +22,19 @@ _MIB = 1024 * 1024
 
 @click.command("serve")
 @catalog_options("Serve a catalog that no manifest describes.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Others than loopback need a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=2333, show_default=True, help="0 is any free one.")
+@click.option("--host", default="127.0.0.1", help="Others than loopback need a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=2333, help="0 is any free one.")
 @click.option("--read-token-file", multiple=True, metavar="FILE", help="Holds a token that may read. Repeatable.")
 @click.option("--write-token-file", multiple=True, metavar="FILE", help="Holds a token that may read and write.")
 @click.option(
     "--server-name", multiple=True, metavar="NAME", help="Answer to this name in the Host header. Repeatable."
 )
 @click.option(
-    "--location",
-    "places",
-    multiple=True,
-    metavar="PREFIX",
-    help="Tables may be below it as well. Repeatable.",
+    "--location", "places", multiple=True, metavar="PREFIX", help="Tables may be below it as well. Repeatable."
 )
-@click.option(
-    "--max-body", type=click.IntRange(1, 4096), default=16, show_default=True, metavar="MIB", help="Longest body."
-)
-@click.option(
-    "--timeout", type=click.FloatRange(0.1, 3600), default=60, show_default=True, metavar="S", help="Longest request."
-)
-@click.option(
-    "--grace",
-    type=click.IntRange(0, 3600),
-    default=30,
-    show_default=True,
-    metavar="S",
-    help="Time to end when stopped.",
-)
+@click.option("--max-body", type=click.IntRange(1, 4096), default=16, metavar="MIB", help="Longest body.")
+@click.option("--timeout", type=click.FloatRange(0.1, 3600), default=60, metavar="S", help="Longest request.")
+@click.option("--grace", type=click.IntRange(0, 3600), default=30, metavar="S", help="Time to end when stopped.")
 def command(
     source: CatalogSource,
     host: str,
