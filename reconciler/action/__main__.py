@@ -8,19 +8,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.action.annotations import annotate_problems
 from reconciler.action.api import GitHubError
 from reconciler.action.applying import apply
 from reconciler.action.auditing import audit
 from reconciler.action.context import read_context
 from reconciler.action.events import Trust
-from reconciler.action.failures import FailureReason, RefusedError, reason_of
 from reconciler.action.inputs import Command, CommentWhen, read_inputs
 from reconciler.action.job import Job
-from reconciler.action.outcome import StepEnd, append_summary, write_outputs
+from reconciler.action.outcome import FailureReason, RefusedError, StepEnd, append_summary, reason_of, write_outputs
 from reconciler.action.pages import called, fenced, plan_summary
 from reconciler.action.planning import comment_plan, drift, plan, validate, validate_untrusted
-from reconciler.action.workflow import annotate, verbatim
+from reconciler.action.workflow import annotate, annotate_problems, verbatim
 from reconciler.model.errors import LancensError, ManifestError
 
 _COMMANDS: Mapping[Command, Callable[[Job], StepEnd]] = {
@@ -55,7 +53,7 @@ def _run(job: Job) -> StepEnd:
         outcome = _command(job)(job)
     except ManifestError as error:
         problems = [replace(problem, message=job.secrets.scrub(problem.message)) for problem in error.problems]
-        annotate_problems(problems, job.inputs.manifests, job.context.workspace)
+        annotate_problems(problems, job.inputs.manifest, job.context.workspace)
         outcome = _ended(error, job.secrets.scrub(str(error)))
     except (LancensError, OSError) as error:
         outcome = _failed(error, job.secrets.scrub(_text(error)))

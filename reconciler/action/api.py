@@ -7,27 +7,24 @@ the call and what to do about it, never the token.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Self, TypeVar
+
+from requests import RequestException, Response, Session
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
+from urllib3.exceptions import MaxRetryError
 
 from reconciler.model import display
 from reconciler.model.errors import LancensError
 from reconciler.model.redaction import scrub
-
-if TYPE_CHECKING:
-    from requests import RequestException, Response, Session
-
 
 _TIMEOUT_SECONDS = 30.0
 _LONGEST_PAUSE = 120.0
 _RETRIES = 3
 _PAGE_SIZE = 100
 _LONGEST_MESSAGE = 300
-_MAY_PASS = frozenset({500, 502, 503, 504})
-_LIMITED = frozenset({403, 429})
-"""https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: a secondary limit is a 403."""
 _HEADERS = {
     "Accept": "application/vnd.github+json",
     "X-GitHub-Api-Version": "2022-11-28",
@@ -41,25 +38,52 @@ class GitHubError(LancensError):
     """GitHub did not do what it was asked to."""
 
 
+class _Retries(Retry):
+    """Failures that may pass, after a pause that doubles, or the one GitHub asks for where that is short.
+
+    https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: a secondary limit is a 403. What
+    was over a limit was not done, so it is sent again whatever its method.
+    """
+
+    @classmethod
+    def of(cls, methods: Collection[str] | None) -> Self:
+        """Return what sends requests of ``methods`` again, None for all, even if what became of one is not known."""
+        return cls(
+            _RETRIES,
+            other=0,
+            allowed_methods=methods,
+            status_forcelist=(500, 502, 503, 504),
+            backoff_factor=1,
+            raise_on_status=False,
+        )
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
+        """Return whether a request that was answered with ``status_code`` is sent again."""
+        limited = status_code == 429 or (status_code == 403 and has_retry_after)
+        return limited or super().is_retry(method, status_code)
+
+    def increment(self, *args: Any, **given: Any) -> Self:
+        """Return what is left after one more failure.
+
+        Raises:
+            MaxRetryError: nothing is left, or GitHub asks for a longer pause than a step has time for.
+        """
+        answer = given.get("response")
+        if answer is not None and (self.get_retry_after(answer) or 0) > _LONGEST_PAUSE:
+            raise MaxRetryError(given["_pool"], args[1])
+        return super().increment(*args, **given)
+
+
 class GitHub:
     """One repository, with the token of the step.
 
     Proxies and certificate bundles come from the usual environment variables. Redirects are never followed.
     """
 
-    def __init__(
-        self,
-        *,
-        api_url: str,
-        graphql_url: str,
-        repository: str,
-        token: str,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, api_url: str, graphql_url: str, repository: str, token: str) -> None:
         self._repository = f"{api_url.rstrip('/')}/repos/{repository}"
         self._graphql = graphql_url
         self._token = token
-        self._sleep = sleep
 
     def get(self, path: str) -> dict[str, Any]:
         """Return what is at ``path`` below the repository."""
@@ -76,7 +100,7 @@ class GitHub:
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Create something; sent once only when what became of it is not known."""
-        return self._json("POST", path, dict, repeatable=False, json=body)[0]
+        return self._json("POST", path, dict, json=body)[0]
 
     def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Set fields of something."""
@@ -98,87 +122,47 @@ class GitHub:
 
     @cached_property
     def _session(self) -> Session:
-        import requests
-
-        session = requests.Session()
+        session = Session()
         session.headers.update({**_HEADERS, "Authorization": f"Bearer {self._token}"})
         session.auth = lambda request: request  # without one, requests sends what .netrc has for the host
+        for prefix in ("https://", "http://"):
+            session.mount(prefix, HTTPAdapter(max_retries=_Retries.of({"GET", "PATCH"})))
+        session.mount(self._graphql, HTTPAdapter(max_retries=_Retries.of(None)))  # only queries are sent there
         return session
 
-    def _json(
-        self, method: str, path: str | None, kind: type[JsonT], *, repeatable: bool = True, **content: Any
-    ) -> tuple[JsonT, bool]:
+    def _json(self, method: str, path: str | None, kind: type[JsonT], **content: Any) -> tuple[JsonT, bool]:
         """Return the JSON of an answer, which is of ``kind``, and whether a next page follows."""
         doing = "the GraphQL query" if path is None else f"{method} {path}"
-        answer = self._answer(method, path, doing, repeatable, content)
-        try:
-            found = answer.json()
-        except ValueError:
-            found = None
-        if not isinstance(found, kind):
-            raise GitHubError(
-                f"GitHub: {doing}: {answer.status_code} with no JSON {kind.__name__}; check GITHUB_API_URL"
-            )
-        return found, "next" in answer.links
-
-    def _answer(
-        self, method: str, path: str | None, doing: str, repeatable: bool, content: Mapping[str, Any]
-    ) -> Response:
-        """Return an answer that is a success, after as many retries as it takes."""
-        from requests import RequestException
-
         if not self._token:
             raise GitHubError(f"GitHub: {doing}: no token; give the input `token`")
         if not (self._token.isascii() and self._token.isprintable()):
             raise GitHubError(f"GitHub: {doing}: the input `token` holds what no header can carry")
         url = self._graphql if path is None else self._repository + path
-        attempt = 0
-        while True:
-            try:
-                answer = self._session.request(method, url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **content)
-            except RequestException as error:
-                pause = 2.0**attempt if _may_pass(error, repeatable) else None
-                problem = f"no answer from {url}: {error}; check GITHUB_API_URL and the proxy settings"
+        try:
+            answer = self._session.request(method, url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **content)
+        except RequestException as error:
+            problem = f"no answer from {url}: {error}; check GITHUB_API_URL and the proxy settings"
+        else:
+            found = _decoded(answer)
+            if not 200 <= answer.status_code < 300:
+                problem = _refusal(answer, found)
+            elif isinstance(found, kind):
+                return found, "next" in answer.links
             else:
-                if 200 <= answer.status_code < 300:
-                    return answer
-                pause, problem = _pause(answer, attempt, repeatable), _refusal(answer)
-            if pause is None or attempt == _RETRIES:
-                tries = f" after {attempt + 1} tries" if attempt else ""
-                raise GitHubError(display.printable(scrub(f"GitHub: {doing}{tries}: {problem}", (self._token,))))
-            self._sleep(pause)
-            attempt += 1
+                problem = f"{answer.status_code} with no JSON {kind.__name__}; check GITHUB_API_URL"
+        raise GitHubError(display.printable(scrub(f"GitHub: {doing}: {problem}", (self._token,))))
 
 
-def _may_pass(error: RequestException, repeatable: bool) -> bool:
-    """Return whether a request can be sent again: nothing is done twice, and it may be answered then."""
-    from requests import exceptions
-    from urllib3.exceptions import NewConnectionError
-
-    if isinstance(error, exceptions.SSLError) or not isinstance(
-        error, (exceptions.ConnectionError, exceptions.Timeout)
-    ):
-        return False
-    reason = getattr(error.args[0], "reason", None) if error.args else None
-    return repeatable or isinstance(error, exceptions.ConnectTimeout) or isinstance(reason, NewConnectionError)
-
-
-def _pause(answer: Response, attempt: int, repeatable: bool) -> float | None:
-    """Return the seconds after which a refused request is sent again; None where it is not."""
-    asked = answer.headers.get("Retry-After", "")
-    if answer.status_code == 429 or (answer.status_code in _LIMITED and asked):
-        seconds = float(asked) if asked.isdigit() else 2.0**attempt
-        return seconds if seconds <= _LONGEST_PAUSE else None
-    return 2.0**attempt if repeatable and answer.status_code in _MAY_PASS else None
-
-
-def _refusal(answer: Response) -> str:
-    """Return what GitHub says, and what to do about it."""
+def _decoded(answer: Response) -> Any:
     try:
-        said = answer.json().get("message")
-    except (ValueError, AttributeError):
-        said = None
-    text = str(answer.status_code)
+        return answer.json()
+    except ValueError:
+        return None
+
+
+def _refusal(answer: Response, document: Any) -> str:
+    """Return what GitHub says, and what to do about it."""
+    text, said = str(answer.status_code), document.get("message") if isinstance(document, dict) else None
     if isinstance(said, str):
         text = f"{text}: {display.shorten(said, _LONGEST_MESSAGE)}"
     if answer.headers.get("X-RateLimit-Remaining") == "0":

@@ -11,9 +11,8 @@ from pathlib import Path
 from reconciler.action.approval import Approval, approval_in, marked, options_of, services_of, shown_in
 from reconciler.action.comments import Comment, find_comments, is_untouched
 from reconciler.action.context import PullRequest
-from reconciler.action.failures import FailureReason, RefusedError
 from reconciler.action.job import Job
-from reconciler.action.outcome import StepEnd
+from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
 from reconciler.action.pages import applied_page, difference, plan_summary
 from reconciler.action.workflow import annotate, verbatim
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
@@ -154,7 +153,7 @@ def _apply_saved(job: Job) -> StepEnd:
         saved = Plan.from_json(Path(job.inputs.plan_file).read_bytes())
     except OSError as error:
         raise PlanFileError(f"plan-file {display.printable(job.inputs.plan_file)}: {error.strerror}") from None
-    job.secrets.check(saved)
+    job.secrets.check("the plan", saved.to_json())
     try:
         return _carry_out(job, saved)
     except StalePlanError as error:

@@ -8,9 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reconciler.action.failures import FailureReason
 from reconciler.action.job import Job
-from reconciler.action.outcome import StepEnd
+from reconciler.action.outcome import FailureReason, StepEnd
 from reconciler.action.pages import code, fenced
 from reconciler.action.workflow import annotate, verbatim
 
@@ -31,7 +30,11 @@ def audit(job: Job) -> StepEnd:
     said, problems, exit_code = _run(job, folder)
     report = folder if (folder / "audit.json").exists() else None
     if report is not None:
-        _check(job, report)
+        try:
+            job.secrets.check("the report", (report / "audit.json").read_text(encoding="utf-8"))
+        except BaseException:
+            shutil.rmtree(report)
+            raise
     if exit_code == 0:
         return StepEnd(page=_page(title, said), report=report)
     if exit_code == _FINDINGS:
@@ -48,7 +51,7 @@ def audit(job: Job) -> StepEnd:
 def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
     """Return the lines of the result, the lines beside it, which the log shows as they come, and the exit code."""
     inputs = job.inputs
-    command = ["audit", *inputs.manifests, "--out", str(folder), "--fail-on", inputs.fail_on]
+    command = ["audit", *inputs.manifest, "--out", str(folder), "--fail-on", inputs.fail_on]
     command += ["--parallelism", str(inputs.parallelism)]
     for name, value in job.variables.items():
         command += ["--var", f"{name}={value}"]
@@ -77,15 +80,6 @@ def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
         said = job.secrets.scrub(result.read()).splitlines()
         print(*said, sep="\n", flush=True)
     return said, problems, running.returncode
-
-
-def _check(job: Job, report: Path) -> None:
-    """Leave no report behind that shows a secret of the job."""
-    try:
-        job.secrets.check_document("the report", (report / "audit.json").read_text(encoding="utf-8"))
-    except BaseException:
-        shutil.rmtree(report)
-        raise
 
 
 def _page(title: str, lines: list[str]) -> str:

@@ -1,12 +1,18 @@
-"""The comments that the Action keeps up to date: one for each step that plans, and one for each that applies."""
+"""What the Action keeps up to date on GitHub: one comment for each step that plans or applies, and one issue of drift.
+
+The issue is open for as long as the catalogs differ from the manifest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from reconciler.action.api import GitHub
+
+LABEL = "lancens-drift"
+"""The label by which the issue is found among all that are open."""
 
 _EDITOR = """query($id: ID!) { node(id: $id) { ... on IssueComment { author { login } editor { login } } } }"""
 
@@ -20,21 +26,22 @@ class Comment:
     body: str
     url: str
 
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Comment:
-        """Return what GitHub's REST API says of a comment."""
-        return cls(int(document["id"]), str(document["node_id"]), str(document["body"]), str(document["html_url"]))
 
-
-def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
-    """Yield the comments on a pull request that begin with ``marker`` and are by the token's own user, oldest first.
+def _own(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) -> Iterator[Mapping[str, Any]]:
+    """Yield those that begin with ``marker`` and are by the token's own user.
 
     The marker alone proves nothing: everybody who may comment can write it.
     """
-    for document in github.pages(f"/issues/{number}/comments"):
-        body = document.get("body") or ""
-        if body.startswith(marker) and (document.get("user") or {}).get("login") == github.login:
-            yield Comment.of(document)
+    for document in documents:
+        starts = (document.get("body") or "").startswith(marker)
+        if starts and (document.get("user") or {}).get("login") == github.login:
+            yield document
+
+
+def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
+    """Yield the own comments on a pull request that begin with ``marker``, oldest first."""
+    for found in _own(github, github.pages(f"/issues/{number}/comments"), marker):
+        yield Comment(int(found["id"]), str(found["node_id"]), str(found["body"]), str(found["html_url"]))
 
 
 def is_untouched(github: GitHub, comment: Comment) -> bool:
@@ -55,3 +62,28 @@ def put_comment(github: GitHub, number: int, marker: str, text: str, *, create: 
     if there.body != body:
         github.patch(f"/issues/comments/{there.id}", {"body": body})
     return there.url
+
+
+def _open_issue(github: GitHub, marker: str) -> Mapping[str, Any] | None:
+    return next(_own(github, github.pages("/issues", state="open", labels=LABEL), marker), None)
+
+
+def put_issue(github: GitHub, marker: str, title: str, text: str) -> str:
+    """Open the issue with ``marker``, or bring the one that is open up to date; return its address."""
+    content = {"title": title, "body": f"{marker}\n{text}"}
+    there = _open_issue(github, marker)
+    if there is None:
+        return str(github.post("/issues", {**content, "labels": [LABEL]})["html_url"])
+    if any(there[key] != value for key, value in content.items()):
+        github.patch(f"/issues/{there['number']}", content)
+    return str(there["html_url"])
+
+
+def close_issue(github: GitHub, marker: str, reason: str) -> str:
+    """Close the issue with ``marker`` where one is open, saying why; return its address, empty where there is none."""
+    there = _open_issue(github, marker)
+    if there is None:
+        return ""
+    github.post(f"/issues/{there['number']}/comments", {"body": reason})
+    github.patch(f"/issues/{there['number']}", {"state": "closed", "state_reason": "completed"})
+    return str(there["html_url"])

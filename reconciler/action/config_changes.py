@@ -18,7 +18,7 @@ from pathlib import Path
 from reconciler.action.api import GitHubError
 from reconciler.action.approval import ConfigChanges
 from reconciler.action.job import Job
-from reconciler.action.pages import fenced
+from reconciler.action.pages import cut, fenced
 from reconciler.manifest import UNTRUSTED, Manifest, ManifestCatalog, files_read_by, read_variables
 from reconciler.model import display
 from reconciler.model.errors import ManifestError
@@ -55,25 +55,14 @@ def config_changes(job: Job) -> ConfigChanges:
         return ConfigChanges(_block([display.message(why)]), whole=False)
     if not groups:
         return ConfigChanges()
-    shown = [_cut(group, _LONGEST_BLOCK // len(groups)) for group in groups]  # so that none pushes another one out
+    room = _LONGEST_BLOCK // len(groups)  # so that none pushes another one out
+    shown = [cut((display.shorten(line, _LONGEST_LINE) for line in group), room) for group in groups]
     lines = [*chain.from_iterable(shown)]
     return ConfigChanges(_block(lines), whole=shown == groups and length_of("\n".join(lines)) < 2 * _LONGEST_BLOCK)
 
 
 def _block(lines: Iterable[str]) -> str:
     return f"{_INTRODUCTION}{fenced(lines, 'diff', 2 * _LONGEST_BLOCK)}\n\n"
-
-
-def _cut(group: Sequence[str], room: int) -> Sequence[str]:
-    """Return the first lines of ``group``, each without its middle where it is long; of the others their number."""
-    kept: list[str] = []
-    for line in group:
-        short = display.shorten(line, _LONGEST_LINE)
-        room -= length_of(short) + 1
-        if room < 0 and kept:
-            return [*kept, f"… {len(group) - len(kept):,} more lines"]
-        kept.append(short)
-    return kept
 
 
 def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
@@ -86,16 +75,16 @@ def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[st
             yield [f"! the manifest of the base could not be read, so every `config` counts as new: {base}"]
         before = {} if isinstance(base, str) else _texts(base)
         for name, now in sorted(_texts(manifest).items()):
-            lines = [*_differing(before.get(name, {}), now), *_files_differing(job, manifest.catalogs[name], tree)]
+            was = before.get(name, {})
+            lines = [line for key in sorted({*was, *now}) for line in _differing(key, was.get(key), now.get(key), key)]
+            lines += _files_differing(job, manifest.catalogs[name], tree)
             if lines:
-                yield [f"! catalog {display.printable(name)}" + ("" if name in before else ", which is new"), *lines]
+                yield [f"! catalog {display.printable(name)}{'' if name in before else ', which is new'}", *lines]
         for path in job.key.files:
             lines = [*_variables_differing(job, manifest, tree, path, Path(folder, "variables"))]
+            new = "" if path in tree else ", which is new"
             if lines:
-                yield [
-                    f"! the variables in {display.printable(path)}" + ("" if path in tree else ", which is new"),
-                    *lines,
-                ]
+                yield [f"! the variables in {display.printable(path)}{new}", *lines]
 
 
 def _variables_differing(
@@ -118,9 +107,8 @@ def _variables_differing(
                 if not isinstance(part, str) and part.scheme == "var":
                     keys[part.name].add(entry.key)
     for name in sorted(keys):
-        shown = [{name: texts[name]} if name in texts else {} for texts in (was, now)]
         sensitive = next((key for key in sorted(keys[name]) if is_sensitive_key(key)), name)
-        yield from _differing(shown[0], shown[1], sensitive)
+        yield from _differing(name, was.get(name), now.get(name), sensitive)
 
 
 def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
@@ -130,13 +118,11 @@ def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
     }
 
 
-def _differing(was: Mapping[str, str], now: Mapping[str, str], stands_in: str = "") -> Iterator[str]:
-    """Yield the lines of what differs; a value is redacted by its key, or by that in whose place it ``stands_in``."""
-    for key in sorted({*was, *now}):
-        if was.get(key) != now.get(key):
-            for sign, texts in (("-", was), ("+", now)):
-                if key in texts:
-                    yield f"{sign}   {display.key(key)}: {display.value(redact_value(stands_in or key, texts[key]))}"
+def _differing(key: str, was: str | None, now: str | None, sensitive: str) -> Iterator[str]:
+    """Yield the lines of what differs; values are redacted as those of the key ``sensitive`` are."""
+    for sign, text in (("-", was), ("+", now)) if was != now else ():
+        if text is not None:
+            yield f"{sign}   {display.key(key)}: {display.value(redact_value(sensitive, text))}"
 
 
 def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]) -> Iterator[str]:
@@ -165,7 +151,7 @@ def _blob_of(path: Path) -> str | None:
 def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
     """Return the manifest of the base, put together in ``folder``, or why there is none."""
     workspace = Path(os.path.realpath(job.context.workspace))
-    paths = [Path(os.path.relpath(os.path.realpath(path), workspace)) for path in job.inputs.manifests]
+    paths = [Path(os.path.relpath(os.path.realpath(path), workspace)) for path in job.inputs.manifest]
     if any(path.parts[:1] == ("..",) for path in paths):
         return "it lies outside of the checkout"
     roots = [path if (workspace / path).is_dir() else path.parent for path in paths]
@@ -184,11 +170,8 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
     try:
         return load(*(folder / path for path in paths), policy=UNTRUSTED)
     except ManifestError as error:
-        return (
-            f"{len(error.problems)} errors in it"
-            if all((folder / path).exists() for path in paths)
-            else "there is none"
-        )
+        there = all((folder / path).exists() for path in paths)
+        return f"{len(error.problems)} errors in it" if there else "there is none"
 
 
 def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:

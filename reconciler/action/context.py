@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.action.events import Trust, trust_of
-from reconciler.action.inputs import InputError
-from reconciler.action.keys import planner_of
+from reconciler.action.inputs import InputError, digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ def read_context(environment: Mapping[str, str]) -> StepContext:
         graphql_url=environment.get("GITHUB_GRAPHQL_URL", f"{api}/graphql"),
         run_url=f"{server}/{repository}/actions/runs/{environment.get('GITHUB_RUN_ID', '')}",
         trust=trust_of(event, document, repository),
-        planner=planner_of(environment),
+        planner=_planner(environment),
         run=f"{environment.get('GITHUB_RUN_ID', '')}.{environment.get('GITHUB_RUN_ATTEMPT', '')}",
         pull_request=_pull_request(event, document),
     )
@@ -126,3 +125,10 @@ def _pull_request(event: str, document: Mapping[str, Any]) -> PullRequest | None
         return PullRequest.of(document["pull_request"])
     except (ValueError, LookupError, TypeError, AttributeError):
         raise InputError(f"the event `{event}` has no pull request that can be read; see GITHUB_EVENT_PATH") from None
+
+
+def _planner(environment: Mapping[str, str]) -> str:
+    """Return a short text that stands for the step that runs: its workflow, its job with the matrix, and its place."""
+    workflow = environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0] or environment.get("GITHUB_WORKFLOW", "")
+    rest = (environment.get(name, "") for name in ("GITHUB_JOB", "LANCENS_MATRIX", "GITHUB_ACTION"))
+    return digest_of([workflow, *rest])

@@ -44,15 +44,6 @@ EVENTS: Final[Mapping[str, tuple[Trust, Trust]]] = {
 }
 """The trust in each event: for a commit of the repository itself, and for one of a fork."""
 
-_HEADS: Final = {
-    "pull_request": "pull_request",
-    "pull_request_review": "pull_request",
-    "pull_request_review_comment": "pull_request",
-    "pull_request_target": "pull_request",
-    "workflow_run": "workflow_run",
-}
-"""The events that are about somebody's commit, and the part of their document that says whose."""
-
 
 def trust_of(event: str, document: Mapping[str, Any], repository: str) -> Trust:
     """Return what a run may do.
@@ -64,16 +55,13 @@ def trust_of(event: str, document: Mapping[str, Any], repository: str) -> Trust:
         repository: in which the workflow runs, as ``owner/name``.
     """
     own, fork = EVENTS.get(event, (Trust.NONE, Trust.NONE))
-    return fork if event in _HEADS and _head_repository(event, document) != repository.lower() else own
+    return own if own is fork or _head_repository(event, document) == repository.lower() else fork
 
 
 def _head_repository(event: str, document: Mapping[str, Any]) -> str | None:
-    subject = document.get(_HEADS[event])
-    if not isinstance(subject, Mapping):
+    try:
+        if event == "workflow_run":
+            return str(document["workflow_run"]["head_repository"]["full_name"]).lower()
+        return str(document["pull_request"]["head"]["repo"]["full_name"]).lower()
+    except (LookupError, TypeError):
         return None
-    head = subject if event == "workflow_run" else subject.get("head")
-    if not isinstance(head, Mapping):
-        return None
-    found = head.get("head_repository" if event == "workflow_run" else "repo")
-    name = found.get("full_name") if isinstance(found, Mapping) else None
-    return name.lower() if isinstance(name, str) else None

@@ -30,9 +30,8 @@ _COMPLETE = "lancens-complete"
 _DIGITS = 32
 _LOCK = "requirements.lock"
 _PROJECT = ("LICENSE", "README.md", "pyproject.toml", _LOCK)
-_ENTRY = re.compile(r"([A-Za-z0-9._-]+)(\[[^]]*\])?==")
-_VIA = re.compile(r"^    # via (\S+)|^    #   (\S+)", re.MULTILINE)
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_ENTRY = re.compile(r"[A-Za-z0-9._-]+(\[[^]]*\])?==")
+_VIA = re.compile(r"^    # (?:via| ) (\S+)", re.MULTILINE)
 
 
 class InstallError(Exception):
@@ -50,19 +49,14 @@ def locked(action_path: str, extras: "Collection[str]") -> str:
     project = tomllib.loads(Path(action_path, "pyproject.toml").read_text("utf-8"))
     entries: dict[str, list[str]] = {}
     for block in re.split(r"^(?=[A-Za-z0-9])", Path(action_path, _LOCK).read_text("utf-8"), flags=re.MULTILINE):
-        found = _ENTRY.match(block)
-        if found:
-            entries.setdefault(_plain(found[1]), []).append(block)
+        if _ENTRY.match(block):
+            entries.setdefault(_plain(block), []).append(block)
+    askers = {name: set(map(_plain, _VIA.findall("".join(blocks)))) for name, blocks in entries.items()}
     needed: set[str] = set()
-    todo = _direct(project, extras) | {_plain(_name(one)) for one in project["build-system"]["requires"]}
+    todo = _direct(project, extras) | set(map(_plain, project["build-system"]["requires"]))
     while todo:
         needed |= todo
-        todo = {
-            name
-            for name, blocks in entries.items()
-            if name not in needed
-            and any(_plain(one or other) in needed for one, other in _VIA.findall("".join(blocks)))
-        }
+        todo = {name for name, asked_by in askers.items() if name not in needed and asked_by & needed}
     return "".join(block for name, blocks in entries.items() if name in needed for block in blocks)
 
 
@@ -80,16 +74,12 @@ def _direct(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str
                 wanted += [asked for name in own[1].split(",") for asked in optional[name.strip()]]
             else:
                 wanted.append(one)
-    return {_plain(_name(one)) for one in wanted}
+    return set(map(_plain, wanted))
 
 
-def _name(requirement_text: str) -> str:
-    found = _NAME.match(requirement_text)
-    return found[0] if found else ""
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _plain(requirement: str) -> str:
+    """Return the normalised name that a requirement begins with."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]).lower()
 
 
 @dataclass(frozen=True)
@@ -123,7 +113,10 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
     if sys.version_info < _OLDEST:
         found = ".".join(map(str, sys.version_info[:2]))
         raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: give the input `python-version`")
-    if _is_set(environment, "PREINSTALLED"):
+    preinstalled = environment.get("INPUT_PREINSTALLED", "").strip().lower()
+    if preinstalled not in ("", "true", "false"):
+        raise InstallError("input `preinstalled`: expected true or false")
+    if preinstalled == "true":
         return InstallPlace()
     extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
     command, engine = (environment.get(f"INPUT_{name}", "").strip() for name in ("COMMAND", "ENGINE"))
@@ -138,13 +131,6 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
         digest.update(f"\0{path}\0".encode() + Path(action_path, path).read_bytes())
     key = f"lancens-{digest.hexdigest()[:_DIGITS]}"
     return InstallPlace(named, Path(_tools(environment), key), key)
-
-
-def _is_set(environment: "Mapping[str, str]", name: str) -> bool:
-    given = environment.get(f"INPUT_{name}", "").strip().lower()
-    if given not in ("", "true", "false"):
-        raise InstallError(f"input `{name.lower()}`: expected true or false")
-    return given == "true"
 
 
 def _tools(environment: "Mapping[str, str]") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,18 +12,17 @@ from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from reconciler.action.annotations import annotate_plan
 from reconciler.action.api import GitHub
 from reconciler.action.approval import ConfigChanges, marker
 from reconciler.action.comments import put_comment
 from reconciler.action.context import PullRequest, StepContext
 from reconciler.action.events import Trust
-from reconciler.action.inputs import Command, CommentWhen, Engine, InputError, Inputs
-from reconciler.action.keys import PlanKey
-from reconciler.action.leaks import Secrets
-from reconciler.action.workflow import mask, verbatim
+from reconciler.action.inputs import Command, CommentWhen, InputError, Inputs, PlanKey
+from reconciler.action.outcome import FailureReason, RefusedError
+from reconciler.action.workflow import annotate_plan, mask, verbatim
 from reconciler.model import display
 from reconciler.model.errors import LancensError, ManifestError
+from reconciler.model.redaction import is_sensitive_key, scrub
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
@@ -31,11 +31,49 @@ if TYPE_CHECKING:
 
 
 _DIGITS_IN_NAME = 8
+# A shorter one would be found in plans that do not have it, and stop them.
+_SHORTEST_SECRET = 8
+# The shell's current and previous folder, where a relative `root` of a manifest is.
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
+# Where a secret is kept is none: AWS_WEB_IDENTITY_TOKEN_FILE, CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE, TOKEN_PATH.
+_PLACE = re.compile(r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLICATION_CREDENTIALS", re.IGNORECASE)
 
 
-def _seconds(text: str) -> float | None:
-    """Return a time as the step that installs writes it; None where there was no such step."""
-    return float(text) if re.fullmatch(r"[0-9]+\.[0-9]+", text) else None
+class Secrets:
+    """The values of the environment variables that are named like secrets, such as ``DB_PASSWORD``.
+
+    Nothing that the Action shows or keeps may hold one: the runner masks secrets in logs, but not in comments,
+    summaries and artifacts.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._names = {
+            value: name
+            for name, value in environment.items()
+            if is_sensitive_key(name)
+            and name not in _FOLDERS
+            and not _PLACE.fullmatch(name)
+            and len(value) >= _SHORTEST_SECRET
+        }
+
+    def scrub(self, text: str) -> str:
+        """Return ``text`` without them."""
+        return scrub(text, self._names)
+
+    def check(self, what: str, document: str) -> None:
+        """Refuse to show ``document``, which is JSON, if one is in it; ``what`` is what it is called.
+
+        Raises:
+            RefusedError: naming the variable, not its value.
+        """
+        for value, name in self._names.items():
+            if any(json.dumps(value, ensure_ascii=escaped)[1:-1] in document for escaped in (False, True)):
+                raise RefusedError(
+                    FailureReason.REFUSED,
+                    f"{what} would show the value of the environment variable {name}. Secrets belong in a "
+                    "catalog's `config` or in a property whose key says so, such as `password`. Nothing was shown or "
+                    "changed.",
+                )
 
 
 class Job:
@@ -46,7 +84,8 @@ class Job:
         self.context = context
         self.key = PlanKey.of(inputs, context.workspace)
         self.secrets = Secrets(environment)
-        self._begun = _seconds(environment.get("LANCENS_STARTED", ""))
+        started = environment.get("LANCENS_STARTED", "")  # what the step that installs writes, if there was one
+        self._begun = float(started) if re.fullmatch(r"[0-9]+\.[0-9]+", started) else None
         self.first = ConfigChanges()
         """What is shown before anything else, as Markdown, whatever becomes of the plan."""
         self.planned: Plan | None = None
@@ -64,12 +103,7 @@ class Job:
     def github(self) -> GitHub:
         """The repository's API."""
         context = self.context
-        return GitHub(
-            api_url=context.api_url,
-            graphql_url=context.graphql_url,
-            repository=context.repository,
-            token=self.inputs.token,
-        )
+        return GitHub(context.api_url, context.graphql_url, context.repository, self.inputs.token)
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -81,9 +115,9 @@ class Job:
         """
         from reconciler.operations.manifests import load
 
-        for path in self.inputs.manifests:
+        for path in self.inputs.manifest:
             self._keep_inside(path, "manifest")
-        manifest = load(*self.inputs.manifests, variables=self.variables, policy=self._policy())
+        manifest = load(*self.inputs.manifest, variables=self.variables, policy=self._policy())
         for catalog in manifest.catalogs.values() if self._resolves else ():
             try:
                 hidden = catalog.resolve_config().secrets
@@ -117,7 +151,7 @@ class Job:
         from reconciler.manifest import read_variables
 
         found: dict[str, str] = {}
-        for path in self.inputs.var_files:
+        for path in self.inputs.var_file:
             self._keep_inside(path, "var-file")
             try:
                 found |= read_variables(path)
@@ -155,7 +189,7 @@ class Job:
                 allow_mass_removal=True,
                 parallelism=inputs.parallelism,
             )
-        self.secrets.check(made)
+        self.secrets.check("the plan", made.to_json())
         if not inputs.no_probe:
             self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
         with verbatim(closing_line(made)):
@@ -171,7 +205,7 @@ class Job:
     def _engine(self) -> Iterator[Callable[..., Plan]]:
         """Give what makes a plan of a manifest."""
         inputs = self.inputs
-        if inputs.engine is Engine.LOCAL:
+        if inputs.engine == "local":
             from reconciler.operations.plan import plan
 
             yield plan
@@ -205,6 +239,8 @@ class Job:
         if number is None or wanted is CommentWhen.NEVER:
             return ""
         create = worth or wanted is CommentWhen.ALWAYS
-        return put_comment(
-            self.github, number, marker(kind, self.key.digest, self.context.planner), text, create=create
-        )
+        return put_comment(self.github, number, self.marker(kind), text, create=create)
+
+    def marker(self, kind: str) -> str:
+        """Return the first line of the comments of ``kind`` that this step writes."""
+        return marker(kind, self.key.digest, self.context.planner)

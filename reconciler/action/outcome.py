@@ -1,4 +1,4 @@
-"""How a step ended, and where that is written: outputs, summary, and the files of the artifact.
+"""How a step ended and why, and where that is written: outputs, summary, and the files of the artifact.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#setting-an-output-parameter
 """
@@ -7,15 +7,76 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from reconciler.action.failures import FailureReason
+from reconciler.action.api import GitHubError
+from reconciler.action.inputs import InputError
+from reconciler.model.errors import (
+    BlockedError,
+    CatalogError,
+    ConfigError,
+    LancensError,
+    ManifestError,
+    MissingExtraError,
+    PlanFileError,
+    SelectionError,
+    StalePlanError,
+)
 from reconciler.planner.plan import Plan, Summary
 
 _COUNTS = ("create", "declare", "register", "update", "move", "deregister", "drop")
+
+
+class FailureReason(StrEnum):
+    """The output ``failure-reason``."""
+
+    INVALID_INPUT = "invalid-input"
+    INVALID_MANIFEST = "invalid-manifest"
+    CATALOG_UNREADABLE = "catalog-unreadable"
+    REFUSED = "refused"
+    NOT_APPROVED = "not-approved"
+    DUPLICATE_PLAN = "duplicate-plan"
+    PLAN_CHANGED = "plan-changed"
+    PARTIAL_APPLY = "partial-apply"
+    APPLY_FAILED = "apply-failed"
+    BLOCKED = "blocked"
+    DRIFT = "drift"
+    FINDINGS = "findings"
+    AUDIT_FAILED = "audit-failed"
+    GITHUB = "github"
+    INTERNAL = "internal"
+
+
+class RefusedError(LancensError):
+    """The Action does not do what it was asked to; ``details`` is Markdown for the summary and the comment."""
+
+    def __init__(self, reason: FailureReason, message: str, details: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.details = details
+
+
+_REASONS: Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureReason]] = (
+    ((ManifestError, ConfigError), FailureReason.INVALID_MANIFEST),
+    (CatalogError, FailureReason.CATALOG_UNREADABLE),
+    (BlockedError, FailureReason.BLOCKED),
+    (StalePlanError, FailureReason.PLAN_CHANGED),
+    ((InputError, SelectionError, MissingExtraError, PlanFileError), FailureReason.INVALID_INPUT),
+    (GitHubError, FailureReason.GITHUB),
+    (LancensError, FailureReason.REFUSED),
+    (BaseException, FailureReason.INTERNAL),
+)
+
+
+def reason_of(error: BaseException) -> FailureReason:
+    """Return the reason that ``error`` amounts to."""
+    if isinstance(error, RefusedError):
+        return error.reason
+    return next(reason for kind, reason in _REASONS if isinstance(error, kind))
 
 
 @dataclass(slots=True)
@@ -81,10 +142,7 @@ def write_outputs(outcome: StepEnd, folder: Path, environment: Mapping[str, str]
         saved.write_bytes(outcome.plan.to_json().encode("utf-8", "surrogatepass"))
         (folder / "plan.html").write_text(render(outcome.plan, "html"), encoding="utf-8", errors="backslashreplace")
         outputs["plan-file"] = str(saved)
-    target = environment.get("GITHUB_OUTPUT")
-    if target:
-        with Path(target).open("a", encoding="utf-8") as opened:
-            opened.writelines(_assignment(name, value) for name, value in outputs.items())
+    _append("GITHUB_OUTPUT", "".join(_assignment(name, value) for name, value in outputs.items()), environment)
 
 
 def _assignment(name: str, value: str) -> str:
@@ -95,7 +153,11 @@ def _assignment(name: str, value: str) -> str:
 
 def append_summary(page: str, environment: Mapping[str, str]) -> None:
     """Add ``page`` to the summary of the step."""
-    target = environment.get("GITHUB_STEP_SUMMARY")
+    _append("GITHUB_STEP_SUMMARY", f"{page}\n", environment)
+
+
+def _append(variable: str, text: str, environment: Mapping[str, str]) -> None:
+    target = environment.get(variable)
     if target:
         with Path(target).open("a", encoding="utf-8", errors="backslashreplace") as opened:
-            opened.write(f"{page}\n")
+            opened.write(text)

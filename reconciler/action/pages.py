@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 
 from reconciler.action.approval import ConfigChanges, Shown, approval_line, essence, packed, shown_line
-from reconciler.action.inputs import DEFAULT_LABEL
-from reconciler.action.keys import PlanKey
+from reconciler.action.inputs import DEFAULT_LABEL, PlanKey
 from reconciler.applier.report import ApplyReport, Status, result_line
 from reconciler.model import display
 from reconciler.output import markdown_text, render
@@ -27,8 +26,8 @@ _NO_LIMIT = 2**31
 _NO_CHANGES = ConfigChanges()
 
 
-def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
-    """Return ``lines`` as a block of code, in which Markdown and mentions mean nothing; what is too long is counted."""
+def cut(lines: Iterable[str], longest: int) -> list[str]:
+    """Return as many of ``lines`` as ``longest`` characters hold, and a last one that counts the others."""
     kept: list[str] = []
     room, left_out = longest, 0
     for line in lines:
@@ -37,9 +36,12 @@ def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLO
             kept.append(line)
         else:
             left_out += 1
-    if left_out:
-        kept.append(f"… {left_out:,} more lines")
-    return markdown_text.fenced(kept, language)
+    return [*kept, f"… {left_out:,} more lines"] if left_out else kept
+
+
+def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
+    """Return ``lines`` as a block of code, in which Markdown and mentions mean nothing; what is too long is cut."""
+    return markdown_text.fenced(cut(lines, longest), language)
 
 
 def plan_comment(
@@ -86,15 +88,13 @@ def called(key: PlanKey) -> str:
 def plan_body(plan: Plan, *, run_url: str) -> str:
     """Return ``plan`` for an issue."""
     tail = f"\n[The run that saw this]({run_url})\n"
-    whole = render_markdown(plan)
-    limit = COMMENT_LIMIT - len(tail) - 500
-    return (whole if length_of(whole) <= limit else pull_request_comment(plan, limit=limit)) + tail
+    return plan_summary(plan, limit=COMMENT_LIMIT - len(tail) - 500) + tail
 
 
-def plan_summary(plan: Plan) -> str:
-    """Return ``plan`` for the summary of a step, which takes 1 MiB."""
+def plan_summary(plan: Plan, limit: int = _SUMMARY_LIMIT) -> str:
+    """Return ``plan`` for the summary of a step, which takes 1 MiB; cut where it is longer than ``limit``."""
     whole = render_markdown(plan)
-    return whole if length_of(whole) <= _SUMMARY_LIMIT else pull_request_comment(plan, limit=_SUMMARY_LIMIT)
+    return whole if length_of(whole) <= limit else pull_request_comment(plan, limit=limit)
 
 
 def applied_page(plan: Plan, report: ApplyReport) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from reconciler.action.approval import Shown, marker
+from collections.abc import Iterator
+
+from reconciler.action.approval import Shown, marked, marker, shown_in
+from reconciler.action.comments import Comment, close_issue, find_comments, put_comment, put_issue
 from reconciler.action.config_changes import config_changes
-from reconciler.action.failures import FailureReason
+from reconciler.action.context import PullRequest
 from reconciler.action.inputs import CommentWhen
-from reconciler.action.issues import close_issue, put_issue
 from reconciler.action.job import Job
-from reconciler.action.outcome import StepEnd
-from reconciler.action.pages import called, code, plan_body, plan_comment, plan_summary
-from reconciler.action.rivals import refuse_a_second_plan, withdraw_one_of_two
+from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
+from reconciler.action.pages import called, code, fenced, plan_body, plan_comment, plan_summary
 from reconciler.action.workflow import annotate
 from reconciler.model.display import count
 from reconciler.planner.plan import Plan
@@ -30,7 +31,8 @@ _QUEUE = (
 def plan(job: Job) -> StepEnd:
     """Plan; on a pull request, show the plan there."""
     pull_request = job.context.pull_request
-    refuse_a_second_plan(job)
+    if pull_request is not None and job.inputs.comment is not CommentWhen.NEVER:
+        _refuse_second_plan(job, pull_request)
     first = job.first = config_changes(job)
     made = job.plan()
     if not job.inputs.allow_mass_removal:
@@ -48,7 +50,7 @@ def plan(job: Job) -> StepEnd:
         worth = bool(first.text or made.blocked) or not made.is_empty
         outcome.comment_url = comment_plan(job, text, worth=worth)
         if outcome.comment_url:
-            withdraw_one_of_two(job)
+            _withdraw_one_of_two(job, pull_request)
     return outcome
 
 
@@ -74,6 +76,58 @@ def comment_plan(job: Job, text: str, *, worth: bool) -> str:
         annotate("notice", message, title="lancens")
         return ""
     return job.comment("plan", text, number=pull_request.number, worth=worth)
+
+
+# ---- two plans of one commit: of which of them would a merge be? -----------------------------------------------------
+#
+# Each step writes its own comment, so none overwrites another's; the second one to come is refused. Two that run at
+# once look again after they have written, and then at least one of them sees the other.
+
+
+def _refuse_second_plan(job: Job, pull_request: PullRequest) -> None:
+    """Refuse to plan where a plan with the key of ``job`` is shown of this commit, unless an earlier run showed it.
+
+    Raises:
+        RefusedError: one is.
+    """
+    # A step runs once an attempt: what was shown in this one was shown by another, however alike they are.
+    for comment, shown, is_own in _shown_plans(job, pull_request):
+        if not is_own or shown.run == job.context.run:
+            raise RefusedError(FailureReason.DUPLICATE_PLAN, f"{_duplicate(job, comment)} Nothing was read.")
+
+
+def _withdraw_one_of_two(job: Job, pull_request: PullRequest) -> None:
+    """Take the plan that was just shown back where another step shows one.
+
+    Raises:
+        RefusedError: it was taken back.
+    """
+    for comment, _, is_own in _shown_plans(job, pull_request):
+        if not is_own:
+            message = _duplicate(job, comment)
+            text = f"\n{fenced([message])}\n<sub>{called(job.key)}</sub>\n"
+            put_comment(job.github, pull_request.number, job.marker("plan"), text)
+            raise RefusedError(FailureReason.DUPLICATE_PLAN, message)
+
+
+def _shown_plans(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, Shown, bool]]:
+    """Yield the comments that show a plan of this commit with the key of ``job``, and whether this step wrote each."""
+    own = job.marker("plan")
+    for comment in find_comments(job.github, pull_request.number, marked("plan", job.key.digest)):
+        shown = shown_in(comment.body)
+        if shown is not None and shown.commit == pull_request.head:
+            yield comment, shown, comment.body.startswith(own)
+
+
+def _duplicate(job: Job, comment: Comment) -> str:
+    return (
+        f"{comment.url} shows another plan of {job.key} for this commit, by another job, step or workflow. Merging "
+        "could only apply one of them: give each its own input `label`, to plan and to apply alike. If the other one "
+        "was renamed or is gone, delete its comment."
+    )
+
+
+# ---- validate and drift ----------------------------------------------------------------------------------------------
 
 
 def validate(job: Job) -> StepEnd:

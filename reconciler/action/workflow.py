@@ -1,5 +1,8 @@
 """What is written to the log of a step: workflow commands, and text that must not be taken for one.
 
+Annotations stand beside the lines of the manifest. GitHub shows ten of each level a step: one is left for what else the
+step has to say, and the last of the others counts the rest.
+
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands. The runner acts on a line that
 begins with ``::`` and on ``##[`` anywhere in a line, so foreign text is printed between ``::stop-commands::TOKEN`` and
 ``::TOKEN::`` with a token nobody can know.
@@ -7,21 +10,108 @@ begins with ``::`` and on ``##[`` anywhere in a line, so foreign text is printed
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
+
+from reconciler.model import display
+from reconciler.model.errors import Problem
+from reconciler.output.wording import Entry, entries_of, headline, word_of
+from reconciler.planner.entries import Blocked, Protection
+from reconciler.planner.plan import Plan
 
 Level = Literal["notice", "warning", "error"]
 
 _SHORTEST_MASK = 4
+_MOST_ANNOTATIONS = 9
+_LONGEST_ANNOTATION = 1_000
 
 
-def annotate(level: Level, message: str, *, title: str, file: str = "", line: int = 0, column: int = 0) -> None:
-    """Print the command that puts ``message`` beside a line of a file, or on the page of the run."""
-    place = {"file": file, "line": str(line or ""), "col": str(column or ""), "title": title}
-    properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
-    _print(f"::{level} {properties}::{_data(message)}")
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A message beside a line of a file, or on the page of the run where no file is named."""
+
+    level: Level
+    title: str
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    def print(self) -> None:
+        """Print the command that shows it."""
+        place = {"file": self.file, "line": str(self.line or ""), "col": str(self.column or ""), "title": self.title}
+        properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
+        _print(f"::{self.level} {properties}::{_data(self.message)}")
+
+
+def annotate(level: Level, message: str, *, title: str) -> None:
+    """Put ``message`` on the page of the run."""
+    Annotation(level, title, message).print()
+
+
+def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
+    """Put every change beside its line; ``folder`` is the manifest's."""
+    annotations = []
+    for entry in entries_of(plan):
+        said = headline(entry)
+        if isinstance(entry, Blocked):
+            said = display.printable(f"{entry.reason}. To do: {entry.remedy}")
+        if entry.source is not None:
+            message = f"{display.address(entry.catalog, *entry.identifier)}: {said}"
+            file = _relative(entry.source.file, folder, workspace)
+            annotations.append(
+                Annotation(_level(entry), f"lancens: {word_of(entry)}", message, file, entry.source.line)
+            )
+    for level in ("warning", "notice"):
+        _print_all([annotation for annotation in annotations if annotation.level == level], "changes")
+
+
+def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], workspace: Path) -> None:
+    """Put every fault of a manifest beside its line; ``manifests`` are the paths it was loaded from."""
+    first = Path(manifests[0])
+    folder = os.path.realpath(first if first.is_dir() else first.parent)
+    annotations = [
+        Annotation(
+            "error",
+            "lancens: the manifest cannot be used",
+            display.message(problem.message),
+            _relative(problem.file, folder, workspace),
+            problem.line,
+            problem.column,
+        )
+        for problem in problems
+    ]
+    _print_all(annotations, "errors")
+
+
+def _level(entry: Entry) -> Level:
+    if isinstance(entry, Blocked):
+        return "warning"
+    removes = entry.would.removes if isinstance(entry, Protection) else entry.action.removes
+    return "warning" if removes else "notice"
+
+
+def _relative(file: str, folder: str, workspace: Path) -> str:
+    """Return a manifest's file as GitHub wants it, from the top of the checkout.
+
+    It is looked for from the current folder, then from the manifest's.
+    """
+    found = next((path for path in (Path(file), Path(folder, file)) if path.exists()), Path(file))
+    return Path(os.path.relpath(os.path.realpath(found), os.path.realpath(workspace))).as_posix()
+
+
+def _print_all(annotations: Sequence[Annotation], what: str) -> None:
+    fitting = annotations if len(annotations) <= _MOST_ANNOTATIONS else annotations[: _MOST_ANNOTATIONS - 1]
+    for one in fitting:
+        replace(one, message=display.shorten(one.message, _LONGEST_ANNOTATION)).print()
+    rest = len(annotations) - len(fitting)
+    if rest:
+        annotate(annotations[0].level, f"{rest:,} more {what} are in the step's summary", title="lancens")
 
 
 def mask(secret: str) -> None:

@@ -83,7 +83,9 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="lancens", prog_name="lancens")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the requests made.")
 def _lancens(debug: bool) -> None:

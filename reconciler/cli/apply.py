@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.carrying_out import ask, carry_out
-from reconciler.cli.options import (
-    PlanFlags,
-    full_option,
-    journal_option,
-    load_manifest,
-    plan_flags,
-    policy,
-    read_plan,
-)
+from reconciler.cli.carrying_out import carry_out
+from reconciler.cli.options import CatalogSource, PlanFlags, full_option, journal_option, plan_flags
+from reconciler.cli.results import read_plan
 from reconciler.cli.showing import BLOCKED, make_plan, print_plan, what_goes
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
-    from threading import Event as StopSignal
-
-    from reconciler.applier.report import ApplyReport
-    from reconciler.cli.progress import Progress
     from reconciler.manifest import Manifest
     from reconciler.planner.plan import Plan
 
@@ -54,6 +44,8 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
       lancens apply plan.json --auto-approve
       lancens apply --select 'lake/features/**'
     """
+    from reconciler.operations.apply import apply
+
     plan, manifest = _plan(flags)
     print_plan(plan, "text", full=full, removed=what_goes(flags, plan, manifest))
     if plan.blocked and not skip_blocked:
@@ -65,27 +57,35 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
         from reconciler.planner.safety import check_removals
 
         check_removals(plan)
-    if not auto_approve:
-        ask(plan)
-    _carry_out(plan, manifest, flags, journal, skip_blocked=skip_blocked)
+    run = partial(
+        apply,
+        plan,
+        manifest,
+        journal=journal,
+        allow_mass_removal=flags.allow_mass_removal,
+        skip_blocked=skip_blocked,
+        parallelism=flags.parallelism,
+    )
+    carry_out(plan, run, auto_approve=auto_approve)
 
 
 def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:
     """Return the saved plan the arguments name, with the manifest it was made from; otherwise a new plan."""
-    saved = [path for path in flags.manifests if path.endswith(_PLAN_SUFFIX)]
+    named = flags.source.manifests
+    saved = [path for path in named if path.endswith(_PLAN_SUFFIX)]
     if not saved:
-        manifest = load_manifest(flags.manifests, flags.variables)
+        manifest = flags.source.load()
         return make_plan(flags, manifest), manifest
-    if len(flags.manifests) > 1:
+    if len(named) > 1:
         raise click.UsageError("apply takes one saved plan, or manifests, not both")
     if flags.select or flags.adopt or flags.take_over:
         raise click.UsageError("a saved plan is carried out as it is: no --select, --adopt or --take-over")
     path = Path(saved[0])
     plan = read_plan(path)
-    return plan, _manifest_of(plan, path, flags)
+    return plan, _manifest_of(plan, path, flags.source)
 
 
-def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
+def _manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:
     """Load the manifest again that a saved plan was made from, for the connections.
 
     A plan names its files as seen from where it was made: that is this folder, or the one the plan lies in.
@@ -95,25 +95,7 @@ def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
     for folder in (Path(), path.parent):
         files = [folder / name for name in plan.manifest.files]
         if files and all(file.exists() for file in files):
-            return load(*files, variables=flags.variables, policy=policy())
+            return load(*files, variables=source.variables, policy=source.policy())
     raise LancensError(
         f"{path} was made from {', '.join(plan.manifest.files)}, which is not here; run apply where the plan was made"
     )
-
-
-def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str, *, skip_blocked: bool) -> None:
-    from reconciler.operations.apply import apply
-
-    def run(progress: Progress, stop: StopSignal) -> ApplyReport:
-        return apply(
-            plan,
-            manifest,
-            journal=journal,
-            allow_mass_removal=flags.allow_mass_removal,
-            skip_blocked=skip_blocked,
-            parallelism=flags.parallelism,
-            on_event=progress,
-            stop=stop,
-        )
-
-    carry_out(plan, run)

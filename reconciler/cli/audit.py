@@ -12,17 +12,8 @@ import click
 
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES
-from reconciler.cli.options import (
-    check_impl,
-    impl_option,
-    load_manifest,
-    manifest_arguments,
-    say,
-    variables_option,
-    write_result,
-)
-from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, spark_options
+from reconciler.cli.results import say, write_result
 from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 
@@ -54,15 +45,13 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 
 
 @click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
-@manifest_arguments
-@impl_option("Audit a catalog that no manifest describes.")
+@catalog_options("Audit a catalog that no manifest describes.")
 @click.option("--out", metavar="DIR", help="Write audit.html, audit.json, audit.sarif and Parquet files here.")
 @click.option("--history", metavar="URI", help="Append the run to this Lance dataset; the report shows the trend.")
 @click.option(
     "--stale-after",
     type=click.IntRange(1),
     default=180,
-    show_default=True,
     metavar="DAYS",
     help="A last commit older than this makes a table stale.",
 )
@@ -70,7 +59,6 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--depth",
     type=click.Choice([depth.value for depth in Depth]),
     default=Depth.FILES.value,
-    show_default=True,
     help="Read the latest version of each dataset (quick), or list its files as well, once (files).",
 )
 @click.option(
@@ -87,22 +75,12 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--fail-on",
     type=click.Choice([*_SEVERITIES, "never"]),
     default="never",
-    show_default=True,
     help="Exit 2 when there is a finding of this severity or a higher one.",
 )
-@variables_option
-@spark_flags
-@click.option(
-    "--parallelism",
-    type=click.IntRange(1, 256),
-    default=DEFAULT_PARALLELISM,
-    show_default=True,
-    help="Requests to a catalog at once, of each task.",
-)
+@spark_options
+@parallelism_option("Requests to a catalog at once, of each task.")
 def command(
-    manifests: tuple[str, ...],
-    impl: str | None,
-    config: dict[str, str],
+    source: CatalogSource,
     out: str | None,
     history: str | None,
     stale_after: int,
@@ -111,7 +89,6 @@ def command(
     rules: tuple[str, ...],
     skipped: tuple[str, ...],
     fail_on: Literal["error", "warning", "note", "never"],
-    variables: dict[str, str],
     spark: SparkOptions,
     parallelism: int,
 ) -> None:
@@ -128,12 +105,8 @@ def command(
       lancens audit prod.yaml --out report --history s3://ops/audits.lance --fail-on error
       lancens audit prod.yaml --out report --rule orphan --rule dangling
     """
-    check_impl(impl, config, manifests)
-    applied = _applied(rules, skipped, impl)
-    from reconciler.operations.manifests import manifest_of_service
-
-    manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
-    tell_of_missing_roots(manifest, required=impl is not None)
+    applied = _applied(rules, skipped, source.impl)
+    manifest = source.load_existing()
     folder = None if out is None else _create_folder(out)
     from reconciler.auditor import history as runs
     from reconciler.auditor.audit import AuditOptions, audit

@@ -6,14 +6,15 @@ import sys
 
 import click
 
-from reconciler.cli.options import PlanFlags, format_option, full_option, plan_flags, say
+from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option
+from reconciler.cli.results import say
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model.display import count
 
 
 @click.command("drift")
 @plan_flags
-@format_option
+@plan_format_option
 @full_option
 @click.option(
     "--fail-on",

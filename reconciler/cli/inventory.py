@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, out_option, say, variables_option
-from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, spark_options
+from reconciler.cli.results import say
+from reconciler.model.display import count
 
 if TYPE_CHECKING:
     from reconciler.spark.inventory import Inventory
@@ -22,8 +22,7 @@ _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json":
 
 
 @click.command("inventory")
-@manifest_arguments
-@variables_option
+@manifest_options
 @out_option("Write to a file, or a Lance dataset; otherwise JSON to stdout.")
 @click.option(
     "--format",
@@ -31,24 +30,11 @@ _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json":
     type=click.Choice(["lance", "parquet", "json"]),
     help="How to write; otherwise what the end of FILE says.",
 )
-@spark_flags
-@click.option(
-    "--partitions",
-    type=click.IntRange(1),
-    default=256,
-    show_default=True,
-    help="About how many tasks read, at most.",
-)
-@click.option(
-    "--parallelism",
-    type=click.IntRange(1, 256),
-    default=DEFAULT_PARALLELISM,
-    show_default=True,
-    help="Requests at once, of each task.",
-)
+@spark_options
+@click.option("--partitions", type=click.IntRange(1), default=256, help="About how many tasks read, at most.")
+@parallelism_option("Requests at once, of each task.")
 def command(
-    manifests: tuple[str, ...],
-    variables: dict[str, str],
+    source: CatalogSource,
     out: str | None,
     form: Form | None,
     spark: SparkOptions,
@@ -69,11 +55,9 @@ def command(
     chosen = form or _form_of(out)
     if out is None and chosen != "json":
         raise click.UsageError(f"only JSON goes to stdout: say with -o where to write {chosen}")
-    manifest = load_manifest(manifests, variables)
-    from reconciler.model.display import count
     from reconciler.spark.inventory import write_inventory
 
-    tell_of_missing_roots(manifest, required=False)
+    manifest = source.load_existing()
     found = write_inventory(manifest, out, chosen, spark, partitions=partitions, parallelism=parallelism)
     if out is not None:
         say(f"Wrote {out}: {count(found.namespaces, 'namespace')}, {count(found.tables, 'table')}.", err=True)
@@ -92,8 +76,6 @@ def _form_of(out: str | None) -> Form:
 
 
 def _show_unread(found: Inventory) -> None:
-    from reconciler.model.display import count
-
     for one in found.unread[:_MOST_NAMED]:
         # The error begins with the catalog as well, as everywhere.
         said = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message

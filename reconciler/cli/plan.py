@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import PlanFlags, format_option, full_option, plan_flags, say, write_result
+from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option, spark_options
+from reconciler.cli.results import say, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
-from reconciler.cli.spark_options import spark_flags
 
 if TYPE_CHECKING:
     from reconciler.spark.session import SparkOptions
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @plan_flags
-@format_option
+@plan_format_option
 @full_option
 @click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`. `-` is stdout.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there are changes.")
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     "--engine",
     type=click.Choice(["local", "spark"]),
     default="local",
-    show_default=True,
     help="Compare in this process, or on Spark for catalogs too large for it. The plan is the same.",
 )
 @click.option("--profile", metavar="FILE", help="Write where the time went, by stage and catalog, as JSON.")
-@spark_flags
+@spark_options
 def command(
     flags: PlanFlags,
     form: str,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import journal_option, say
+from reconciler.cli.options import journal_option
+from reconciler.cli.results import say
 
 
 @click.command("runs")

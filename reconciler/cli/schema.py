@@ -7,7 +7,8 @@ from typing import Literal
 
 import click
 
-from reconciler.cli.options import out_option, write_result
+from reconciler.cli.options import out_option
+from reconciler.cli.results import write_result
 
 
 @click.command("schema")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import format_option, full_option, journal_option, read_plan
+from reconciler.cli.options import full_option, journal_option, plan_format_option
+from reconciler.cli.results import read_plan
 from reconciler.cli.showing import print_plan
 from reconciler.model.errors import LancensError
 
@@ -15,7 +16,7 @@ _JOURNAL_SUFFIX = ".jsonl"
 
 @click.command("show")
 @click.argument("what", metavar="PLAN|RUN")
-@format_option
+@plan_format_option
 @full_option
 @journal_option
 @click.option("--manifest", "restore", is_flag=True, help="Print the blocks that bring back what the run removed.")
@@ -33,7 +34,10 @@ def command(what: str, form: str, full: bool, journal: str, restore: bool) -> No
     """
     path = _path(what, Path(journal))
     if path.suffix == _JOURNAL_SUFFIX:
-        click.echo(_restored(path) if restore else _described(path))
+        from reconciler.applier.journal_reader import describe_journal
+        from reconciler.writing.restoring import removed_blocks
+
+        click.echo(removed_blocks(path).rstrip("\n") if restore else describe_journal(path))
     elif restore:
         raise click.UsageError("--manifest goes with a run, not with a plan")
     else:
@@ -51,15 +55,3 @@ def _path(what: str, journals: Path) -> Path:
     if not path.is_file():
         raise LancensError(f"{what} is neither a file nor a run in {journals}; `lancens runs` lists the runs")
     return path
-
-
-def _restored(path: Path) -> str:
-    from reconciler.writing.restoring import removed_blocks
-
-    return removed_blocks(path).rstrip("\n")
-
-
-def _described(path: Path) -> str:
-    from reconciler.applier.journal_reader import describe_journal
-
-    return describe_journal(path)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import PlanFlags, load_manifest, wants_color, write_result
+from reconciler.cli.options import PlanFlags
+from reconciler.cli.results import write_result
 from reconciler.model import display
 
 if TYPE_CHECKING:
@@ -26,11 +29,43 @@ BLOCKED = 3
 """The exit code of a plan that could not plan everything, of its `apply` and of `drift`."""
 
 
+def make_plan(
+    flags: PlanFlags, manifest: Manifest, *, profile: Profile | None = None, spark: SparkOptions | None = None
+) -> Plan:
+    """Return the plan, saying on stderr what was read; thresholds are not looked at yet.
+
+    It is made on Spark where ``spark`` says where that is; otherwise ``profile`` gets what each stage took.
+    """
+    from reconciler.output.wording import read_line
+
+    started = monotonic()
+    with _engine(manifest, profile, spark) as plan:
+        made = plan(
+            manifest,
+            select=flags.select,
+            adopt=flags.adopt,
+            take_over=flags.take_over,
+            allow_mass_removal=True,
+            parallelism=flags.parallelism,
+        )
+    click.echo(f"{read_line(made)}  {monotonic() - started:.1f} s", err=True)
+    return made
+
+
 @contextmanager
-def _reading(manifest: Manifest) -> Iterator[None]:
-    """Show on a terminal's stderr that catalogs are being read."""
+def _engine(manifest: Manifest, profile: Profile | None, spark: SparkOptions | None) -> Iterator[Callable[..., Plan]]:
+    """Give what makes a plan; a terminal's stderr shows meanwhile that catalogs are being read."""
+    if spark is not None:
+        from reconciler.spark.engine import plan_on_spark
+        from reconciler.spark.session import spark_session
+
+        with spark_session(spark) as session:
+            yield partial(plan_on_spark, session)
+        return
+    from reconciler.operations.plan import plan
+
     if not sys.stderr.isatty():
-        yield
+        yield partial(plan, profile=profile)
         return
     from rich.console import Console
     from rich.text import Text
@@ -39,66 +74,20 @@ def _reading(manifest: Manifest) -> Iterator[None]:
         f"{display.name(name)} ({display.name(catalog.impl)})" for name, catalog in sorted(manifest.catalogs.items())
     )
     with Console(stderr=True).status(Text(f"Reading {names} …")):
-        yield
-
-
-def make_plan(flags: PlanFlags, manifest: Manifest, profile: Profile | None = None) -> Plan:
-    """Return the plan, saying on stderr what was read; thresholds are not looked at yet.
-
-    ``profile`` gets what each stage took.
-    """
-    from reconciler.operations.plan import plan
-
-    with _timed() as told, _reading(manifest):
-        made = plan(
-            manifest,
-            select=flags.select,
-            adopt=flags.adopt,
-            take_over=flags.take_over,
-            allow_mass_removal=True,
-            parallelism=flags.parallelism,
-            profile=profile,
-        )
-        told.append(made)
-    return made
-
-
-def _make_plan_on_spark(flags: PlanFlags, manifest: Manifest, options: SparkOptions) -> Plan:
-    """Return the plan that :func:`make_plan` returns, made on Spark."""
-    from reconciler.spark.engine import plan_on_spark
-    from reconciler.spark.session import spark_session
-
-    with _timed() as told, spark_session(options) as spark:
-        made = plan_on_spark(
-            spark,
-            manifest,
-            select=flags.select,
-            adopt=flags.adopt,
-            take_over=flags.take_over,
-            allow_mass_removal=True,
-            parallelism=flags.parallelism,
-        )
-        told.append(made)
-    return made
-
-
-@contextmanager
-def _timed() -> Iterator[list[Plan]]:
-    """Give a list for the plan that is made in the block, and say on stderr what was read for it, and how long."""
-    from reconciler.output.wording import read_line
-
-    started, made = monotonic(), list["Plan"]()
-    yield made
-    for plan in made:
-        click.echo(f"{read_line(plan)}  {monotonic() - started:.1f} s", err=True)
+        yield partial(plan, profile=profile)
 
 
 def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
-    """Print ``plan`` to stdout, with what is to be said of the data of tables that are ``removed``."""
+    """Print ``plan`` to stdout, with what is to be said of the data of tables that are ``removed``.
+
+    A terminal gets colour, unless the environment asks for none (https://no-color.org).
+    """
     from reconciler.output import render
 
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    write_result(render(plan, form, color=wants_color(), full=full, width=width, removed=removed))
+    terminal = sys.stdout.isatty()
+    color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    width = shutil.get_terminal_size().columns if terminal else None
+    write_result(render(plan, form, color=color, full=full, width=width, removed=removed))
 
 
 def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
@@ -125,8 +114,8 @@ def plan_and_show(
 
     profile = Profile()
     with profile.stage("manifest"):
-        manifest = load_manifest(flags.manifests, flags.variables)
-    plan = make_plan(flags, manifest, profile) if spark is None else _make_plan_on_spark(flags, manifest, spark)
+        manifest = flags.source.load()
+    plan = make_plan(flags, manifest, profile=profile, spark=spark)
     with profile.stage("removed data"):
         removed = {} if form == "json" else what_goes(flags, plan, manifest)
     with profile.stage("output"):

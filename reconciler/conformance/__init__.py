@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, Unpack
 
-from reconciler.conformance.check import ConformanceCheck
-from reconciler.conformance.context import AddForeign, Where
+from reconciler.conformance.context import AddForeign, ConformanceCheck, Where
 from reconciler.conformance.report import CheckOutcome, CheckResult, Report, checks, run, run_check
 
 if TYPE_CHECKING:
@@ -37,11 +37,8 @@ def verify(check: ConformanceCheck, connect: Callable[[], Backend], **where: Unp
     """
     import pytest
 
-    backend = connect()
-    try:
+    with closing(connect()) as backend:
         result = run_check(check, backend, connect, **where)
-    finally:
-        backend.close()
     if result.outcome is CheckOutcome.NOT_APPLICABLE:
         pytest.skip(result.detail)
     if result.outcome is CheckOutcome.FAILED:

@@ -1,4 +1,4 @@
-"""What a check works with: a namespace of its own in the catalog under test, and places for real data."""
+"""What a check is, and what it works with: a namespace of its own in the catalog under test, places for real data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, Un
 
 from reconciler import storage
 from reconciler.backends import optional
+from reconciler.conformance.expectations import FaultError, NotApplicable, NotAsked, equal, need
 from reconciler.conformance.others import OthersNamespace
-from reconciler.conformance.outcomes import FaultError, NotApplicable
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
 from reconciler.model.names import Identifier
@@ -36,6 +36,11 @@ Offer = Callable[["Backend"], LanceNamespace]
 """Returns a backend as the namespace whose operations are checked."""
 
 
+def offered(backend: Backend) -> LanceNamespace:
+    """Return ``backend`` as other Lance tools take it; a namespace of others is one already."""
+    return backend.client if isinstance(backend, OthersNamespace) else CatalogNamespace(backend)
+
+
 @dataclass(frozen=True)
 class CheckContext:
     """Where a check works. ``base`` is an empty namespace that can hold tables, made for this check alone.
@@ -48,7 +53,7 @@ class CheckContext:
     base: Identifier
     scratch: str
     add_foreign: AddForeign | None = None
-    offer: Offer = CatalogNamespace
+    offer: Offer = offered
 
     @property
     def namespace(self) -> LanceNamespace:
@@ -101,11 +106,10 @@ class CheckContext:
 
         With ``with_tables`` both ``base`` and the namespace have to be able to hold tables.
         """
-        if not self.nests:
-            raise NotApplicable("namespaces do not nest here")
+        need(self.nests, "namespaces do not nest here")
         most = self.backend.capabilities.table_depths[1]
-        if with_tables and most is not None and len(self.base) + 1 > most:
-            raise NotApplicable("a namespace that holds namespaces holds no tables here")
+        fits = most is None or len(self.base) < most
+        need(fits or not with_tables, "a namespace that holds namespaces holds no tables here")
         return (*self.base, name)
 
     # ---- places and data -----------------------------------------------------------------------------------------
@@ -117,9 +121,12 @@ class CheckContext:
         default = self.backend.default_location(identifier)
         if default is not None:
             return default if not suffix else f"{default.removesuffix('.lance')}_{suffix}.lance"
-        if self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
-            raise NotApplicable("the catalog takes locations under its root only and has no default")
-        return locations.join(self.scratch, *self.base, f"{identifier[-1]}{suffix}.lance")
+        bound = self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT
+        need(not bound, "the catalog takes locations under its root only and has no default")
+        return self._in_scratch(identifier, suffix)
+
+    def _in_scratch(self, identifier: Identifier, suffix: str = "") -> str:
+        return locations.join(self.scratch, *identifier[:-1], f"{identifier[-1]}{suffix}.lance")
 
     def _place_of_others(self) -> str:
         """Return a directory in which the namespace itself puts a table."""
@@ -172,9 +179,7 @@ class CheckContext:
         """Find fault unless the datasets at ``places`` are afterwards, to the byte, what they were."""
         before = [self.data(place) for place in places]
         yield
-        after = [self.data(place) for place in places]
-        if after != before:
-            raise FaultError(f"the data files: expected {before!r}, got {after!r}")
+        equal("the data files", [self.data(place) for place in places], before)
 
     # ---- operations ----------------------------------------------------------------------------------------------
 
@@ -213,8 +218,18 @@ class CheckContext:
         self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, location: str | None = None
     ) -> str:
         """DeclareTable, at a place the catalog takes when none is given; returns the location in force."""
-        place = location or self._needed_location(identifier)
+        place = location or self._needed_location(tuple(identifier))
         return self.call("declare_table", identifier, location=place, properties=properties).location or ""
+
+    def _needed_location(self, identifier: Identifier) -> str | None:
+        """Return a location where the catalog has no default for a table."""
+        if not self.is_ours or self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
+            return None
+        try:
+            default = self.backend.default_location(self.backend.table_id(identifier))
+        except Exception:  # noqa: BLE001 - what is wrong with the identifier is for the declare to say
+            return None
+        return None if default is not None else self._in_scratch(identifier)
 
     def register(
         self,
@@ -299,8 +314,7 @@ class CheckContext:
                     raise FaultError(f"a page of {len(listed)} names where {limit} were asked for")
                 found += listed
                 token = page.page_token or None
-            if found != list(names):
-                raise FaultError(f"the {kind} in pages of {limit}: expected {names!r}, got {found!r}")
+            equal(f"the {kind} in pages of {limit}", found, list(names))
 
     # ---- what is there for a while -------------------------------------------------------------------------------
 
@@ -331,19 +345,6 @@ class CheckContext:
             yield identifier
         finally:
             take_away()
-
-    def _needed_location(self, identifier: Sequence[str]) -> str | None:
-        """Return a location where the catalog has no default; identifiers that cannot be are left to the backend."""
-        if not self.is_ours:
-            return None
-        if len(identifier) != len(self.base) + 1:
-            return None if self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT else self.scratch
-        names = tuple(identifier)
-        try:
-            default = self.backend.default_location(self.backend.table_id(names))
-        except Exception:  # noqa: BLE001 - what is wrong with the identifier is for the declare to say
-            return None
-        return None if default is not None else locations.join(self.scratch, *names[:-1], f"{names[-1]}.lance")
 
 
 class Where(TypedDict, total=False):
@@ -376,7 +377,7 @@ def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[W
     fewest = backend.capabilities.table_depths[0]
     levels = max(1, fewest - len(namespace), backend.capabilities.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
-    offer = where.get("offer", CatalogNamespace)
+    offer = where.get("offer", offered)
     context = CheckContext(backend, connect, base, where["scratch"], where.get("add_foreign"), offer)
     for depth in range(len(namespace) + 1, len(base) + 1):
         context.create(base[:depth])
@@ -385,3 +386,48 @@ def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[W
     finally:
         for depth in range(len(base), len(namespace), -1):
             context.clear(base[:depth])
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceCheck:
+    """One promise of the contract. ``operation`` groups checks in a report; ``title`` says what holds."""
+
+    name: str
+    operation: str
+    title: str
+    run: Callable[[CheckContext], None]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_registered: list[ConformanceCheck] = []
+
+CheckFunction = Callable[[CheckContext], None]
+
+
+def check(operation: str, *, promised: bool = False) -> Callable[[CheckFunction], CheckFunction]:
+    """Register the decorated function as a check of ``operation``; its docstring is the title.
+
+    What is ``promised`` by lancens of its backends, and not by the specification, is not asked of namespaces of others.
+    """
+
+    def register(function: CheckFunction) -> CheckFunction:
+        def run(context: CheckContext) -> None:
+            if promised and not context.is_ours:
+                raise NotAsked("lancens promises this of its backends, the specification does not")
+            function(context)
+
+        title = (function.__doc__ or "").strip()
+        _registered.append(ConformanceCheck(function.__name__, operation, title, run))
+        return function
+
+    return register
+
+
+def registered() -> tuple[ConformanceCheck, ...]:
+    """Return the checks registered so far, in the order of their definition."""
+    return tuple(_registered)

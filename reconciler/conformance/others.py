@@ -9,7 +9,7 @@ import lance_namespace
 from lance_namespace import LanceNamespace
 
 from reconciler.backends.base import Backend
-from reconciler.conformance.outcomes import NotAsked
+from reconciler.conformance.expectations import NotAsked
 from reconciler.model.backend_config import BackendConfig
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import ConfigError

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from lance_namespace import LanceNamespace, ListNamespacesRequest
+from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import UnsupportedOperationError
 
-from reconciler.conformance.check import ConformanceCheck, registered
-from reconciler.conformance.context import Offer, Where, prepared
+from reconciler.conformance.context import ConformanceCheck, Where, offered, prepared, registered
+from reconciler.conformance.expectations import NotApplicable, NotAsked
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.others import connect as connect_others
-from reconciler.conformance.outcomes import NotApplicable, NotAsked
 from reconciler.model import display
 from reconciler.model.errors import ConfigError
 from reconciler.model.names import join
-from reconciler.namespace import CatalogNamespace
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -146,42 +146,33 @@ def run(
         ConfigError: the namespace cannot be reached, or nothing can be made where it is to be checked.
         MissingExtraError, InvalidInputError: see ``reconciler.backends.registry.connect``.
     """
-    connect, offer = _connection(impl, config)
-    backend = connect()
+    connect = _connection(impl, config)
     results = []
-    try:
-        with tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
-            where: Where = {"namespace": namespace, "scratch": scratch or folder, "offer": offer}
-            _require_working_place(backend, connect, where)
-            for check in checks():
-                if starting is not None:
-                    starting(check)
-                try:
-                    result = run_check(check, backend, connect, **where)
-                except NotAsked:
-                    continue
-                results.append(result)
-                if progress is not None:
-                    progress(result)
-    finally:
-        backend.close()
+    with closing(connect()) as backend, tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
+        where: Where = {"namespace": namespace, "scratch": scratch or folder}
+        _require_working_place(backend, connect, where)
+        for check in checks():
+            if starting is not None:
+                starting(check)
+            try:
+                result = run_check(check, backend, connect, **where)
+            except NotAsked:
+                continue
+            results.append(result)
+            if progress is not None:
+                progress(result)
     return Report(backend.namespace_id(), tuple(results))
 
 
-def _connection(impl: str, config: Mapping[str, str]) -> tuple[Callable[[], Backend], Offer]:
+def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
     """Return what connects to a backend, or to a namespace of others where no backend has the name."""
     from reconciler.backends import registry
 
     if impl in registry.names():
-        return lambda: registry.connect(impl, config), CatalogNamespace
+        return partial(registry.connect, impl, config)
     if "." not in impl:
         registry.backend_class(impl)  # it has no such name either, and says which there are
-    return connect_others(impl, config), _client
-
-
-def _client(backend: Backend) -> LanceNamespace:
-    assert isinstance(backend, OthersNamespace)
-    return backend.client
+    return connect_others(impl, config)
 
 
 def _require_working_place(backend: Backend, connect: Callable[[], Backend], where: Where) -> None:
@@ -189,7 +180,7 @@ def _require_working_place(backend: Backend, connect: Callable[[], Backend], whe
     namespace = where.get("namespace", ())
     shown = f"namespace `{join(namespace)}`" if namespace else "the root"
     try:
-        where["offer"](backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
+        offered(backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
     except UnsupportedOperationError:
         pass
     except Exception as error:

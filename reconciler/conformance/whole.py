@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
-from lance_namespace.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from lance_namespace import errors as spec
 
 from reconciler.backends import optional
 from reconciler.backends.scoping import snapshot_within
-from reconciler.conformance.check import check, equal, need
-from reconciler.conformance.context import CheckContext
-from reconciler.conformance.outcomes import FaultError
+from reconciler.conformance.context import CheckContext, check
+from reconciler.conformance.expectations import FaultError, equal, need
 from reconciler.model.names import ChildrenOf, Only, Scope
 
 _THREADS = 8
@@ -44,9 +44,8 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
         parent = todo.pop()
         spaces.add(parent)
         live = seen.namespaces.get(parent)
-        equal(
-            f"the properties of {parent}", dict(live.properties) if live else None, context.namespace_properties(parent)
-        )
+        scanned_properties = dict(live.properties) if live else None
+        equal(f"the properties of {parent}", scanned_properties, context.namespace_properties(parent))
         for name in context.tables(parent):
             tables.add((*parent, name))
             found, scanned = context.describe((*parent, name)), seen.tables.get((*parent, name))
@@ -100,17 +99,15 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
 def foreign_tables_are_told_apart(context: CheckContext) -> None:
     """A table of another format is among the foreign tables of its namespace, each of which is in that itself."""
     need(context.add_foreign is not None, "no way was given to make a foreign object")
+    foreign_tables = partial(optional.foreign_tables, context.backend, context.base)
     context.declare((*context.base, "ours"))
-    equal(
-        "the foreign tables before", [found.id for found in optional.foreign_tables(context.backend, context.base)], []
-    )
+    equal("the foreign tables before", [found.id for found in foreign_tables()], [])
     with context.foreign():
-        found = [foreign.id for foreign in optional.foreign_tables(context.backend, context.base)]
+        found = [foreign.id for foreign in foreign_tables()]
         need(bool(found), "the backend does not tell of foreign tables")
         equal("the foreign tables", found, [(*context.base, "theirs")])
         for asked, expected in ((["ours", "theirs"], ["theirs"]), (["ours", "nobodys"], [])):
-            named = [foreign.id[-1] for foreign in optional.foreign_tables(context.backend, context.base, asked)]
-            equal(f"the foreign tables named {asked}", named, expected)
+            equal(f"the foreign tables named {asked}", [found.id[-1] for found in foreign_tables(asked)], expected)
 
 
 @check("scan")
@@ -133,7 +130,7 @@ def threads_declare_tables_of_their_own(context: CheckContext) -> None:
 def threads_declare_the_same_table(context: CheckContext) -> None:
     """Eight threads declare one table: one succeeds, the others get TableAlreadyExists, one entry is there."""
     table = (*context.base, "contended")
-    won = _winners(TableAlreadyExistsError, lambda number: context.declare(table, {"winner": str(number)}))
+    won = _winners(spec.TableAlreadyExistsError, lambda number: context.declare(table, {"winner": str(number)}))
     equal("how many succeeded", len(won), 1)
     equal("the tables", context.tables(context.base), ["contended"])
     if context.backend.capabilities.table_markers:
@@ -144,7 +141,7 @@ def threads_declare_the_same_table(context: CheckContext) -> None:
 def threads_create_the_same_namespace(context: CheckContext) -> None:
     """Eight threads create one namespace: one succeeds, the others get NamespaceAlreadyExists."""
     with context.second(is_made=False) as other:
-        won = _winners(NamespaceAlreadyExistsError, lambda number: context.create(other, {"winner": str(number)}))
+        won = _winners(spec.NamespaceAlreadyExistsError, lambda number: context.create(other, {"winner": str(number)}))
         equal("how many succeeded", len(won), 1)
 
 
