@@ -13,8 +13,7 @@ from reconciler.action.pages import called, code, plan_body, plan_comment, plan_
 from reconciler.action.rivals import refuse_a_second_plan, withdraw_one_of_two
 from reconciler.action.workflow import annotate
 from reconciler.model.display import count
-from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_removals
+from reconciler.planner.plan import Plan, check_removals
 
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "

@@ -18,8 +18,8 @@ from reconciler.model.desired import Thresholds
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
-from reconciler.planner.comparison import Comparison, comparison_of
 from reconciler.planner.facts import CatalogInput
+from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import CatalogSummary
 
 
@@ -47,14 +47,14 @@ def with_true_count(
     percent, going = limits.max_removal_percent, summary.removed_tables
     if going * 100 <= max(limits.min_tables, going) * percent:
         return summary  # no count at all makes this too much
-    comparison = comparison_of(source)
+    context = CatalogContext.of(source)
 
     def counted(tables: Iterable[LiveTable]) -> int:
-        return sum(comparison.is_removable(table.id, owner_of(table.properties)) for table in tables)
+        return sum(context.is_removable(table.id, owner_of(table.properties)) for table in tables)
 
     if percent:
         needed = -(-going * 100 // percent) - going
-        asked = islice(_staying(source, comparison), 2 * needed)
+        asked = islice(_staying(source, context), 2 * needed)
         found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
         staying = counted(table for table in found if table is not None)
         if staying >= needed:
@@ -64,8 +64,8 @@ def with_true_count(
     return summary.model_copy(update={"removable_tables": going + staying})
 
 
-def _staying(source: CatalogInput, comparison: Comparison) -> Iterator[Identifier]:
+def _staying(source: CatalogInput, context: CatalogContext) -> Iterator[Identifier]:
     """Yield the tables that the manifest wants and that were seen when the plan was made."""
     for identifier, table in source.desired.tables.items():
-        if not table.absent and comparison.select.contains(identifier):
+        if not table.absent and context.select.contains(identifier):
             yield identifier

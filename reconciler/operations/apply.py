@@ -20,8 +20,7 @@ from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput, Facts, TableFacts
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
 from reconciler.planner.placeholders import show_places
-from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_blocked, check_removals
+from reconciler.planner.plan import Plan, check_blocked, check_removals
 
 if TYPE_CHECKING:
     import os

@@ -23,8 +23,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.planner.entries import Change
-from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, TableFacts
-from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.facts import CatalogInput, EntryColumns, LiveTables, StorageQuestion, TableFacts
 from reconciler.planner.schemas import planned
 
 if TYPE_CHECKING:

@@ -23,23 +23,22 @@ from reconciler.operations.facts import (
 )
 from reconciler.operations.profile import Profile
 from reconciler.operations.unregistered import find_stored
-from reconciler.planner import assemble
-from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
+from reconciler.planner.catalog import compare_namespaces, plan_catalog
+from reconciler.planner.comparison import Outcomes
 from reconciler.planner.facts import (
     CatalogInput,
     Facts,
     PlanOptions,
+    TablesInMemory,
     names_in_question,
     new_names,
     storage_questions,
 )
-from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.placeholders import hide_places
-from reconciler.planner.plan import ManifestRef, Options, Plan
+from reconciler.planner.plan import ManifestRef, Options, Plan, check_removals
 from reconciler.planner.planning import Planning
-from reconciler.planner.safety import check_removals
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -76,7 +75,7 @@ def plan(
 
     planning, profile = Planning(), profile or Profile()
 
-    def read(connection: Connection) -> tuple[CatalogInput, ComparedNamespaces]:
+    def read(connection: Connection) -> tuple[CatalogInput, Outcomes]:
         options = plan_options(connection, selection, adopt=adopt, take_over=take_over)
         return read_catalog(connection, options, parallelism, planning, profile, connections.values())
 
@@ -90,7 +89,7 @@ def plan(
     check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
     asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
     with profile.stage("order"):
-        made = assemble(reference(manifest), manifest.thresholds, planning.plans(), asked)
+        made = planning.plan(reference(manifest), manifest.thresholds, asked)
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
@@ -103,7 +102,7 @@ def read_catalog(
     planning: Planning | None = None,
     profile: Profile | None = None,
     others: Collection[Connection] = (),
-) -> tuple[CatalogInput, ComparedNamespaces]:
+) -> tuple[CatalogInput, Outcomes]:
     """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
 
     How its namespaces differ comes with it: what those hold that are to go has been asked.

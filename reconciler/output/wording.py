@@ -19,21 +19,6 @@ BLOCKED = "blocked"
 
 _NAMED = 3
 
-_WORDS: Mapping[Action, tuple[str, str]] = {
-    Action.CREATE_NAMESPACE: ("namespace", "created"),
-    Action.UPDATE_NAMESPACE: ("update", "updated"),
-    Action.DROP_NAMESPACE: ("drop", "dropped"),
-    Action.CREATE_TABLE: ("create", "created"),
-    Action.DECLARE_TABLE: ("declare", "declared"),
-    Action.REGISTER_TABLE: ("register", "registered"),
-    Action.UPDATE_TABLE: ("update", "updated"),
-    Action.ALTER_TABLE: ("alter", "altered"),
-    Action.RELOCATE_TABLE: ("relocate", "relocated"),
-    Action.MOVE_TABLE: ("move", "moved"),
-    Action.DEREGISTER_TABLE: ("deregister", "deregistered"),
-}
-"""What happens to an object in one word, and what has happened to it then."""
-
 
 def entries_of(plan: Plan) -> list[Entry]:
     """Return all that a plan shows by object: what is blocked, its changes, then what is protected."""
@@ -49,13 +34,18 @@ def word_of(entry: Entry) -> str:
     """Return what happens to the object in one word."""
     if isinstance(entry, Blocked):
         return BLOCKED
-    return PROTECTED if isinstance(entry, Protection) else _WORDS[entry.action][0]
+    return PROTECTED if isinstance(entry, Protection) else _verb(entry)
+
+
+def _verb(change: Change) -> str:
+    return "namespace" if change.action is Action.CREATE_NAMESPACE else change.action.verb
 
 
 def headline(entry: Entry) -> str:
     """Return why it happens, with what matters most about it; foreign text in it is escaped."""
     if isinstance(entry, Protection):
-        return f"kept; would be {_WORDS[entry.would][1]}"
+        verb = entry.would.verb
+        return f"kept; would be {'dropped' if verb == 'drop' else verb.removesuffix('e') + 'ed'}"
     if isinstance(entry, Blocked):
         if entry.moved_from is not None:
             return f"stays {display.address(*entry.moved_from)}"
@@ -101,9 +91,7 @@ def waiting_line(plan: Plan, catalog: str) -> str:
     waiting = [change for change in plan.waiting if change.catalog == catalog]
     if not waiting:
         return ""
-    named = ", ".join(
-        f"{display.address(*change.identifier)} ({_WORDS[change.action][0]})" for change in waiting[:_NAMED]
-    )
+    named = ", ".join(f"{display.address(*change.identifier)} ({_verb(change)})" for change in waiting[:_NAMED])
     rest = f" and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
     verb = "waits" if len(waiting) == 1 else "wait"
     return f"{count(len(waiting), 'change')} {verb} with what is blocked: {named}{rest}."

@@ -9,21 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.model import ownership
-from reconciler.model.desired import DesiredNamespace, Prune
+from reconciler.model.desired import DesiredNamespace
 from reconciler.model.live import LiveNamespace
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action
-from reconciler.planner.outcome import (
-    ABSENT,
-    OWNED_BEFORE,
-    PRUNED,
-    CatalogContext,
-    Outcome,
-    Remark,
-    change_of,
-    removal,
-    unmarkable,
-)
+from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +45,8 @@ def diff_namespace(
         if live is None and desired is not None and not desired.absent:
             return context.blocked(Why(ReasonCode.MADE_OUTSIDE), desired, None)
         return None
-    if desired is None:
-        return None if live is None else _unnamed(context, live, renamed_to)
-    if desired.absent:
-        return None if live is None else _absent(context, desired, live)
+    if desired is None or desired.absent:
+        return None if live is None else unwanted(context, desired, live, renamed_to)
     kind = _kind(context, desired, holds)
     fault = _kind_fault(context, desired, live, kind, holds)
     if fault:
@@ -75,14 +63,14 @@ def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, o
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
     if origin is None or context.is_foreign(origin.properties):
         why = Why(ReasonCode.MIRRORED if params else ReasonCode.IN_MANIFEST, params)
-        return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired=desired)
+        return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired)
     params["name"] = "/".join(origin.id)
     if ownership.is_protected(origin.properties) and desired.protect is not False:
         return context.blocked(Why(ReasonCode.PROTECTED, params), desired, None)
     if able.lost_with_namespace:
         params["lost"] = able.lost_with_namespace
     why = Why(ReasonCode.NAMESPACE_MOVED, params)
-    made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired=desired)
+    made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired)
     return made.model_copy(update={"takes_from": origin.id})
 
 
@@ -116,33 +104,10 @@ def _kind_fault(
     return None
 
 
-def _unnamed(context: CatalogContext, live: LiveNamespace, renamed_to: DesiredNamespace | None) -> Outcome:
-    """A live namespace that the manifest does not name."""
-    if not context.capabilities.namespace_markers:
-        return None  # nobody can tell whose it is
-    owner = ownership.owner_of(live.properties)
-    if owner == context.owner and renamed_to is not None:
-        lifted = renamed_to if renamed_to.protect is False else None
-        why = Why(ReasonCode.MOVED_AWAY, {"name": "/".join(renamed_to.id)})
-        return removal(context, Action.DROP_NAMESPACE, live, why, lifted)
-    if owner == context.owner and context.prune is not Prune.NEVER:
-        return removal(context, Action.DROP_NAMESPACE, live, OWNED_BEFORE, None)
-    if context.prune is not Prune.ALL:
-        return None
-    if context.is_foreign(live.properties):
-        return context.foreign(live)
-    return removal(context, Action.DROP_NAMESPACE, live, PRUNED, None)
-
-
-def _absent(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
-    if context.is_foreign(live.properties):
-        return context.foreign(live, desired)
-    return removal(context, Action.DROP_NAMESPACE, live, ABSENT, desired)
-
-
 def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
-    if context.is_foreign(live.properties):
-        return context.foreign(live, desired)
+    foreign = context.foreign(live, desired)
+    if foreign:
+        return foreign
     before = context.view(desired, live)
     marked = context.marks(desired, live.properties, context.capabilities.namespace_markers)
     after = marked.model_copy(update={"kind": live.kind})
@@ -159,4 +124,4 @@ def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNames
         why = Why(ReasonCode.ADOPTED if before.managed_by is None else ReasonCode.MARKS)
     else:
         why = Why(ReasonCode.DIFFERS)
-    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, why, desired=desired)
+    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, why, desired)

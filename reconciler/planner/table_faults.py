@@ -10,9 +10,8 @@ from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.planner.facts import TableFacts
-from reconciler.planner.mending import code_by_service, mending_of
 from reconciler.planner.outcome import CatalogContext
-from reconciler.planner.schemas import SchemaDifference, compare, named_metadata
+from reconciler.planner.schemas import SchemaDifference, code_by_service, compare, mending_of, named_metadata
 
 _NO_DIFFERENCE = SchemaDifference()
 
@@ -23,16 +22,22 @@ def unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
     return None if keeps else Why(ReasonCode.KEEPS_NO_PROPERTIES)
 
 
-def immovable(context: CatalogContext, live: LiveTable, *, can_move: bool) -> Why | None:
-    """Return why an entry stays where it is; None where it can be given another place."""
+def immovable(context: CatalogContext, live: LiveTable) -> Why | None:
+    """Return why an entry cannot be given another location; None where it can."""
     if context.capabilities.chooses_locations:
         return Why(ReasonCode.LOCATION_CHOSEN, {"location": locations.redact(live.location)})
-    return None if can_move else Why(ReasonCode.CANNOT_RELOCATE)
+    return None if context.capabilities.relocate_table else Why(ReasonCode.CANNOT_RELOCATE)
 
 
-def unreachable(facts: TableFacts) -> Why:
-    """Return the fault of data for which a catalog that chooses every location can have no entry."""
-    return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
+def unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
+    """Return why data that was found cannot be registered as a new table; None where it can, or there is none."""
+    if facts.storage.kind is not StorageKind.DATASET:
+        return None
+    if context.capabilities.chooses_locations:
+        return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
+    difference = schema_difference(desired, facts)
+    blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
+    return _other_columns(facts, blocking, difference.extra, None) if blocking else None
 
 
 def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
@@ -53,52 +58,43 @@ def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = Fal
     return Why(code, {**params, "detail": storage.detail})
 
 
-def existing_fault(
-    desired: DesiredTable,
-    facts: TableFacts | None,
-    difference: SchemaDifference,
-    *,
-    moved: bool,
-    served_as: Identifier | None = None,
-) -> Why | None:
-    """Return why what storage holds forbids any plan for a live table, None when it does not.
+def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
+    """Return whether nothing is where a table with a schema is to be."""
+    return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
 
-    ``served_as``: its identifier, where the service keeps the versions of its data.
-    """
-    fault = storage_fault(desired, facts) if facts else None
+
+def existing_fault(
+    desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, moved: bool
+) -> Why | None:
+    """Return why what storage holds forbids any plan for a live table, None when it does not."""
+    if facts is None:
+        return None
+    fault = storage_fault(desired, facts)
     if fault:
         return fault
+    served_as = live.id if live.managed_versioning else None
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
-    if blocking and facts:
-        return other_columns(facts, blocking, difference.extra, None if moved else desired.evolve, served_as)
-    if moved and desired.probe and facts is not None and facts.storage.kind is StorageKind.NOTHING:
+    if blocking:
+        return _other_columns(facts, blocking, difference.extra, None if moved else desired.evolve, served_as)
+    if moved and desired.probe and facts.storage.kind is StorageKind.NOTHING:
         return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
-    if moved and (difference.missing or difference.relaxed):
+    if moved and difference.grows:
         return Why(ReasonCode.RELOCATED_AND_ALTERED)
-    without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
-    if served_as is not None and not moved and (without_data or difference.missing or difference.relaxed):
-        return _written_by_service(served_as, difference)
-    reason = unbound(facts.location or "") if facts and (difference.missing or difference.relaxed) else None
-    if facts and reason is not None:
-        return Why(ReasonCode.UNBOUND_COMMIT, {"location": _place(facts), "detail": reason})
-    cleanup = facts.storage.cleanup if facts else None
+    if served_as is not None and not moved and (lacks_data(desired, facts) or difference.grows):
+        code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
+        return Why(code, {"code": code_by_service(served_as, difference)})
+    if not difference.grows:
+        return None
+    reason, code = unbound(facts.location or ""), ReasonCode.UNBOUND_COMMIT
+    cleanup = facts.storage.cleanup
     # Columns are added in one commit, and may be null after another.
     due = cleanup.due_within(bool(difference.missing) + bool(difference.relaxed)) if cleanup else None
-    if facts and cleanup and due is not None:
-        return Why(ReasonCode.CLEANUP_DUE, {"location": _place(facts), "detail": cleanup.reason(due)})
-    return None
+    if reason is None and cleanup and due is not None:
+        reason, code = cleanup.reason(due), ReasonCode.CLEANUP_DUE
+    return None if reason is None else Why(code, {"location": _place(facts), "detail": reason})
 
 
-def _written_by_service(table: Identifier, difference: SchemaDifference) -> Why:
-    """Return the fault of data whose versions the service of ``table`` keeps, and that is to be given ``difference``.
-
-    Without a difference the data is to be made.
-    """
-    code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
-    return Why(code, {"code": code_by_service(table, difference)})
-
-
-def other_columns(
+def _other_columns(
     facts: TableFacts,
     blocking: SchemaDifference,
     extra: Schema,
