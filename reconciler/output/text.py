@@ -13,14 +13,18 @@ from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.details import ColumnDifference, ShownField, columns, differences, place, settings
 from reconciler.output.grouping import Fold, by_catalog, with_folds
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
+    ShownField,
     closing_line,
+    columns,
+    differences,
     entries_of,
     headline,
+    place,
+    settings,
     style_of,
     waiting_line,
     word_of,
@@ -207,7 +211,7 @@ class _View:
                 yield from self._column_lines(added)
         else:
             fields = Counter(difference.label for change in changes for difference in differences(change))
-            fields.update(f"column {column.name}" for change in changes for column in columns(change))
+            fields.update(f"column {column.label}" for change in changes for column in columns(change))
             if fields:
                 most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_NAMED_IN_FOLD))
                 more = len(fields) - _NAMED_IN_FOLD
@@ -288,9 +292,9 @@ class _View:
             yield from self._paragraph(before, f"{self._indent}     ", "remove")
             yield from self._paragraph(after, f"{self._indent}  -> ", "add")
 
-    def _column_lines(self, found: Iterable[ColumnDifference]) -> Iterator[Line]:
+    def _column_lines(self, found: Iterable[ShownField]) -> Iterator[Line]:
         for column in found:
-            label = self._value(column.name, display.key)
+            label = self._value(column.label, display.key)
             yield from self._signed(column.symbol, f"column {label}: {self._value(column.text)}")
 
     def _signed(self, symbol: str, text: str) -> Iterator[Line]:

@@ -1,11 +1,18 @@
-"""The words and symbols that every renderer shares."""
+"""The words, symbols and details that every renderer shares.
+
+Values are redacted here and otherwise as they are: each renderer escapes them for its own format. Sentences are escaped
+already.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from reconciler.model import display
+from reconciler.model import display, locations
+from reconciler.model.columns import Column
 from reconciler.model.display import count
+from reconciler.model.redaction import redact_properties
 from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import Plan
 
@@ -18,6 +25,10 @@ PROTECTED = "protected"
 BLOCKED = "blocked"
 
 _NAMED = 3
+_PROPERTY = "properties."
+_OWN_FIELDS = frozenset(
+    {"location", "requested-location", "chosen-location", "protect", "managed-by", "kind", "mirror"}
+)
 
 
 def entries_of(plan: Plan) -> list[Entry]:
@@ -39,6 +50,11 @@ def word_of(entry: Entry) -> str:
 
 def _verb(change: Change) -> str:
     return "namespace" if change.action is Action.CREATE_NAMESPACE else change.action.verb
+
+
+def sort_of(entry: Entry) -> str:
+    """Return the word under which the entry is counted."""
+    return entry.sort if isinstance(entry, Change) else word_of(entry)
 
 
 def headline(entry: Entry) -> str:
@@ -105,3 +121,94 @@ def read_line(plan: Plan) -> str:
         for catalog in plan.catalogs
     )
     return f"Read {count(len(plan.catalogs), 'catalog')}: {' · '.join(parts)}"
+
+
+# ---- details of one entry --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownField:
+    """A field, property or column; ``before`` None where it is added, ``after`` None where it is removed."""
+
+    label: str
+    before: str | None
+    after: str | None
+
+    @property
+    def symbol(self) -> str:
+        """``+``, ``-`` or ``~``."""
+        return "+" if self.before is None else "-" if self.after is None else "~"
+
+    @property
+    def text(self) -> str:
+        """Its value, or both where it changes."""
+        return " -> ".join(value for value in (self.before, self.after) if value is not None)
+
+    @property
+    def is_location(self) -> bool:
+        """Whether it is the object's location; a property of that name has another label."""
+        return self.label == "location"
+
+
+def differences(entry: Entry) -> tuple[ShownField, ...]:
+    """Return the fields that an update changes, without the columns (see :func:`columns`)."""
+    fields = entry.fields if isinstance(entry, Change) else ()
+    return tuple(
+        ShownField(_label(field.path), field.before, field.after)
+        for field in fields
+        if field.path.partition(".")[0] != "schema"
+    )
+
+
+def settings(entry: Entry) -> tuple[ShownField, ...]:
+    """Return what a creation sets, or what goes with a removal; nothing for an update."""
+    if not isinstance(entry, Change) or (entry.before is None) == (entry.after is None):
+        return ()
+    is_new, view = entry.before is None, entry.before or entry.after
+    texts = {} if view is None or view.kind is None else {"kind": view.kind}
+    if view is not None:
+        texts |= {"protect": "true"} if view.protect else {}
+        properties = redact_properties(view.properties, entry.address, entry.secret_keys)
+        texts |= {_label(_PROPERTY + key): value for key, value in sorted(properties.items())}
+    return tuple(ShownField(label, None if is_new else text, text if is_new else None) for label, text in texts.items())
+
+
+def place(entry: Entry) -> tuple[str, str] | None:
+    """Return what can be said of a table's location, and the location; None where none is known or it moves."""
+    view = (entry.after or entry.before) if isinstance(entry, Change) else None
+    if not isinstance(entry, Change) or view is None or view.location is None:
+        return None
+    said = {"deregister": "data stays at", "move": "data stays at", "register": "data is at"}
+    said |= {"create": "at", "declare": "at"}
+    word = said.get(entry.action.verb)
+    return None if word is None else (word, locations.redact(view.location))
+
+
+def columns(entry: Entry) -> tuple[ShownField, ...]:
+    """Return the columns that are added, removed or changed; all of them, added, for a table that gets its first."""
+    if not isinstance(entry, Change) or entry.after is None or entry.after.columns is None:
+        return ()
+    before = _column_texts(entry, (entry.before.columns or ()) if entry.before else ())
+    after = _column_texts(entry, entry.after.columns)
+    found = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
+    return tuple(field for field in found if field.before != field.after)
+
+
+def _column_texts(change: Change, columns: tuple[Column, ...]) -> dict[str, str]:
+    return {column.name: _column_text(change, column) for column in columns}
+
+
+def _column_text(change: Change, column: Column) -> str:
+    text = column.type if column.nullable else f"{column.type} not null"
+    if column.metadata:
+        metadata = sorted(redact_properties(column.metadata, change.address).items())
+        text += " {" + ", ".join(f"{key}: {value}" for key, value in metadata) + "}"
+    return text
+
+
+def _label(path: str) -> str:
+    """Return a property's key alone, unless it could be mistaken for a field of the object itself."""
+    if path.startswith("safeguards."):
+        return path.removeprefix("safeguards.")
+    key = path.removeprefix(_PROPERTY)
+    return path if key in _OWN_FIELDS or key.startswith(_PROPERTY) else key
