@@ -182,10 +182,11 @@ class _Comment:
         )
         for entries, folded, word in parts:
             title = f"{count(len(entries), word)} in <code>{html.escape(display.name(group.name))}</code>"
+            rows = [_part("row", entry=entry, held=self._removed.get(entry.key)) for entry in entries]
             fitting = self._block(
                 title,
                 _TABLE_HEAD,
-                [_part("row", entry=entry, held=self._removed.get(entry.key)) for entry in entries],
+                rows,
                 folded=folded,
                 above=above,
             )

@@ -7,12 +7,13 @@ the width is broken here, with an indent, instead of being left to the terminal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
+from reconciler.output import Look
 from reconciler.output.grouping import Fold, by_catalog, with_folds
 from reconciler.output.wording import (
     SYMBOLS,
@@ -29,7 +30,7 @@ from reconciler.output.wording import (
     waiting_line,
     word_of,
 )
-from reconciler.planner.entries import Blocked, Change, Key
+from reconciler.planner.entries import Blocked, Change
 from reconciler.planner.plan import Plan
 
 Span: TypeAlias = tuple[str, str]
@@ -58,25 +59,10 @@ _DEEPER = 4
 _GAP = "  "
 
 
-def render_text(
-    plan: Plan,
-    *,
-    color: bool = False,
-    full: bool = False,
-    width: int | None = None,
-    removed: Mapping[Key, str] | None = None,
-) -> str:
-    """Return the plan as text that ends with a newline.
-
-    Args:
-        plan: what to show.
-        color: whether to use ANSI colours.
-        full: show every entry, property and column, and no value shortened.
-        removed: what to say of the data of tables that are deregistered.
-        width: terminal cells a line may take, None for lines of any length; less than 40 counts as 40.
-    """
-    view = _View(plan, full, None if width is None else max(width, _NARROWEST), removed or {})
-    paint = _painter() if color else _plain
+def render_text(plan: Plan, look: Look) -> str:
+    """Return the plan as text that ends with a newline; a width of less than 40 cells counts as 40."""
+    view = _View(plan, look)
+    paint = _painter() if look.color else _plain
     return "".join(f"{paint(line)}\n" for line in view.lines())
 
 
@@ -125,11 +111,10 @@ class _Columns:
 class _View:
     """One rendering of one plan."""
 
-    def __init__(self, plan: Plan, full: bool, width: int | None, removed: Mapping[Key, str]) -> None:
-        self._removed = removed
+    def __init__(self, plan: Plan, look: Look) -> None:
         self._plan = plan
-        self._full = full
-        self._width = width
+        self._removed, self._full = look.removed, look.full
+        self._width = None if look.width is None else max(look.width, _NARROWEST)
         self._folded = False
         symbols = {entry.symbol for entry in entries_of(plan)}
         self._symbol_width = max(map(len, symbols), default=1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from reconciler.model import display, locations
 from reconciler.model.columns import Column
 from reconciler.model.display import count
-from reconciler.model.redaction import redact_properties
+from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import Plan
 
@@ -25,10 +25,17 @@ PROTECTED = "protected"
 BLOCKED = "blocked"
 
 _NAMED = 3
+_RARER = ("register", "move", "drop")
+_PLACES = {
+    "create": "at",
+    "declare": "at",
+    "register": "data is at",
+    "deregister": "data stays at",
+    "move": "data stays at",
+}
 _PROPERTY = "properties."
-_OWN_FIELDS = frozenset(
-    {"location", "requested-location", "chosen-location", "protect", "managed-by", "kind", "mirror"}
-)
+_LOCATIONS = ("location", "requested-location", "chosen-location")
+_OWN_FIELDS = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror")
 
 
 def entries_of(plan: Plan) -> list[Entry]:
@@ -75,17 +82,9 @@ def headline(entry: Entry) -> str:
 
 def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield what the last line counts, in its order; the rarer sorts only where there are any."""
-    summary = plan.summary()
-    yield "create", summary.create
-    yield "declare", summary.declare
-    if summary.register_:
-        yield "register", summary.register_
-    yield "update", summary.update
-    if summary.move:
-        yield "move", summary.move
-    yield "deregister", summary.deregister
-    if summary.drop:
-        yield "drop", summary.drop
+    for sort, number in plan.summary().model_dump(by_alias=True, exclude={"protected", "blocked"}).items():
+        if number or sort not in _RARER:
+            yield sort, number
 
 
 def closing_line(plan: Plan) -> str:
@@ -152,12 +151,20 @@ class ShownField:
 
 def differences(entry: Entry) -> tuple[ShownField, ...]:
     """Return the fields that an update changes, without the columns (see :func:`columns`)."""
-    fields = entry.fields if isinstance(entry, Change) else ()
+    if not isinstance(entry, Change):
+        return ()
     return tuple(
-        ShownField(_label(field.path), field.before, field.after)
-        for field in fields
-        if field.path.partition(".")[0] != "schema"
+        ShownField(_label(path), _redacted(entry, path, field.before), _redacted(entry, path, field.after))
+        for field in entry.fields
+        if (path := field.path).partition(".")[0] != "schema"
     )
+
+
+def _redacted(change: Change, path: str, value: str | None) -> str | None:
+    if path in _LOCATIONS:
+        return locations.redact(value)
+    key = path.removeprefix(_PROPERTY)
+    return value if value is None or key == path else redact_value(key, value, change.address, change.secret_keys)
 
 
 def settings(entry: Entry) -> tuple[ShownField, ...]:
@@ -178,10 +185,8 @@ def place(entry: Entry) -> tuple[str, str] | None:
     view = (entry.after or entry.before) if isinstance(entry, Change) else None
     if not isinstance(entry, Change) or view is None or view.location is None:
         return None
-    said = {"deregister": "data stays at", "move": "data stays at", "register": "data is at"}
-    said |= {"create": "at", "declare": "at"}
-    word = said.get(entry.action.verb)
-    return None if word is None else (word, locations.redact(view.location))
+    words = _PLACES.get(entry.action.verb)
+    return None if words is None else (words, locations.redact(view.location))
 
 
 def columns(entry: Entry) -> tuple[ShownField, ...]:

@@ -18,12 +18,12 @@ from reconciler.planner.comparison import Outcomes, compare_tables
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind
 from reconciler.planner.facts import CatalogInput, LiveTables, TablesInMemory
 from reconciler.planner.mirrors import Mirrored
-from reconciler.planner.namespaces import Holds, diff_namespace
+from reconciler.planner.namespaces import diff_namespace
 from reconciler.planner.notes import notes_on, notes_on_renames
 from reconciler.planner.outcome import CatalogContext, change_of
 from reconciler.planner.plan import CatalogSummary
 from reconciler.planner.settling import settle
-from reconciler.planner.views import view_of
+from reconciler.planner.views import ObjectView, view_of
 
 _LEFTOVER = Why(ReasonCode.LEFTOVER)
 
@@ -96,25 +96,23 @@ def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change
 
 def _states(one: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:
     """Yield the state in which an object was when the plan was made; of one that is moved, that of both its names."""
-    here, origin, keys = one.before, None, one.managed_keys
+    here, origin, after = one.before, None, None
     if isinstance(one, Blocked):
         origin = one.moved
-    elif one.moved_from is not None:
-        here, origin = one.found, one.before
-        keys = frozenset(key for view in (here, one.after) if view is not None for key in view.properties)
-    secret = one.secret_keys
-    yield Fingerprint.of(one.catalog, one.kind, one.identifier, here, keys, secret_keys=secret, occupied=occupied)
+    else:
+        after = one.after
+        if one.moved_from is not None:
+            here, origin = one.found, one.before
+    subject, secret = (one.catalog, one.kind), one.secret_keys
+    keys = _keys_of(here, after)
+    yield Fingerprint.of(*subject, one.identifier, here, keys, secret_keys=secret, occupied=occupied)
     if one.moved_from is not None:
-        keys = one.managed_keys if isinstance(one, Change) else frozenset(origin.properties if origin else ())
-        yield Fingerprint.of(
-            one.catalog,
-            one.kind,
-            one.moved_from,
-            origin,
-            keys,
-            secret_keys=secret,
-            moved_to=one.identifier,
-        )
+        keys = _keys_of(origin, after)
+        yield Fingerprint.of(*subject, one.moved_from, origin, keys, secret_keys=secret, moved_to=one.identifier)
+
+
+def _keys_of(*views: ObjectView | None) -> frozenset[str]:
+    return frozenset(key for view in views if view is not None for key in view.properties)
 
 
 def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) -> CatalogSummary:
@@ -158,10 +156,11 @@ def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | Non
         if desired is None:
             continue
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
-            holds = Holds(namespaces=identifier in parents, tables=identifier in homes)
+            holds: list[Kind] = ["namespace"] if identifier in parents else []
+            holds += ["table"] if identifier in homes else []
             before = moves.namespace_origin_of(identifier) if moves else None
             origin = live.get(before) if before is not None and before not in blocks else None
-            outcomes.add(diff_namespace(context, desired, there, holds, origin=origin))
+            outcomes.add(diff_namespace(context, desired, there, holds=holds, origin=origin))
     for identifier, namespace in live.items():
         if identifier in blocks or not context.scope.contains(identifier):
             continue

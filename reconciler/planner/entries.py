@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, TypeAlias, overload
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, SerializerFunctionWrapHandler, computed_field, field_serializer
 
@@ -106,15 +106,11 @@ class _Shown(_Subject):
 
     @field_serializer("before", "after", "found", "moved", "view", mode="wrap", check_fields=False)
     def _concealed(self, view: ObjectView | None, write: SerializerFunctionWrapHandler) -> Any:
-        return write(self.concealed(view))
+        return write(None if view is None else self.concealed(view))
 
-    @overload
-    def concealed(self, view: ObjectView) -> ObjectView: ...
-    @overload
-    def concealed(self, view: None) -> None: ...
-    def concealed(self, view: ObjectView | None) -> ObjectView | None:
+    def concealed(self, view: ObjectView) -> ObjectView:
         """Return a state of the object as the saved form shows it."""
-        return None if view is None else view.concealed(self.stand_ins_of, self.secret_keys)
+        return view.concealed(self.stand_ins_of, self.secret_keys)
 
     @property
     def stand_ins_of(self) -> str:
@@ -219,11 +215,6 @@ class Blocked(Entry, _Shown):
     @field_serializer("columns", mode="wrap")
     def _concealed_columns(self, columns: Schema | None, write: SerializerFunctionWrapHandler) -> Any:
         return write(concealed_columns(columns, self.address))
-
-    @property
-    def managed_keys(self) -> frozenset[str]:
-        """The property keys it was decided by."""
-        return frozenset(() if self.before is None else self.before.properties)
 
 
 class Note(Document):

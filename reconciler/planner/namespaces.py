@@ -6,39 +6,30 @@ Whether a namespace that should go can go depends on what it holds; that is deci
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from reconciler.model import ownership
 from reconciler.model.desired import DesiredNamespace
 from reconciler.model.live import LiveNamespace
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
-from reconciler.planner.entries import Action
+from reconciler.planner.entries import Action, Kind
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """What the manifest puts into a namespace; it decides the kind, where there are two."""
-
-    namespaces: bool = False
-    tables: bool = False
-
-
-_NOTHING = Holds()
 
 
 def diff_namespace(
     context: CatalogContext,
     desired: DesiredNamespace | None,
     live: LiveNamespace | None,
-    holds: Holds = _NOTHING,
+    *,
+    holds: Collection[Kind] = (),
     renamed_to: DesiredNamespace | None = None,
     origin: LiveNamespace | None = None,
 ) -> Outcome:
     """Return what has to happen to one namespace; a removal still has to be checked for what is inside.
 
-    ``renamed_to`` is the block that one without a block has under another name, and ``origin`` what one with a block
-    is under the name that it had before.
+    ``holds`` is what the manifest puts into it, which decides the kind where there are two. ``renamed_to`` is the block
+    that one without a block has under another name, and ``origin`` what one with a block is under the name that it had
+    before.
     """
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
@@ -47,7 +38,8 @@ def diff_namespace(
         return None
     if desired is None or desired.absent:
         return None if live is None else unwanted(context, desired, live, renamed_to)
-    kind = _kind(context, desired, holds)
+    kinds = context.capabilities.namespace_kinds
+    kind = (desired.kind or kinds["namespace" not in holds]) if kinds else None
     fault = _kind_fault(context, desired, live, kind, holds)
     if fault:
         return context.blocked(fault, desired, live)
@@ -74,15 +66,12 @@ def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, o
     return made.model_copy(update={"takes_from": origin.id})
 
 
-def _kind(context: CatalogContext, desired: DesiredNamespace, holds: Holds) -> str | None:
-    kinds = context.capabilities.namespace_kinds
-    if kinds is None:
-        return None
-    return desired.kind or kinds[0 if holds.namespaces else 1]
-
-
 def _kind_fault(
-    context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, holds: Holds
+    context: CatalogContext,
+    desired: DesiredNamespace,
+    live: LiveNamespace | None,
+    kind: str | None,
+    holds: Collection[Kind],
 ) -> Why | None:
     """Return why a namespace cannot be, or become, what the manifest says; None when it can, or has no kind."""
     kinds = context.capabilities.namespace_kinds
@@ -97,9 +86,9 @@ def _kind_fault(
     if live is not None and desired.kind is not None and live.kind != desired.kind:
         return Why(ReasonCode.KIND_CHANGED, {"kind": live.kind or "", "other_kind": desired.kind})
     is_now = kind if live is None else live.kind
-    if is_now == inner and holds.namespaces:
+    if is_now == inner and "namespace" in holds:
         return Why(ReasonCode.KIND_HOLDS_NO_NAMESPACES, {"kind": inner, "other_kind": outer})
-    if is_now == outer and holds.tables:
+    if is_now == outer and "table" in holds:
         return Why(ReasonCode.KIND_HOLDS_NO_TABLES, {"kind": outer, "other_kind": inner})
     return None
 

@@ -18,6 +18,8 @@ from reconciler.planner.facts import CatalogInput
 from reconciler.planner.outcome import Remark
 
 _NAMESPACES_NAMED = 5
+_NAMED = 3
+_NAMESPACE, _NAME = slice(0, -1), slice(-1, None)
 
 
 def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier], Remark]) -> Iterator[Note]:
@@ -57,8 +59,6 @@ def _counted(
         for key in found:
             yield topic, "/".join((catalog, *key[1])), remarks[key]
 
-
-_NAMED = 3
 
 _Hint: TypeAlias = tuple[NoteCode, Params]
 
@@ -122,12 +122,12 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:
     gone = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
     found: dict[Identifier, Identifier] = {}
     taken: set[Identifier] = set()
-    for pairs in (_at_one_place(new, gone), _beside(new, gone), _of_one_name(new, gone)):
+    for pairs in (_at_one_place(new, gone), _only_ones(new, gone, _NAMESPACE), _only_ones(new, gone, _NAME)):
         for origin, to in pairs:
             if origin not in found and to not in taken and _can_move(able, origin, to):
                 found[origin] = to
                 taken.add(to)
-    words = {change.identifier: _WORDS.get(change.action, "create") for change in new}
+    words = {change.identifier: change.action.verb for change in new}
     dropped = {change.identifier for change in changes if change.action is Action.DROP_NAMESPACE}
     made = {change.identifier for change in changes if change.action is Action.CREATE_NAMESPACE}
     whole: defaultdict[tuple[Identifier, Identifier], int] = defaultdict(int)
@@ -144,9 +144,6 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:
         [name for name in empty if name not in taken],
         [change.identifier for change in gone if change.identifier not in found],
     )
-
-
-_WORDS = {Action.REGISTER_TABLE: "register", Action.DECLARE_TABLE: "declare"}
 
 
 def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> _Hint:
@@ -189,20 +186,11 @@ def _at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tup
             yield left[locations.place(place)].identifier, change.identifier
 
 
-def _beside(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tuple[Identifier, Identifier]]:
-    yield from _only_ones(new, gone, slice(0, -1))
-
-
-def _of_one_name(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tuple[Identifier, Identifier]]:
-    yield from _only_ones(new, gone, slice(-1, None))
-
-
-def _only_ones(new: Iterable[Change], gone: Iterable[Change], part: slice) -> Iterator[tuple[Identifier, Identifier]]:
+def _only_ones(new: Sequence[Change], gone: Sequence[Change], part: slice) -> Iterator[tuple[Identifier, Identifier]]:
     """Yield the pairs that have a part of their identifiers to themselves."""
-    comes, goes = list(new), list(gone)
-    once = Counter(change.identifier[part] for change in comes), Counter(change.identifier[part] for change in goes)
-    by_part = {change.identifier[part]: change.identifier for change in goes}
-    for change in comes:
+    comes, goes = (Counter(change.identifier[part] for change in changes) for changes in (new, gone))
+    by_part = {change.identifier[part]: change.identifier for change in gone}
+    for change in new:
         key = change.identifier[part]
-        if once[0][key] == 1 and once[1][key] == 1:
+        if comes[key] == 1 and goes[key] == 1:
             yield by_part[key], change.identifier

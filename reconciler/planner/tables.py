@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model import locations, ownership
-from reconciler.model.desired import DesiredTable
+from reconciler.model.auto_cleanup import unbound
+from reconciler.model.columns import Schema
+from reconciler.model.desired import DesiredTable, Evolve
 from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.names import Identifier
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.moves import MovedTable
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
-from reconciler.planner.schemas import SchemaDifference, evolved, rename_hint
-from reconciler.planner.table_faults import (
-    existing_fault,
-    found_columns,
-    immovable,
-    lacks_data,
-    schema_difference,
-    storage_fault,
-    unkeepable,
-    unregistrable,
+from reconciler.planner.schemas import (
+    SchemaDifference,
+    code_by_service,
+    compare,
+    evolved,
+    mending_of,
+    named_metadata,
+    rename_hint,
 )
 from reconciler.planner.views import ObjectView
 
@@ -285,3 +286,113 @@ def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, aft
     if before.managed_by != after.managed_by:
         return Why(ReasonCode.TAKEN_OVER)
     return Why(ReasonCode.MARKS)
+
+
+_NO_DIFFERENCE = SchemaDifference()
+
+
+def unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
+    """Return why the catalog cannot hold what the block says, None when it can."""
+    keeps = context.capabilities.table_markers or not desired.properties
+    return None if keeps else Why(ReasonCode.KEEPS_NO_PROPERTIES)
+
+
+def immovable(context: CatalogContext, live: LiveTable) -> Why | None:
+    """Return why an entry cannot be given another location; None where it can."""
+    if context.capabilities.chooses_locations:
+        return Why(ReasonCode.LOCATION_CHOSEN, {"location": locations.redact(live.location)})
+    return None if context.capabilities.relocate_table else Why(ReasonCode.CANNOT_RELOCATE)
+
+
+def unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
+    """Return why data that was found cannot be registered as a new table; None where it can, or there is none."""
+    if facts.storage.kind is not StorageKind.DATASET:
+        return None
+    if context.capabilities.chooses_locations:
+        return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
+    difference = schema_difference(desired, facts)
+    blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
+    return _other_columns(facts, blocking, difference.extra, None) if blocking else None
+
+
+def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
+    """Return why nothing can be decided from storage, None when something can.
+
+    ``vends``: its catalog hands out credentials for tables that it has, and it has none of this one yet.
+    """
+    storage, params = facts.storage, Params(location=_place(facts))
+    if facts.problem is not None:
+        return Why(ReasonCode.BAD_LOCATION, {**params, "detail": facts.problem})
+    if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
+        return None
+    if storage.kind is StorageKind.NOT_LANCE:
+        return Why(ReasonCode.NOT_LANCE, params)
+    code = ReasonCode.STORAGE_UNREADABLE
+    if storage.kind is StorageKind.DENIED:
+        code = ReasonCode.CREDENTIALS_NOT_VENDED if vends else ReasonCode.STORAGE_DENIED
+    return Why(code, {**params, "detail": storage.detail})
+
+
+def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
+    """Return whether nothing is where a table with a schema is to be."""
+    return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
+
+
+def existing_fault(
+    desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, moved: bool
+) -> Why | None:
+    """Return why what storage holds forbids any plan for a live table, None when it does not."""
+    if facts is None:
+        return None
+    fault = storage_fault(desired, facts)
+    if fault:
+        return fault
+    served_as = live.id if live.managed_versioning else None
+    blocking = difference.blocking(desired.evolve, desired.extra_columns)
+    if blocking:
+        return _other_columns(facts, blocking, difference.extra, None if moved else desired.evolve, served_as)
+    if moved and desired.probe and facts.storage.kind is StorageKind.NOTHING:
+        return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
+    if moved and difference.grows:
+        return Why(ReasonCode.RELOCATED_AND_ALTERED)
+    if served_as is not None and not moved and (lacks_data(desired, facts) or difference.grows):
+        code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
+        return Why(code, {"code": code_by_service(served_as, difference)})
+    if not difference.grows:
+        return None
+    reason, code = unbound(facts.location or ""), ReasonCode.UNBOUND_COMMIT
+    cleanup = facts.storage.cleanup
+    # Columns are added in one commit, and may be null after another.
+    due = cleanup.due_within(bool(difference.missing) + bool(difference.relaxed)) if cleanup else None
+    if reason is None and cleanup and due is not None:
+        reason, code = cleanup.reason(due), ReasonCode.CLEANUP_DUE
+    return None if reason is None else Why(code, {"location": _place(facts), "detail": reason})
+
+
+def _other_columns(
+    facts: TableFacts,
+    blocking: SchemaDifference,
+    extra: Schema,
+    evolve: Evolve | None,
+    served_as: Identifier | None = None,
+) -> Why:
+    """Return the fault of a table whose data has other columns than its block."""
+    mending = mending_of(blocking, extra, facts.location or "", evolve, served_as)
+    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **mending})
+
+
+def schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
+    """Return what separates the data's columns from the block's; nothing where they are not compared."""
+    found = found_columns(desired, facts)
+    return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
+
+
+def found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
+    """Return the columns of the data as they are compared; None where they are not."""
+    if desired.schema is None or facts is None or facts.storage.schema is None:
+        return None
+    return named_metadata(facts.storage.schema, desired.schema)
+
+
+def _place(facts: TableFacts) -> str:
+    return locations.redact(facts.location) or "its location"
