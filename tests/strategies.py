@@ -11,9 +11,8 @@ from reconciler.model.columns import Column
 from reconciler.model.desired import Source
 from reconciler.model.reasons import NoteCode, Params, ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
-from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
-from reconciler.planner.views import ObjectView
+from reconciler.planner.views import ObjectView, explain
 
 SECRET = "hunter2-correct-horse"
 """Part of every value that must not be shown, and of nothing else."""

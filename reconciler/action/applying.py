@@ -19,8 +19,7 @@ from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, 
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.operations.apply import apply as carry_out
-from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_blocked
+from reconciler.planner.plan import Plan, check_blocked
 
 _OTHER_OPTIONS = "what was asked for by the inputs `select`, `adopt` or `take-over`"
 _HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."

@@ -14,8 +14,7 @@ from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
 from reconciler.action.pages import called, code, fenced, plan_body, plan_comment, plan_summary
 from reconciler.action.workflow import annotate
 from reconciler.model.display import count
-from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_removals
+from reconciler.planner.plan import Plan, check_removals
 
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "

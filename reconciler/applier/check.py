@@ -22,9 +22,9 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
 from reconciler.model.redaction import scrub
-from reconciler.planner.comparison import comparison_of
 from reconciler.planner.entries import Change, Fingerprint, Key
 from reconciler.planner.facts import CatalogInput
+from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.planner.views import ObjectView, view_of
 
@@ -172,15 +172,15 @@ def with_true_count(
     percent, going = limits.max_removal_percent, summary.removed_tables
     if going * 100 <= max(limits.min_tables, going) * percent:
         return summary  # within the limit whatever the count
-    comparison = comparison_of(source)
+    context = CatalogContext.of(source)
 
     def counted(tables: Iterable[LiveTable]) -> int:
-        return sum(comparison.is_removable(table.id, owner_of(table.properties)) for table in tables)
+        return sum(context.is_removable(table.id, owner_of(table.properties)) for table in tables)
 
     if percent:
         needed = -(-going * 100 // percent) - going
         wanted = (table.id for table in source.desired.tables.values() if not table.absent)
-        asked = islice(filter(comparison.select.contains, wanted), 2 * needed)
+        asked = islice(filter(context.select.contains, wanted), 2 * needed)
         found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
         staying = counted(table for table in found if table is not None)
         if staying >= needed:

@@ -54,7 +54,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
     if plan.is_empty:
         return
     if not flags.allow_mass_removal:
-        from reconciler.planner.safety import check_removals
+        from reconciler.planner.plan import check_removals
 
         check_removals(plan)
     run = partial(

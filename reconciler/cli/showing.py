@@ -110,7 +110,7 @@ def plan_and_show(
         SafetyError: too much would be removed.
     """
     from reconciler.operations.plan import Profile
-    from reconciler.planner.safety import check_removals
+    from reconciler.planner.plan import check_removals
 
     profile = Profile()
     with profile.stage("manifest"):

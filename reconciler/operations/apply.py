@@ -22,8 +22,7 @@ from reconciler.planner.facts import CatalogInput, Facts, TableFacts
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.placeholders import show_places
-from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_blocked, check_removals
+from reconciler.planner.plan import Plan, check_blocked, check_removals
 
 if TYPE_CHECKING:
     import os

@@ -19,8 +19,7 @@ from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, S
 from reconciler.model.live import ForeignTable, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.planner.entries import Change
-from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, Stored, TableFacts
-from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.facts import CatalogInput, EntryColumns, LiveTables, StorageQuestion, Stored, TableFacts
 from reconciler.planner.schemas import planned
 
 if TYPE_CHECKING:

@@ -29,17 +29,23 @@ from reconciler.operations.facts import (
     names_kept,
     schemas_to_show,
 )
-from reconciler.planner import assemble
-from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
+from reconciler.planner.catalog import compare_namespaces, plan_catalog
+from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Change, Key
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, new_names, storage_questions
-from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.facts import (
+    CatalogInput,
+    Facts,
+    PlanOptions,
+    TablesInMemory,
+    names_in_question,
+    new_names,
+    storage_questions,
+)
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.placeholders import hide_places, show_places
-from reconciler.planner.plan import ManifestRef, Options, Plan
+from reconciler.planner.plan import ManifestRef, Options, Plan, check_removals
 from reconciler.planner.planning import Planning
-from reconciler.planner.safety import check_removals
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -76,7 +82,7 @@ def plan(
 
     planning, profile = Planning(), profile or Profile()
 
-    def read(connection: Connection) -> tuple[CatalogInput, ComparedNamespaces]:
+    def read(connection: Connection) -> tuple[CatalogInput, Outcomes]:
         options = plan_options(connection, selection, adopt=adopt, take_over=take_over)
         return read_catalog(connection, options, parallelism, planning, profile, connections.values())
 
@@ -90,7 +96,7 @@ def plan(
     check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
     asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
     with profile.stage("order"):
-        made = assemble(reference(manifest), manifest.thresholds, planning.plans(), asked)
+        made = planning.plan(reference(manifest), manifest.thresholds, asked)
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
@@ -103,7 +109,7 @@ def read_catalog(
     planning: Planning | None = None,
     profile: Profile | None = None,
     others: Collection[Connection] = (),
-) -> tuple[CatalogInput, ComparedNamespaces]:
+) -> tuple[CatalogInput, Outcomes]:
     """Return the planner's input for one catalog, and how its namespaces differ.
 
     ``planning`` has the catalog that it mirrors, ``profile`` records stages, and ``others`` may mirror it.

@@ -16,9 +16,8 @@ from reconciler.operations.apply import carry_out, ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
 from reconciler.planner.entries import Action, Change, Protection
-from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, Options, Plan
-from reconciler.planner.views import ObjectView, view_of
+from reconciler.planner.views import ObjectView, explain, view_of
 
 if TYPE_CHECKING:
     import os

@@ -33,7 +33,7 @@ class Look:
 def _text(plan: Plan, look: Look) -> str:
     from reconciler.output.text import render_text
 
-    return render_text(plan, color=look.color, full=look.full, width=look.width, removed=look.removed)
+    return render_text(plan, look)
 
 
 def _json(plan: Plan, _: Look) -> str:

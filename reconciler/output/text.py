@@ -7,25 +7,30 @@ the width is broken here, with an indent, instead of being left to the terminal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.details import ColumnDifference, ShownField, columns, differences, place, settings
+from reconciler.output import Look
 from reconciler.output.grouping import Fold, by_catalog, with_folds
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
+    ShownField,
     closing_line,
+    columns,
+    differences,
     entries_of,
     headline,
+    place,
+    settings,
     style_of,
     waiting_line,
     word_of,
 )
-from reconciler.planner.entries import Blocked, Change, Key
+from reconciler.planner.entries import Blocked, Change
 from reconciler.planner.plan import Plan
 
 Span: TypeAlias = tuple[str, str]
@@ -54,25 +59,10 @@ _DEEPER = 4
 _GAP = "  "
 
 
-def render_text(
-    plan: Plan,
-    *,
-    color: bool = False,
-    full: bool = False,
-    width: int | None = None,
-    removed: Mapping[Key, str] | None = None,
-) -> str:
-    """Return the plan as text that ends with a newline.
-
-    Args:
-        plan: what to show.
-        color: whether to use ANSI colours.
-        full: show every entry, property and column, and no value shortened.
-        removed: what to say of the data of tables that are deregistered.
-        width: terminal cells a line may take, None for lines of any length; less than 40 counts as 40.
-    """
-    view = _View(plan, full, None if width is None else max(width, _NARROWEST), removed or {})
-    paint = _painter() if color else _plain
+def render_text(plan: Plan, look: Look) -> str:
+    """Return the plan as text that ends with a newline; a width of less than 40 cells counts as 40."""
+    view = _View(plan, look)
+    paint = _painter() if look.color else _plain
     return "".join(f"{paint(line)}\n" for line in view.lines())
 
 
@@ -121,11 +111,10 @@ class _Columns:
 class _View:
     """One rendering of one plan."""
 
-    def __init__(self, plan: Plan, full: bool, width: int | None, removed: Mapping[Key, str]) -> None:
-        self._removed = removed
+    def __init__(self, plan: Plan, look: Look) -> None:
         self._plan = plan
-        self._full = full
-        self._width = width
+        self._removed, self._full = look.removed, look.full
+        self._width = None if look.width is None else max(look.width, _NARROWEST)
         self._folded = False
         symbols = {entry.symbol for entry in entries_of(plan)}
         self._symbol_width = max(map(len, symbols), default=1)
@@ -207,7 +196,7 @@ class _View:
                 yield from self._column_lines(added)
         else:
             fields = Counter(difference.label for change in changes for difference in differences(change))
-            fields.update(f"column {column.name}" for change in changes for column in columns(change))
+            fields.update(f"column {column.label}" for change in changes for column in columns(change))
             if fields:
                 most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_NAMED_IN_FOLD))
                 more = len(fields) - _NAMED_IN_FOLD
@@ -288,9 +277,9 @@ class _View:
             yield from self._paragraph(before, f"{self._indent}     ", "remove")
             yield from self._paragraph(after, f"{self._indent}  -> ", "add")
 
-    def _column_lines(self, found: Iterable[ColumnDifference]) -> Iterator[Line]:
+    def _column_lines(self, found: Iterable[ShownField]) -> Iterator[Line]:
         for column in found:
-            label = self._value(column.name, display.key)
+            label = self._value(column.label, display.key)
             yield from self._signed(column.symbol, f"column {label}: {self._value(column.text)}")
 
     def _signed(self, symbol: str, text: str) -> Iterator[Line]:

@@ -21,17 +21,15 @@ from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, address
 from reconciler.model.redaction import is_stand_in, redact_value
-from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.comparison import Outcomes, comparison_of, entry_columns
+from reconciler.planner.comparison import entry_columns
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
-from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
-from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, TablesInMemory, storage_question
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
-from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
+from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan, removes_too_much
 from reconciler.planner.planning import Planning
-from reconciler.planner.safety import removes_too_much
 from reconciler.planner.views import ObjectView
 
 
@@ -170,7 +168,7 @@ def follow(
         facts = replace(one.source.facts, places=found.places)
         one = replace(one, source=replace(one.source, facts=facts))
         planning.add(one.source, _planned_again(one, found.tables, seen))
-    derived = assemble(manifest, thresholds, planning.plans(), plan.options)
+    derived = planning.plan(manifest, thresholds, plan.options)
     for fault in _faults(plan, derived):
         raise _edited(fault)
     return plan.model_copy(update={"changes": derived.changes})
@@ -201,11 +199,10 @@ def _planned_again(
         for (catalog, _, identifier), entry in seen.items()
         if catalog == source.desired.name and isinstance(entry, Blocked) and entry.held_by
     }
-    comparison, outcomes = comparison_of(source), Outcomes()
-    for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live, held):
-        comparison.add(outcomes, pair, facts.get(pair.desired.id) if pair.desired else None)
-    namespaces = compare_namespaces(source, one.namespaces)
-    return conclude(source, outcomes, namespaces, TablesInMemory(live, source.facts.places))
+    context, outcomes = CatalogContext.of(source), compare_namespaces(source, one.namespaces)
+    for pair in pairs(context.moves, _blocks(source.desired, one.tables), live, held):
+        outcomes.compare(context, pair, facts.get(pair.desired.id) if pair.desired else None)
+    return conclude(source, outcomes, TablesInMemory(live, source.facts.places))
 
 
 def _facts(

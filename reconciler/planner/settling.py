@@ -17,8 +17,7 @@ from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Blocked, Change, Kind, Note
-from reconciler.planner.facts import CatalogInput
-from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.facts import CatalogInput, LiveTables
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 
 _MOST_NOTES = 5
@@ -35,16 +34,15 @@ class _Clash:
     unreferenced: str | None = None
 
 
-def settle(source: CatalogInput, settled: Outcomes, drops: Collection[Change], tables: LiveTables) -> None:
+def settle(source: CatalogInput, settled: Outcomes, tables: LiveTables) -> None:
     """Leave in ``settled.changes`` what of these and of ``drops`` can be planned; the rest waits or is blocked.
 
     Args:
         source: the catalog; its live tables and the facts about tables are not looked at.
-        settled: what comparing its objects came to, without the drops of namespaces.
-        drops: these; whether a namespace is empty then is decided here.
+        settled: the outcomes of comparing its objects; whether a namespace of ``drops`` is empty is decided here.
         tables: answers what has to be known of the live tables as a whole.
     """
-    candidates = list(drops)
+    candidates = settled.drops
     held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
     while True:
         waits = _waits(settled, held)

@@ -26,10 +26,9 @@ from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Sna
 from reconciler.model.names import Identifier, join
 from reconciler.operations import plan as planning
 from reconciler.operations.connections import CatalogSpec, Connection
-from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
-from tests.unit.planner.building import CATALOG, MANIFEST
+from tests.unit.planner.building import CATALOG, MANIFEST, plan_alone
 
 ResultT = TypeVar("ResultT")
 
@@ -209,7 +208,7 @@ class World:
         found, _ = planning.read_catalog(connection, PlanOptions(**options), 1)
         source = replace(found, service="")
         reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
-        return make_plan(reference, Thresholds(100, 10), [source])
+        return plan_alone(source, reference, Thresholds(100, 10))
 
     def apply(
         self,
