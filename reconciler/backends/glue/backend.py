@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
 from reconciler.backends.glue.aws_errors import RepeatedError, done_unless
 from reconciler.backends.glue.catalog_ids import GlueCatalog, name_fault
 from reconciler.backends.glue.config import GlueConfig
@@ -68,16 +67,13 @@ _NAME = re.compile("[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]{1,255}")
 
 
 class GlueBackend(
-    Backend,
-    optional.ChangesShownColumns,
-    optional.CountsTraffic,
-    optional.HoldsForeignTables,
-    optional.HoldsOthers,
-    optional.KeepsRoots,
+    optional.HoldsForeign,
     optional.LearnsCapabilities,
-    optional.OpensByEntry,
-    optional.PlacesDirectly,
-    optional.TriesWrites,
+    optional.Measures,
+    optional.OpensData,
+    optional.Places,
+    optional.ShowsColumns,
+    optional.TestsPermissions,
 ):
     """The catalogs, databases and Lance tables of a Glue Data Catalog.
 
@@ -289,7 +285,7 @@ class GlueBackend(
             self._service.create_table(place, identifier[-2], new_table(identifier[-1], location, properties))
         return made
 
-    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+    def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return the calls of apply: IAM decides on each before Glue looks for what it is about."""
         place, database, name = self._place(table[:-2]), table[-2], table[-1]
         nowhere = new_table(name, f"s3://{name}/none.lance", {})

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
 from reconciler.backends.hive.columns import LONGEST_COLUMN, columns_of
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.databases import Databases
@@ -39,15 +38,12 @@ if TYPE_CHECKING:
 
 
 class HiveBackend(
-    Backend,
-    optional.ChangesShownColumns,
-    optional.CountsTraffic,
-    optional.HoldsForeignTables,
-    optional.HoldsOthers,
-    optional.LaysOutRoots,
-    optional.PlacesDirectly,
+    optional.HoldsForeign,
+    optional.Measures,
+    optional.Places,
     optional.Renames,
-    optional.TriesWrites,
+    optional.ShowsColumns,
+    optional.TestsPermissions,
 ):
     """A metastore; a subclass says which namespaces are databases and what stands above them."""
 
@@ -195,7 +191,7 @@ class HiveBackend(
             self._databases.fetch(database)  # a missing database is an invalid table to Hive
             raise
 
-    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+    def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return the calls of apply that are about what is not there."""
         database = self._database(table[:-1])
         return {"deregistering a table": lambda: self._tables.drop(database, table[-1])}
@@ -248,7 +244,7 @@ class HiveBackend(
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
         """Return which table goes to ``path``; Hive puts those of ``default`` directly under its warehouse."""
-        *above, table = optional.plain_identifier_at(path)
+        *above, table = super().identifier_at(path)
         above = above or [f"{DEFAULT_DATABASE}.db"]
         if len(above) == 1 and above[0].endswith(".db"):
             above = [*self._warehouse, *above]
