@@ -98,11 +98,10 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
             problem=str(roots) if isinstance(roots, CatalogError) else None,
             stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
-            has_foreign=isinstance(backend, optional.HoldsForeignTables),
+            has_foreign=isinstance(backend, optional.HoldsForeign),
             safeguard=backend.capabilities.safeguard,
             shows_columns=isinstance(backend, optional.ShowsColumns),
-            opens_tables=backend.hosts is not None
-            or isinstance(backend, optional.OpensByEntry | optional.HandsOutCredentials),
+            opens_tables=backend.hosts is not None or isinstance(backend, optional.OpensData),
             root_keys=optional.root_keys(backend),
             mirror=desired.mirror,
         )

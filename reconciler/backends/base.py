@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, final
 
 from reconciler.model.backend_config import BackendConfig, parse_config
@@ -30,8 +31,8 @@ class Backend(ABC):
     """What lancens asks of a catalog.
 
     A subclass MUST set ``impl``, ``capabilities`` and ``config_model`` and implement the methods marked *required*. It
-    MAY override those marked *optional*, and inherit the classes of ``reconciler.backends.optional`` for what else its
-    system can do. Connections can be pickled: the copy connects anew with the same configuration, secrets included.
+    MAY override those marked *optional*. One whose catalog can do more inherits from ``reconciler.backends.optional``.
+    Connections can be pickled: the copy connects anew with the same configuration, secrets included.
 
     Rules for the methods of a subclass:
 
@@ -62,6 +63,9 @@ class Backend(ABC):
     hosts: Collection[str] | None = None
     """The only hosts that the service may name, as ``--allow-host`` does; None for any."""
 
+    outermost_names: frozenset[str] = frozenset()
+    """The names on the outermost level that the manifest uses, for a service that cannot list that level."""
+
     commits_together: ClassVar[int] = 1
     """How many changes at once count as one against the parallelism of an apply, as the catalog takes all that come
     while it commits into its next commit."""
@@ -76,7 +80,8 @@ class Backend(ABC):
     def __reduce__(self) -> tuple[object, ...]:
         if self.in_process:
             raise TypeError(f"{self.impl}: the catalog is in the memory of this process, no other one can reach it")
-        return _connected, (type(self), self._properties.values, self.parallelism, self.hosts)
+        state = {name: getattr(self, name) for name in ("parallelism", "hosts", "outermost_names")}
+        return partial(type(self), **self._properties.values), (), state
 
     # ---- what a subclass implements ------------------------------------------------------------------------------
 
@@ -258,12 +263,3 @@ class Backend(ABC):
             if reason is not None:
                 raise InvalidInputError(f"{self.impl}: `{name}` in `{join(identifier)}`: {reason}")
         return identifier
-
-
-def _connected(
-    cls: type[Backend], properties: Mapping[str, str], parallelism: int, hosts: Collection[str] | None
-) -> Backend:
-    """Return what a pickled connection becomes."""
-    backend = cls(**properties)
-    backend.parallelism, backend.hosts = parallelism, hosts
-    return backend

@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from pydantic import Field, PrivateAttr
 
-from reconciler.backends.base import Backend
-from reconciler.backends.optional import HoldsForeignTables, HoldsOthers, Renames
+from reconciler.backends.optional import HoldsForeign, Renames
 from reconciler.backends.scoping import snapshot_within
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig, Root
@@ -62,7 +61,7 @@ _stores: dict[str, _Store] = {}
 _stores_lock = threading.Lock()
 
 
-class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
+class MemoryBackend(HoldsForeign, Renames):
     """Every operation of the contract, in memory.
 
     Tables without a location go to pylance's in-process object store, so that datasets can be written and read with

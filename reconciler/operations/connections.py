@@ -74,8 +74,7 @@ class CatalogSpec:
         with self.errors():
             backend = registry.connect(self.impl, self.properties)
             backend.parallelism, backend.hosts = self.parallelism, self.hosts
-            if isinstance(backend, optional.ReadsOneByOne):
-                backend.set_outermost_names(self.outermost_names)
+            backend.outermost_names = self.outermost_names
             return backend
 
     def scan(self, backend: Backend, scope: Scope) -> Snapshot:

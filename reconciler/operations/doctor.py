@@ -162,7 +162,7 @@ class _Doctor:
         if not homes:
             yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")
             return
-        for what, call in optional.vain_writes(self._backend, (*homes[-1], name)).items():
+        for what, call in optional.permission_probes(self._backend, (*homes[-1], name)).items():
             yield self._write(what, call)
 
     def _write(self, what: str, call: Callable[[], object]) -> DoctorCheck:

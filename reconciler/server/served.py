@@ -40,8 +40,7 @@ class ServedNamespace(CatalogNamespace):
         super().__init__(backend)
         self._beside = tuple(beside)
         self.sandbox: Sandbox | None = None
-        if isinstance(backend, optional.FollowsLinks):
-            backend.stay_inside()
+        optional.stay_inside(backend)
 
     def __reduce__(self) -> tuple[object, ...]:
         return ServedNamespace, (self.backend, self._beside)

@@ -35,7 +35,6 @@ from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.placeholders import hide_places
 from reconciler.planner.plan import Options, Plan, check_removals
 from reconciler.planner.planning import Planning
-from reconciler.planner.safety import check_removals
 from reconciler.spark.comparing import (
     Asker,
     Compared,

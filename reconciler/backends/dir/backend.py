@@ -22,7 +22,6 @@ from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
 from reconciler.backends.dir.contents import NAMESPACE, TABLE, ManifestRows, Row, metadata_of
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.manifest import DirManifest
@@ -90,14 +89,7 @@ class DirConfig(BackendConfig):
 
 
 class DirBackend(
-    Backend,
-    optional.ChecksAtCommit,
-    optional.FollowsLinks,
-    optional.HoldsOthers,
-    optional.LaysOutRoots,
-    optional.LeavesEntries,
-    optional.RefusesLocations,
-    optional.Renames,
+    optional.ChecksAtCommit, optional.HoldsOthers, optional.LeavesEntries, optional.Places, optional.Renames
 ):
     """A directory catalog. Every change is one commit of ``__manifest``; data files are never touched."""
 
@@ -389,12 +381,12 @@ class DirBackend(
     def identifier_at(self, path: Sequence[str]) -> Identifier:
         """Return which table goes to ``path``; one in a namespace has the whole identifier in its last part."""
         nested = _NESTED.fullmatch(path[-1])
-        return optional.plain_identifier_at(path if nested is None else nested[1].split(DELIMITER))
+        return super().identifier_at(path if nested is None else nested[1].split(DELIMITER))
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
         """Return a place beside the default one; a table under the root has none, for it is named by its directory."""
         if len(identifier) > 1:
-            return optional.suffixed_location(taken)
+            return super().fresh_location(identifier, taken)
         raise TableAlreadyExistsError(
             f"dir: {locations.redact(taken)} holds the data of an earlier table `{join(identifier)}`, and a table "
             "under the root is named by its directory: register the data, move it, or make the table in a namespace"

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 _POLICIES = "the least policy is in docs/catalogs/glue.md"
-_LONGEST_DETAIL = 300
 _DENIED_ACTION = re.compile(r"not authorized to perform: ([\w:*]+)(?: on resource: (\S+))?")
 # IAM's troubleshooting page: which policy denies, or which would have to allow.
 _DENYING_POLICY = re.compile(
@@ -61,54 +60,26 @@ def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
 
 
 class NoAnswerError(Exception):
-    """A success whose content is none of Glue's; the text says what it is, ``is_page`` whether it is a web page."""
+    """No answer came, or none that is Glue's and whole; the text says why, ``kind`` is the error that it becomes."""
 
-    def __init__(self, shown: str, *, is_page: bool) -> None:
-        super().__init__(shown)
-        self.is_page = is_page
-
-
-class UnansweredError(Exception):
-    """No answer came, or none that is whole; the text says why."""
+    def __init__(self, said: str, kind: type[BackendError] = ServiceUnavailableError) -> None:
+        super().__init__(said)
+        self.kind = kind
 
 
 # Error codes of Glue and STS, as :func:`plain_code` has them.
-_DENIED = {"AccessDenied", "UnauthorizedOperation"}
-# Those that botocore waits for, and tries again.
-_THROTTLED = {
-    "BandwidthLimitExceeded",
-    "LimitExceeded",
-    "PriorRequestNotComplete",
-    "ProvisionedThroughputExceeded",
-    "RequestLimitExceeded",
-    "RequestThrottled",
-    "SlowDown",
-    "Throttled",
-    "Throttling",
-    "TooManyRequests",
-    "TransactionInProgress",
-}
-_OTHERS: dict[str, type[BackendError]] = {
-    "ConcurrentModification": ConcurrentModificationError,
-    "VersionMismatch": ConcurrentModificationError,
-    "ConcurrentRunsExceeded": ThrottlingError,
-    "InvalidInput": InvalidInputError,
-    "Validation": InvalidInputError,
-    "Serialization": InvalidInputError,
-    "ResourceNumberLimitExceeded": InvalidInputError,
+_DENIED = ("AccessDenied", "UnauthorizedOperation")
+_KINDS: dict[str, type[BackendError]] = {
+    **dict.fromkeys(("ConcurrentModification", "VersionMismatch"), ConcurrentModificationError),
+    **dict.fromkeys(("InvalidInput", "Validation", "Serialization", "ResourceNumberLimitExceeded"), InvalidInputError),
     "GlueEncryption": PermissionDeniedError,
-    "OperationNotSupported": UnsupportedOperationError,
-    "UnknownOperation": UnsupportedOperationError,
-    "InvalidAction": UnsupportedOperationError,
-    "NotImplemented": UnsupportedOperationError,
-    "UnsupportedOperation": UnsupportedOperationError,
-    "OperationTimeout": ServiceUnavailableError,
-    "ResourceNotReady": ServiceUnavailableError,
-    "FederationSource": ServiceUnavailableError,
-    "FederationSourceRetryable": ServiceUnavailableError,
-    "ServiceUnavailable": ServiceUnavailableError,
-    "InternalService": ServiceUnavailableError,
-    "InternalFailure": ServiceUnavailableError,
+    **dict.fromkeys(("ConcurrentRunsExceeded", "LimitExceeded", "RequestLimitExceeded", "SlowDown"), ThrottlingError),
+    **dict.fromkeys(("RequestThrottled", "Throttled", "Throttling", "TooManyRequests"), ThrottlingError),
+    **dict.fromkeys(("OperationNotSupported", "UnsupportedOperation", "UnknownOperation"), UnsupportedOperationError),
+    **dict.fromkeys(("InvalidAction", "NotImplemented"), UnsupportedOperationError),
+    **dict.fromkeys(("OperationTimeout", "ResourceNotReady", "ServiceUnavailable"), ServiceUnavailableError),
+    **dict.fromkeys(("FederationSource", "FederationSourceRetryable"), ServiceUnavailableError),
+    **dict.fromkeys(("InternalService", "InternalFailure"), ServiceUnavailableError),
 }
 
 
@@ -145,7 +116,7 @@ def translated(
         if done is not None and _code(error) == done and _tries(error) > 1:
             raise RepeatedError(refusal) from None
         raise refusal from None
-    except (BotoCoreError, NoAnswerError, UnansweredError) as error:
+    except (BotoCoreError, NoAnswerError) as error:
         raise _failure(f"glue: {operation} on {subject}", error, secrets) from None
     except TooMuchError as error:
         raise InternalError(f"glue: {operation} on {subject}: {error}") from None
@@ -196,10 +167,10 @@ def _refusal(
         return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}")
     if refused is not None:
         return UnauthenticatedError(f"{where}: {refused}")
-    if plain in _THROTTLED:
-        return ThrottlingError(f"{where}: throttled after {_tries(error)} tries ({code}); try again later")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    maker = _OTHERS.get(plain) or (ServiceUnavailableError if status in (502, 503, 504) else InternalError)
+    maker = _KINDS.get(plain) or (ServiceUnavailableError if status in (502, 503, 504) else InternalError)
+    if maker is ThrottlingError:
+        return ThrottlingError(f"{where}: throttled after {_tries(error)} tries ({code}); try again later")
     return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
 
 
@@ -222,26 +193,15 @@ def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
     return f"{lacking}, {policy[0]}{' it' if policy[0].endswith('allows') else ''}; change that policy"
 
 
-def _failure(
-    where: str, raised: BotoCoreError | NoAnswerError | UnansweredError, secrets: Collection[str]
-) -> BackendError:
+def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> BackendError:
     """Return the error for a request that got no answer, or none that can be read."""
     from botocore import exceptions
 
     error = raised.kwargs.get("error", raised) if isinstance(raised, exceptions.HTTPClientError) else raised
     detail = _detail(str(error), secrets)
     match error:
-        case UnansweredError():
-            return ServiceUnavailableError(f"{where}: {detail}; check `region`, `endpoint` and the network")
-        case NoAnswerError(is_page=True):
-            return ServiceUnavailableError(
-                f"{where}: {detail} came, which is not Glue's; a proxy or a login page answers: check `endpoint` and "
-                "the proxy settings"
-            )
         case NoAnswerError():
-            return InternalError(
-                f"{where}: the answer cannot be read; is the endpoint a Glue service? It says: {detail}"
-            )
+            return error.kind(f"{where}: {scrub(str(error), secrets)}")
         case exceptions.NoCredentialsError():
             hint = "no credentials; set `access_key_id` and `secret_access_key`, a profile, or a role"
             return UnauthenticatedError(f"{where}: {hint}")
@@ -277,5 +237,4 @@ def _failure(
 
 def _detail(message: str, secrets: Collection[str]) -> str:
     """Return the beginning of a text of the service on one line, a web page by its title, without secrets."""
-    text = excerpt(" ".join(scrub(message, secrets).split()))
-    return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
+    return excerpt(" ".join(scrub(message, secrets).split()))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from reconciler.backends.http import endpoint_problem
+from reconciler.backends.http import Endpoint
 from reconciler.backends.http.limits import ServiceLimits
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.redaction import slow_digest
@@ -27,6 +27,25 @@ _SHORTEST_SESSION_SECONDS = 900
 _LONGEST_SESSION_SECONDS = 43200
 
 
+def _like(pattern: re.Pattern[str], problem: str) -> AfterValidator:
+    """Return the check that a text matches ``pattern``; the error for others says ``problem``."""
+
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(problem)
+        return text
+
+    return AfterValidator(check)
+
+
+_RoleArn: TypeAlias = Annotated[
+    str, _like(_ROLE_ARN, "a role's ARN looks like `arn:aws:iam::123456789012:role/catalog-admin`")
+]
+_SessionName: TypeAlias = Annotated[
+    str, _like(_SESSION_NAME, "a session name has 2 to 64 letters, digits and characters of `_+=,.@-`")
+]
+
+
 class GlueConfig(ServiceLimits, BackendConfig):
     """The keys of the specification, "Configuration Properties".
 
@@ -40,18 +59,12 @@ class GlueConfig(ServiceLimits, BackendConfig):
         "retry_mode": "leave it out: what is sent again is slowed down as AWS answers (adaptive)",
     }
     credentials = frozenset(
-        {
-            "assume_role_arn",
-            "assume_role_external_id",
-            "assume_role_region",
-            "assume_role_session_name",
-            "assume_role_timeout_sec",
-        }
+        f"assume_role_{key}" for key in ("arn", "external_id", "region", "session_name", "timeout_sec")
     )
 
     catalog_id: str | None = None
     """The catalog to start from, ``ACCOUNT`` or ``ACCOUNT:name``; the caller's account when left out."""
-    endpoint: str | None = None
+    endpoint: Endpoint | None = None
     """Another address than that of AWS, such as a VPC endpoint."""
     region: str | None = None
     """The AWS region; otherwise what the environment says."""
@@ -63,24 +76,16 @@ class GlueConfig(ServiceLimits, BackendConfig):
     """Goes with `access_key_id`."""
     session_token: SecretStr | None = Field(default=None, min_length=1)
     """Goes with `access_key_id` where that is of a session."""
-    assume_role_arn: str | None = None
+    assume_role_arn: _RoleArn | None = None
     """A role to assume."""
     assume_role_region: str | None = None
     """The region whose STS gives the role."""
     assume_role_external_id: SecretStr | None = Field(default=None, min_length=2)
     """What the role's trust policy asks for."""
-    assume_role_session_name: str = "lancens"
+    assume_role_session_name: _SessionName = "lancens"
     """The session's name in the logs of AWS."""
     assume_role_timeout_sec: int = Field(default=3600, ge=_SHORTEST_SESSION_SECONDS, le=_LONGEST_SESSION_SECONDS)
     """How long the role is assumed for, in seconds."""
-
-    @field_validator("endpoint")
-    @classmethod
-    def _check_endpoint(cls, value: str | None) -> str | None:
-        problem = endpoint_problem(value) if value is not None else None
-        if problem is not None:
-            raise ValueError(problem)
-        return value
 
     @model_validator(mode="after")
     def _check_names(self) -> GlueConfig:
@@ -98,20 +103,6 @@ class GlueConfig(ServiceLimits, BackendConfig):
                 "ACCOUNT has 12 digits"
             )
         return self
-
-    @field_validator("assume_role_arn")
-    @classmethod
-    def _check_role(cls, value: str | None) -> str | None:
-        if value is not None and not _ROLE_ARN.fullmatch(value):
-            raise ValueError("a role's ARN looks like `arn:aws:iam::123456789012:role/catalog-admin`")
-        return value
-
-    @field_validator("assume_role_session_name")
-    @classmethod
-    def _check_session_name(cls, value: str) -> str:
-        if not _SESSION_NAME.fullmatch(value):
-            raise ValueError("a session name has 2 to 64 letters, digits and characters of `_+=,.@-`")
-        return value
 
     @model_validator(mode="after")
     def _check_together(self) -> GlueConfig:
@@ -138,7 +129,7 @@ class GlueConfig(ServiceLimits, BackendConfig):
         Without ``catalog_id`` that is the account of whoever speaks: a role tells it, keys are told apart by a digest.
         """
         region = self.region or os.environ.get("AWS_DEFAULT_REGION") or "default region"
-        where = f"{region} at {self.endpoint.rstrip('/')}" if self.endpoint else region
+        where = f"{region} at {self.endpoint}" if self.endpoint else region
         return f"{where}, {self._root()}"
 
     def _root(self) -> str:

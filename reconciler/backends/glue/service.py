@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.glue import client
 from reconciler.backends.glue.aws_errors import translated
-from reconciler.backends.glue.structures import as_input
+from reconciler.backends.glue.structures import as_input, id_below
 from reconciler.backends.http.scans import Scans
 from reconciler.backends.paging import every_page
 from reconciler.model.errors import (
@@ -26,6 +26,7 @@ from reconciler.model.errors import (
     UnsupportedOperationError,
 )
 from reconciler.model.live import Traffic
+from reconciler.model.names import Identifier, join
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -38,9 +39,7 @@ if TYPE_CHECKING:
         UserDefinedFunctionTypeDef,
     )
 
-    from reconciler.backends.glue.catalog_ids import GlueCatalog
     from reconciler.backends.glue.config import GlueConfig
-    from reconciler.backends.glue.sending import Sender
 
 
 _log = logging.getLogger(__name__)
@@ -50,6 +49,7 @@ _CATALOGS_PAGE = 1000
 _PAGE = 100
 _LONGEST_PATTERN = 2048
 _PLAIN_NAME = re.compile("[a-z0-9_]+")
+NAMES_ONLY = {"AttributesToGet": ["NAME"]}
 # Matches every name, whether Glue reads it as a regular expression or as a pattern of Hive's.
 _ANY_NAME = ".*"
 
@@ -60,15 +60,6 @@ _MOVED_ON = "ConcurrentModificationException"
 
 # What a request about catalogs gets where there are none: before 2024 Glue had no such calls, nor had anybody's policy.
 _NO_CATALOGS = (PermissionDeniedError, UnsupportedOperationError)
-
-
-def _in(place: GlueCatalog, parameter: str = "CatalogId") -> dict[str, Any]:
-    """Return the parameter that names a catalog; Glue takes the caller's account where there is none."""
-    return {parameter: place.catalog_id} if place.catalog_id else {}
-
-
-def _only(*, names: bool) -> dict[str, Any]:
-    return {"AttributesToGet": ["NAME"]} if names else {}
 
 
 def _patterns(names: Iterable[str]) -> Iterator[str]:
@@ -83,6 +74,10 @@ def _patterns(names: Iterable[str]) -> Iterator[str]:
         yield pattern
 
 
+def _account_of(catalog: CatalogTypeDef) -> str:
+    return catalog.get("CatalogId", "").partition(":")[0]
+
+
 def _id_of(catalog: CatalogTypeDef) -> str:
     return catalog.get("CatalogId", catalog["Name"])
 
@@ -91,12 +86,16 @@ def _function_name(function: UserDefinedFunctionTypeDef) -> str:
     return function.get("FunctionName", "")
 
 
-def _no_namespace(label: str) -> BackendError:
-    return NamespaceNotFoundError(f"glue: namespace {label} does not exist")
+def _no_namespace(identifier: Identifier) -> BackendError:
+    return NamespaceNotFoundError(f"glue: namespace {_label(identifier)} does not exist")
 
 
-def _no_table(label: str) -> BackendError:
-    return TableNotFoundError(f"glue: table {label} does not exist")
+def _no_table(identifier: Identifier) -> BackendError:
+    return TableNotFoundError(f"glue: table {_label(identifier)} does not exist")
+
+
+def _label(identifier: Identifier) -> str:
+    return f"`{join(identifier)}`" if identifier else "the root catalog"
 
 
 class Service:
@@ -109,7 +108,7 @@ class Service:
         self._config = config
         self._lock = threading.Lock()
         self._lock_of_account = threading.Lock()
-        self._connected: tuple[GlueClient, Sender] | None = None
+        self._connected: tuple[GlueClient, client.Sender] | None = None
         self._account: str | None = None
         self.without_catalogs: BackendError | None = None
         """Why catalogs inside the account's own cannot be asked for, once that is known."""
@@ -143,13 +142,11 @@ class Service:
         return self.without_catalogs is None and (self._has_answered or self.account() is not None)
 
     def _asked_account(self) -> str | None:
-        subject = "the root catalog"
-        self._require_login("GetCatalogs", subject)
+        self._require_login("GetCatalogs", ())
         try:
-            with self._asking("GetCatalogs", subject, missing=_no_namespace(subject)):
+            with self._asking("GetCatalogs", (), missing=_no_namespace(())):
                 for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]:
-                    found = catalog.get("CatalogId", "").partition(":")[0]
-                    return self._config.catalog_id or found
+                    return self._config.catalog_id or _account_of(catalog)
         except _NO_CATALOGS as error:
             self.without_catalogs = error
             return None
@@ -157,140 +154,149 @@ class Service:
             return self._config.catalog_id
         raise InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
 
+    def _in(self, path: Identifier, parameter: str = "CatalogId") -> dict[str, Any]:
+        """Return the parameter that names the catalog at ``path``; without one, Glue takes the caller's account.
+
+        Raises:
+            NamespaceNotFoundError: catalogs cannot be asked for.
+        """
+        catalog_id = self._config.catalog_id
+        if path:
+            account = self.account()
+            if account is None:
+                raise NamespaceNotFoundError(
+                    f"glue: namespace {_label(path)} does not exist; catalogs cannot be asked for: "
+                    f"{self.without_catalogs}"
+                )
+            catalog_id = id_below(account, path)
+        return {parameter: catalog_id} if catalog_id else {}
+
     # ---- catalogs ------------------------------------------------------------------------------------------------
 
-    def catalogs(self, parent: GlueCatalog, *, recursive: bool = False) -> Iterator[CatalogTypeDef]:
+    def catalogs(self, parent: Identifier, *, recursive: bool = False) -> Iterator[CatalogTypeDef]:
         """Yield the catalogs directly below ``parent``, or all below it.
 
         A service that has none, and credentials that may not ask for them, are told apart from an empty account by
         ``without_catalogs``. Nobody needs catalogs who has databases only.
         """
-        request = {"Recursive": recursive, "MaxResults": _CATALOGS_PAGE, **_in(parent, "ParentCatalogId")}
-        pages = self._pages("GetCatalogs", parent.label, "CatalogList", request, _id_of)
-        self._require_login("GetCatalogs", parent.label)
+        request = {"Recursive": recursive, "MaxResults": _CATALOGS_PAGE, **self._in(parent, "ParentCatalogId")}
+        pages = self._pages("GetCatalogs", parent, "CatalogList", request, _id_of)
+        self._require_login("GetCatalogs", parent)
         has_begun = False
         try:
             for catalog in pages:
                 has_begun = True
+                self._account = self._account or self._config.catalog_id or _account_of(catalog)
                 yield catalog
         except _NO_CATALOGS as error:
-            if has_begun or parent.path:
+            if has_begun or parent:
                 raise
             self.without_catalogs = error
         else:
             self._has_answered = True
 
-    def catalog(self, place: GlueCatalog) -> CatalogTypeDef:
+    def catalog(self, path: Identifier) -> CatalogTypeDef:
         """Return one catalog, which is not the root."""
-        with self._asking("GetCatalog", place.label, missing=_no_namespace(place.label)):
-            return self._client().get_catalog(CatalogId=place.catalog_id or "")["Catalog"]
+        with self._asking("GetCatalog", path, missing=_no_namespace(path)):
+            return self._client().get_catalog(**self._in(path))["Catalog"]
 
-    def create_catalog(self, place: GlueCatalog, parameters: dict[str, str]) -> None:
+    def create_catalog(self, path: Identifier, parameters: dict[str, str]) -> None:
         """Make a catalog directly in the account. Raises ``RepeatedError`` when an earlier try may have made it."""
-        exists = NamespaceAlreadyExistsError(f"glue: catalog {place.label} already exists")
-        with self._asking("CreateCatalog", place.label, exists=exists, done=_EXISTS):
-            self._client().create_catalog(Name=place.path[-1], CatalogInput={"Parameters": parameters})
+        exists = NamespaceAlreadyExistsError(f"glue: catalog {_label(path)} already exists")
+        with self._asking("CreateCatalog", path, exists=exists, done=_EXISTS):
+            self._client().create_catalog(Name=path[-1], CatalogInput={"Parameters": parameters})
 
-    def update_catalog(self, place: GlueCatalog, catalog: CatalogTypeDef) -> None:
+    def update_catalog(self, path: Identifier, catalog: CatalogTypeDef) -> None:
         """Replace a catalog by ``catalog``."""
-        with self._asking("UpdateCatalog", place.label, missing=_no_namespace(place.label)):
+        with self._asking("UpdateCatalog", path, missing=_no_namespace(path)):
             given = self._as_input(catalog, "CatalogInput")
-            self._client().update_catalog(CatalogId=place.catalog_id or "", CatalogInput=given)
+            self._client().update_catalog(CatalogInput=given, **self._in(path))
 
-    def delete_catalog(self, place: GlueCatalog) -> None:
+    def delete_catalog(self, path: Identifier) -> None:
         """Delete a catalog, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
-        with self._asking("DeleteCatalog", place.label, missing=_no_namespace(place.label), done=_MISSING):
-            self._client().delete_catalog(CatalogId=place.catalog_id or "")
+        with self._asking("DeleteCatalog", path, missing=_no_namespace(path), done=_MISSING):
+            self._client().delete_catalog(**self._in(path))
 
     # ---- databases -----------------------------------------------------------------------------------------------
 
-    def databases(self, place: GlueCatalog, *, names_only: bool = False) -> Iterator[DatabaseTypeDef]:
-        """Yield the databases of a catalog."""
-        request = {"MaxResults": _PAGE, **_in(place), **_only(names=names_only)}
-        return self._pages("GetDatabases", place.label, "DatabaseList", request)
+    def databases(self, path: Identifier, **picked: Any) -> Iterator[DatabaseTypeDef]:
+        """Yield the databases of a catalog, with what of them is ``picked``."""
+        request = {"MaxResults": _PAGE, **self._in(path), **picked}
+        return self._pages("GetDatabases", path, "DatabaseList", request)
 
-    def database(self, place: GlueCatalog, name: str) -> DatabaseTypeDef:
+    def database(self, identifier: Identifier) -> DatabaseTypeDef:
         """Return one database."""
-        label = place.label_of(name)
-        with self._asking("GetDatabase", label, missing=_no_namespace(label)):
-            return self._client().get_database(Name=name, **_in(place))["Database"]
+        with self._asking("GetDatabase", identifier, missing=_no_namespace(identifier)):
+            return self._client().get_database(Name=identifier[-1], **self._in(identifier[:-1]))["Database"]
 
-    def create_database(self, place: GlueCatalog, database: DatabaseInputTypeDef) -> None:
+    def create_database(self, identifier: Identifier, database: DatabaseInputTypeDef) -> None:
         """Make a database. Raises ``RepeatedError`` when an earlier try may have made it."""
-        label = place.label_of(database["Name"])
-        exists = NamespaceAlreadyExistsError(f"glue: database {label} already exists")
-        with self._asking("CreateDatabase", label, missing=_no_namespace(place.label), exists=exists, done=_EXISTS):
-            self._client().create_database(DatabaseInput=database, **_in(place))
+        missing, path = _no_namespace(identifier[:-1]), self._in(identifier[:-1])
+        exists = NamespaceAlreadyExistsError(f"glue: database {_label(identifier)} already exists")
+        with self._asking("CreateDatabase", identifier, missing=missing, exists=exists, done=_EXISTS):
+            self._client().create_database(DatabaseInput=database, **path)
 
-    def update_database(self, place: GlueCatalog, database: DatabaseTypeDef) -> None:
+    def update_database(self, identifier: Identifier, database: DatabaseTypeDef) -> None:
         """Replace a database by ``database``."""
-        name = database["Name"]
-        label = place.label_of(name)
-        with self._asking("UpdateDatabase", label, missing=_no_namespace(label)):
+        with self._asking("UpdateDatabase", identifier, missing=_no_namespace(identifier)):
             given = self._as_input(database, "DatabaseInput")
-            self._client().update_database(Name=name, DatabaseInput=given, **_in(place))
+            self._client().update_database(Name=identifier[-1], DatabaseInput=given, **self._in(identifier[:-1]))
 
-    def delete_database(self, place: GlueCatalog, name: str) -> None:
+    def delete_database(self, identifier: Identifier) -> None:
         """Delete a database, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
-        label = place.label_of(name)
-        with self._asking("DeleteDatabase", label, missing=_no_namespace(label), done=_MISSING):
-            self._client().delete_database(Name=name, **_in(place))
+        with self._asking("DeleteDatabase", identifier, missing=_no_namespace(identifier), done=_MISSING):
+            self._client().delete_database(Name=identifier[-1], **self._in(identifier[:-1]))
 
-    def functions(self, place: GlueCatalog, database: str) -> Iterator[UserDefinedFunctionTypeDef]:
+    def functions(self, database: Identifier) -> Iterator[UserDefinedFunctionTypeDef]:
         """Yield the user-defined functions of a database."""
-        request = {"DatabaseName": database, "Pattern": _ANY_NAME, "MaxResults": _PAGE, **_in(place)}
-        subject = place.label_of(database)
-        return self._pages("GetUserDefinedFunctions", subject, "UserDefinedFunctions", request, _function_name)
+        request = {"DatabaseName": database[-1], "Pattern": _ANY_NAME, "MaxResults": _PAGE, **self._in(database[:-1])}
+        return self._pages("GetUserDefinedFunctions", database, "UserDefinedFunctions", request, _function_name)
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
-    def tables(self, place: GlueCatalog, database: str, *, names_only: bool = False) -> Iterator[TableTypeDef]:
-        """Yield everything Glue calls a table: views and tables of other formats too."""
-        return self._listed(place, database, _only(names=names_only))
+    def tables(self, database: Identifier, **picked: Any) -> Iterator[TableTypeDef]:
+        """Yield everything Glue calls a table, views and tables of other formats too, as far as it is ``picked``."""
+        request = {"DatabaseName": database[-1], "MaxResults": _PAGE, **self._in(database[:-1]), **picked}
+        return self._pages("GetTables", database, "TableList", request)
 
-    def tables_named(self, place: GlueCatalog, database: str, names: Collection[str]) -> Iterator[TableTypeDef]:
+    def tables_named(self, database: Identifier, names: Collection[str]) -> Iterator[TableTypeDef]:
         """Yield those of the named tables that are there, of every sort; several names are one call."""
         plain = sorted(name for name in names if _PLAIN_NAME.fullmatch(name))
         narrowed: list[dict[str, str]] = [{"Expression": pattern} for pattern in _patterns(plain)]
         if len(plain) < len(names):  # what the other names would be as patterns is nowhere documented
             narrowed = [{}]
         for picked in narrowed:
-            yield from (table for table in self._listed(place, database, picked) if table["Name"] in names)
+            yield from (table for table in self.tables(database, **picked) if table["Name"] in names)
 
-    def _listed(self, place: GlueCatalog, database: str, picked: Mapping[str, Any]) -> Iterator[TableTypeDef]:
-        request = {"DatabaseName": database, "MaxResults": _PAGE, **_in(place), **picked}
-        return self._pages("GetTables", place.label_of(database), "TableList", request)
-
-    def table(self, place: GlueCatalog, database: str, name: str) -> TableTypeDef:
+    def table(self, identifier: Identifier) -> TableTypeDef:
         """Return one table. A missing database is answered as a missing table."""
-        label = place.label_of(database, name)
-        with self._asking("GetTable", label, missing=_no_table(label)):
-            return self._client().get_table(DatabaseName=database, Name=name, **_in(place))["Table"]
+        *path, database, name = identifier
+        with self._asking("GetTable", identifier, missing=_no_table(identifier)):
+            return self._client().get_table(DatabaseName=database, Name=name, **self._in(tuple(path)))["Table"]
 
-    def create_table(self, place: GlueCatalog, database: str, table: TableInputTypeDef) -> None:
+    def create_table(self, identifier: Identifier, table: TableInputTypeDef) -> None:
         """Make the entry of a table. Raises ``RepeatedError`` when an earlier try may have made it."""
-        label = place.label_of(database, table["Name"])
-        missing = _no_namespace(place.label_of(database))
-        exists = TableAlreadyExistsError(f"glue: table {label} already exists")
-        with self._asking("CreateTable", label, missing=missing, exists=exists, done=_EXISTS):
-            self._client().create_table(DatabaseName=database, TableInput=table, **_in(place))
+        missing, path = _no_namespace(identifier[:-1]), self._in(identifier[:-2])
+        exists = TableAlreadyExistsError(f"glue: table {_label(identifier)} already exists")
+        with self._asking("CreateTable", identifier, missing=missing, exists=exists, done=_EXISTS):
+            self._client().create_table(DatabaseName=identifier[-2], TableInput=table, **path)
 
-    def update_table(self, place: GlueCatalog, database: str, table: TableTypeDef) -> None:
+    def update_table(self, identifier: Identifier, table: TableTypeDef) -> None:
         """Replace a table by ``table``, unless its version is no longer the one ``table`` has.
 
         Raises ``RepeatedError`` when an earlier try may have done it.
         """
-        label = place.label_of(database, table["Name"])
-        with self._asking("UpdateTable", label, missing=_no_table(label), done=_MOVED_ON):
-            given = self._as_input(table, "TableInput")
-            version: dict[str, Any] = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
-            self._client().update_table(DatabaseName=database, TableInput=given, **_in(place), **version)
+        request = {"DatabaseName": identifier[-2], **self._in(identifier[:-2])}
+        if "VersionId" in table:
+            request["VersionId"] = table["VersionId"]
+        with self._asking("UpdateTable", identifier, missing=_no_table(identifier), done=_MOVED_ON):
+            self._client().update_table(TableInput=self._as_input(table, "TableInput"), **request)
 
-    def delete_table(self, place: GlueCatalog, database: str, name: str) -> None:
+    def delete_table(self, identifier: Identifier) -> None:
         """Delete the entry of a table. Raises ``RepeatedError`` when an earlier try may have done it."""
-        label = place.label_of(database, name)
-        with self._asking("DeleteTable", label, missing=_no_table(label), done=_MISSING):
-            self._client().delete_table(DatabaseName=database, Name=name, **_in(place))
+        *path, database, name = identifier
+        with self._asking("DeleteTable", identifier, missing=_no_table(identifier), done=_MISSING):
+            self._client().delete_table(DatabaseName=database, Name=name, **self._in(tuple(path)))
 
     # ---- asking --------------------------------------------------------------------------------------------------
 
@@ -300,23 +306,29 @@ class Service:
                 self._connected = client.connect(self._config, self._scans)
             return self._connected[0]
 
-    def _require_login(self, operation: str, subject: str) -> None:
+    def _require_login(self, operation: str, identifier: Identifier) -> None:
         """Connect, so that no refusal of a role is taken for one of what it is needed for."""
-        with self._asking(operation, subject):
+        with self._asking(operation, identifier):
             self._client()
 
     def _as_input(self, answered: object, shape: str) -> Any:
         return as_input(answered, self._client().meta.service_model.shape_for(shape))
 
+    def subject(self, identifier: Identifier) -> str:
+        """Return what a person knows an object as."""
+        root = self._config.catalog_id
+        return f"catalog {root}" if root and not identifier else _label(identifier)
+
     def _asking(
         self,
         operation: str,
-        subject: str,
+        identifier: Identifier,
         *,
         missing: BackendError | None = None,
         exists: BackendError | None = None,
         done: str | None = None,
     ) -> AbstractContextManager[None]:
+        subject = self.subject(identifier)
         _log.debug("glue: %s on %s", operation, subject)
         self._scans.check(f"glue: {operation} on {subject}")
         return translated(operation, subject, self._config.secrets, missing=missing, exists=exists, done=done)
@@ -324,7 +336,7 @@ class Service:
     def _pages(
         self,
         operation: str,
-        subject: str,
+        identifier: Identifier,
         listed: str,
         request: Mapping[str, Any],
         name: Callable[[Any], Any] = itemgetter("Name"),
@@ -334,7 +346,7 @@ class Service:
 
         def page(token: str | None, number: int) -> tuple[Sequence[Any], str | None]:
             called = operation if number == 1 else f"{operation}, page {number},"
-            with self._asking(called, subject, missing=_no_namespace(subject)):
+            with self._asking(called, identifier, missing=_no_namespace(identifier)):
                 call = getattr(self._client(), xform_name(operation))
                 answer = call(**request, **({} if token is None else {"NextToken": token}))
                 items: Sequence[Any] = answer[listed]
@@ -342,4 +354,4 @@ class Service:
                     raise TypeError("a name is no text")
                 return items, answer.get("NextToken")
 
-        return every_page(f"glue: {operation} on {subject}", page, name)
+        return every_page(f"glue: {operation} on {self.subject(identifier)}", page, name)

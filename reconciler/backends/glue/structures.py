@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable
-from reconciler.model.names import Identifier
+from reconciler.model.names import Identifier, check_name
 
 if TYPE_CHECKING:
     from botocore.model import Shape
@@ -38,6 +38,27 @@ _LANCE = "lance"
 _EXTERNAL = "EXTERNAL_TABLE"
 _FORMAT_KEYS = (_TABLE_TYPE, "spark.sql.sources.provider", "classification")
 """The parameters by which Iceberg, Spark and Glue's own crawlers say what a table is."""
+
+
+def names_in(catalog_id: str | None) -> Identifier:
+    """Return the names that lead to a catalog from that of the account, which is all of ``catalog_id`` before a colon.
+
+    ``ACCOUNT`` is an account's own catalog, ``ACCOUNT:name`` one in it, ``ACCOUNT:parent/child`` one below that.
+    """
+    return tuple(name for name in (catalog_id or "").partition(":")[2].split("/") if name)
+
+
+def id_below(catalog_id: str, path: Identifier) -> str:
+    """Return the id of the catalog at ``path`` below another one."""
+    return f"{catalog_id.partition(':')[0]}:{'/'.join((*names_in(catalog_id), *path))}"
+
+
+def name_mismatch(name: str) -> str | None:
+    """Return why a live name cannot be part of an identifier here, None when it can.
+
+    Glue answers lower-case names. A service that keeps capitals would be asked for another name than the one meant.
+    """
+    return check_name(name) or (None if name == name.lower() else "its name has capitals, which Glue folds")
 
 
 def live_catalog(identifier: Identifier, catalog: CatalogTypeDef) -> LiveNamespace:
@@ -71,7 +92,7 @@ def with_properties(database: DatabaseTypeDef, properties: Mapping[str, str]) ->
 
 
 def live_table(identifier: Identifier, table: TableTypeDef) -> LiveTable:
-    """Return a Lance table (see :func:`table_oddity`); its properties are the parameters without ``table_type``."""
+    """Return a Lance table (see :func:`table_mismatch`); its properties are the parameters without ``table_type``."""
     properties = {key: value for key, value in (table.get("Parameters") or {}).items() if key != _TABLE_TYPE}
     return LiveTable(identifier, table.get("StorageDescriptor", {}).get("Location", ""), properties)
 
@@ -81,7 +102,7 @@ def is_marked_lance(table: TableTypeDef) -> bool:
     return (table.get("Parameters") or {}).get(_TABLE_TYPE, "").lower() == _LANCE
 
 
-def table_oddity(table: TableTypeDef) -> str | None:
+def table_mismatch(table: TableTypeDef) -> str | None:
     """Return why an entry is not a Lance table that lancens can manage, None for one that is."""
     if "TargetTable" in table:
         return "a link to a table elsewhere"
@@ -95,7 +116,7 @@ def table_oddity(table: TableTypeDef) -> str | None:
 
 
 def foreign_table(identifier: Identifier, table: TableTypeDef) -> ForeignTable:
-    """Return an entry that is not a Lance table (see :func:`table_oddity`); its format is the one its writers tell."""
+    """Return an entry that is not a Lance table (see :func:`table_mismatch`), with the format that its writers tell."""
     parameters, kind = table.get("Parameters") or {}, table.get("TableType") or "no type"
     if "TargetTable" in table:
         told = "link"
@@ -106,16 +127,16 @@ def foreign_table(identifier: Identifier, table: TableTypeDef) -> ForeignTable:
     return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, told)
 
 
-def database_oddity(database: DatabaseTypeDef) -> str | None:
+def database_mismatch(database: DatabaseTypeDef) -> str | None:
     """Return why a database is none that lancens can manage, None for one that is."""
     if "TargetDatabase" in database:
         return "a link to a database elsewhere"
     if "FederatedDatabase" in database:
         return "federated, so read-only"
-    return None
+    return name_mismatch(database["Name"])
 
 
-def catalog_oddity(catalog: CatalogTypeDef) -> str | None:
+def catalog_mismatch(catalog: CatalogTypeDef) -> str | None:
     """Return why a catalog is none that lancens can manage, None for one that is."""
     if "TargetRedshiftCatalog" in catalog:
         return "a link to a catalog of Redshift"
@@ -123,7 +144,7 @@ def catalog_oddity(catalog: CatalogTypeDef) -> str | None:
         return "federated, so read-only"
     if catalog.get("CatalogProperties", {}).get("DataLakeAccessProperties", {}).get("CatalogType"):
         return "managed by Redshift, so without Lance tables"
-    return None
+    return name_mismatch(catalog["Name"])
 
 
 def new_table(name: str, location: str, properties: Mapping[str, str]) -> TableInputTypeDef:

@@ -9,17 +9,8 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reconciler.backends.hive import entries
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import (
-    CATALOG_LOCATION,
-    DEFAULT_CATALOG,
-    DEFAULT_DATABASE,
-    DatabaseName,
-    alter_catalog,
-    catalog_of,
-    namespace_of_catalog,
-)
-from reconciler.backends.hive.faults import creating, translated
 from reconciler.model import locations
 from reconciler.model.errors import (
     BackendError,
@@ -34,6 +25,7 @@ from reconciler.model.errors import (
     UnsupportedOperationError,
 )
 from reconciler.model.live import LiveNamespace, PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
 
 if TYPE_CHECKING:
@@ -54,16 +46,15 @@ class HiveCatalogs:
 
     def names(self) -> list[str]:
         """Return the names of the catalogs."""
-        with translated(self.impl, "listing the catalogs", missing=NamespaceNotFoundError):
-            return list(self.metastore.read(lambda client: client.get_catalogs()).names)
+        return list(self.metastore.read(lambda client: client.get_catalogs(), "listing the catalogs").names)
 
-    def load(self, name: str) -> LiveNamespace:
+    def load(self, identifier: Identifier) -> LiveNamespace:
         """Return one catalog.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        return namespace_of_catalog((name,), self._fetch(name))
+        return entries.namespace_of_catalog(identifier, self._fetch(identifier[0]))
 
     def create(self, name: str, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
         """Create a catalog, at ``location`` unless ``properties`` say where.
@@ -79,21 +70,25 @@ class HiveCatalogs:
         """
         from reconciler.backends.hive.gen.ttypes import CreateCatalogRequest
 
-        catalog = catalog_of(name, properties)
+        catalog = entries.catalog_of(name, properties)
         home = catalog.locationUri or location
         if home is None:
             with suppress(NamespaceNotFoundError):
                 self._fetch(name)
                 raise NamespaceAlreadyExistsError(f"{self.impl}: catalog `{name}` already exists")
             raise InvalidInputError(
-                f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
+                f"{self.impl}: catalog `{name}` needs a location: set `{entries.CATALOG_LOCATION}`, or "
+                "`root` in the config"
             )
         catalog.locationUri = locations.new_place_in(home)
-        what = f"creating catalog `{name}`"
-        with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self._fetch(name)):
-            self.metastore.write(lambda client: client.create_catalog(CreateCatalogRequest(catalog)))
+        self.metastore.create(
+            lambda client: client.create_catalog(CreateCatalogRequest(catalog)),
+            f"creating catalog `{name}`",
+            NamespaceAlreadyExistsError,
+            lambda: self._fetch(name),
+        )
         self.settle(name)
-        return self.load(name)
+        return self.load((name,))
 
     def settle(self, name: str) -> None:
         """Point a catalog that still is where :meth:`create` made it at its home; it reads as being there already.
@@ -113,20 +108,20 @@ class HiveCatalogs:
         if default is not None and locations.same(default.locationUri, place):
             self._write(name, Catalog(name=name, locationUri=home))
 
-    def alter(self, name: str, changes: PropertyChanges) -> LiveNamespace:
+    def alter(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a catalog's properties; the ``default`` of one that has a mark then leaves its home.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        catalog = self._fetch(name)
-        altered = alter_catalog(catalog, changes)
+        catalog = self._fetch(identifier[0])
+        altered = entries.alter_catalog(catalog, changes)
         if _is_marked(altered):
             self._move_default(self._default_at(catalog))
-        if CATALOG_LOCATION not in changes.set:
+        if entries.CATALOG_LOCATION not in changes.set:
             altered.locationUri = None  # the server leaves it where it is: somebody may be dropping it from there
-        self._write(name, altered)
-        return self.load(name)
+        self._write(catalog.name, altered)
+        return self.load(identifier)
 
     def _move_default(self, default: Database | None) -> None:
         """Point a ``default`` at a new place in the catalog's home; None, or one that is gone, is left alone."""
@@ -134,19 +129,19 @@ class HiveCatalogs:
             moved = deepcopy(default)
             moved.locationUri = locations.new_place_in(default.locationUri)
             with suppress(NamespaceNotFoundError):
-                self.databases.write(DatabaseName(default.catalogName, DEFAULT_DATABASE), moved)
+                self.databases.write((default.catalogName, entries.DEFAULT_DATABASE), moved)
 
     def _default_at(self, catalog: Catalog) -> Database | None:
         """Return the ``default`` of a catalog while it is at the catalog's home and does not count."""
-        default = None if catalog.name == DEFAULT_CATALOG else self._default(catalog.name)
+        default = None if catalog.name == entries.DEFAULT_CATALOG else self._default(catalog.name)
         if default is None or not locations.same(default.locationUri, locations.home_of(catalog.locationUri)):
             return None
         with suppress(NamespaceNotFoundError):
-            if not self.databases.counts(DatabaseName(catalog.name, DEFAULT_DATABASE), default):
+            if not self.databases.counts((catalog.name, entries.DEFAULT_DATABASE), default):
                 return default
         return None
 
-    def remove(self, name: str) -> None:
+    def remove(self, identifier: Identifier) -> None:
         """Drop a catalog that holds no database but an empty ``default``; every file stays where it is.
 
         A server that drops a catalog deletes its directory with all that is in it. So the catalog is pointed at a
@@ -160,12 +155,13 @@ class HiveCatalogs:
             NamespaceNotFoundError: there is none.
             ConcurrentModificationError: somebody else changed it meanwhile.
         """
+        (name,) = identifier
         catalog = self._fetch(name)
-        if name == DEFAULT_CATALOG:
+        if name == entries.DEFAULT_CATALOG:
             raise NamespaceNotEmptyError(f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped")
-        held = [found for found in self.databases.names(name) if self._holds(DatabaseName(name, found))]
+        held = [*self.databases.counting((name, found) for found in self.databases.names(name))]
         if held:
-            some = ", ".join(sorted(held)[:5])
+            some = ", ".join(sorted(live.id[-1] for live in held)[:5])
             raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
         catalog.locationUri = locations.home_of(catalog.locationUri)
         parked = deepcopy(catalog)
@@ -176,7 +172,7 @@ class HiveCatalogs:
         try:
             if default is not None:
                 with suppress(NamespaceNotFoundError):
-                    self.databases.drop(DatabaseName(name, DEFAULT_DATABASE))
+                    self.databases.drop((name, entries.DEFAULT_DATABASE))
             found = self._fetch(name).locationUri
             if found != parked.locationUri:
                 if found == locations.home_of(found):
@@ -206,25 +202,19 @@ class HiveCatalogs:
                     raise NamespaceNotFoundError(f"{self.impl}: {doing} catalog `{name}`: it is gone") from error
             raise
 
-    def _holds(self, database: DatabaseName) -> bool:
-        """Return whether a database keeps its catalog from being dropped."""
-        try:
-            self.databases.find(database)
-        except NamespaceNotFoundError:
-            return False
-        return True
-
     def _default(self, name: str) -> Database | None:
         with suppress(NamespaceNotFoundError):
-            return self.databases.fetch(DatabaseName(name, DEFAULT_DATABASE))
+            return self.databases.fetch((name, entries.DEFAULT_DATABASE))
         return None
 
     def _drop(self, name: str) -> None:
         from reconciler.backends.hive.gen.ttypes import DropCatalogRequest
 
-        what = f"dropping catalog `{name}`"
-        with translated(self.impl, what, missing=NamespaceNotFoundError, refused=NamespaceNotEmptyError):
-            self.metastore.write(lambda client: client.drop_catalog(DropCatalogRequest(name)))
+        self.metastore.write(
+            lambda client: client.drop_catalog(DropCatalogRequest(name)),
+            f"dropping catalog `{name}`",
+            refused=NamespaceNotEmptyError,
+        )
 
     def _restore(self, catalog: Catalog, parked: Catalog, default: Database | None) -> None:
         """Make a catalog that could not be dropped what it was, unless somebody else has pointed it elsewhere."""
@@ -241,25 +231,24 @@ class HiveCatalogs:
             return
         try:
             if self._default(default.catalogName) is None:
-                with translated(self.impl, "restoring `default`", missing=NamespaceNotFoundError):
-                    self.metastore.write(lambda client: client.create_database(default))
+                self.metastore.write(lambda client: client.create_database(default), "restoring `default`")
         except BackendError as error:
             _log.warning("%s: `default` of `%s` could not be restored: %s", self.impl, default.catalogName, error)
 
     def _fetch(self, name: str) -> Catalog:
         from reconciler.backends.hive.gen.ttypes import GetCatalogRequest
 
-        with translated(self.impl, f"catalog `{name}`", missing=NamespaceNotFoundError):
-            catalog: Catalog = self.metastore.read(lambda client: client.get_catalog(GetCatalogRequest(name))).catalog
+        request = GetCatalogRequest(name)
+        catalog: Catalog = self.metastore.read(lambda client: client.get_catalog(request), f"catalog `{name}`").catalog
         return catalog
 
     def _write(self, name: str, catalog: Catalog) -> None:
         from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest
 
-        with translated(self.impl, f"altering catalog `{name}`", missing=NamespaceNotFoundError):
-            self.metastore.write(lambda client: client.alter_catalog(AlterCatalogRequest(name, catalog)))
+        request = AlterCatalogRequest(name, catalog)
+        self.metastore.write(lambda client: client.alter_catalog(request), f"altering catalog `{name}`")
 
 
 def _is_marked(catalog: Catalog) -> bool:
     """Return whether lancens has made or adopted a catalog."""
-    return owner_of(namespace_of_catalog((), catalog).properties) is not None
+    return owner_of(entries.namespace_of_catalog((), catalog).properties) is not None

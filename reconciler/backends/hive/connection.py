@@ -14,10 +14,8 @@ from reconciler.backends.http.scans import Scans
 from reconciler.model.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from reconciler.backends.hive.carrier import Carrier
     from reconciler.backends.hive.config import HiveConfig, MetastoreAddress
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
-    from reconciler.backends.hive.http_carrier import HttpCarrier
 
 
 _READ_BUFFER = 64 * 1024
@@ -29,18 +27,14 @@ _MOST_ELEMENTS = 1_000_000
 class ThriftConnection:
     """A live connection; ``client`` makes the calls."""
 
-    def __init__(
-        self, address: MetastoreAddress, stream: socket.socket, carrier: Carrier | HttpCarrier, client: Client
-    ) -> None:
+    def __init__(self, address: MetastoreAddress, stream: socket.socket, client: Client) -> None:
         self.address = address
         self.client = client
         self._stream = stream
-        self._carrier = carrier
 
     def wait_at_most(self, seconds: float) -> None:
         """Give up on a reply of which nothing comes for longer."""
         self._stream.settimeout(seconds)
-        self._carrier.wait_at_most(seconds)
 
     def is_usable(self) -> bool:
         """Return whether the server still waits for a call: between two calls it has nothing to say but goodbye."""
@@ -75,14 +69,12 @@ def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None =
     try:
         if config.has_tls(address):
             stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
-        limits = config.limits
-        carrier, transport = _carried(config, address, stream, scans or Scans(limits))
         protocol = TBinaryProtocolAccelerated(
-            transport,
-            string_length_limit=limits.answer_bytes,
+            _transport(config, address, stream, scans or Scans(config.limits)),
+            string_length_limit=config.limits.answer_bytes,
             container_length_limit=_MOST_ELEMENTS,
         )
-        return ThriftConnection(address, stream, carrier, Client(protocol))
+        return ThriftConnection(address, stream, Client(protocol))
     except BaseException:
         stream.close()
         raise
@@ -133,21 +125,6 @@ def _tls(config: HiveConfig) -> ssl.SSLContext:
         raise InvalidInputError(f"`ssl.ca-file` {config.ssl_ca_file} cannot be used: {error}") from error
 
 
-def _carried(
-    config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans
-) -> tuple[Carrier | HttpCarrier, Any]:
-    """Return what counts the bytes on ``stream``, and the Thrift transport over it."""
-    if address.is_http:
-        from reconciler.backends.hive.http_carrier import HttpCarrier
-
-        over_http = HttpCarrier(stream, address, _headers(config), config.limits, scans)
-        return over_http, over_http
-    from reconciler.backends.hive.carrier import Carrier
-
-    carrier = Carrier(stream, address, config.limits, scans)
-    return carrier, _transport(config, carrier, address.host)
-
-
 def _headers(config: HiveConfig) -> dict[str, str]:
     """Return the header by which a metastore over HTTP is told who is there: a token, or a name that it believes."""
     if config.auth_token is not None:
@@ -163,8 +140,8 @@ def _this_user() -> str:
         raise InvalidInputError("this machine has no name for who runs lancens; write `ugi`") from error
 
 
-def _transport(config: HiveConfig, carrier: Carrier, host: str) -> Any:
-    """Return the Thrift transport over ``carrier``, with the SASL handshake done where there is one."""
+def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans) -> Any:
+    """Return the Thrift transport over ``stream``, with the SASL handshake done where there is one."""
     from thrift.transport.TTransport import (
         TBufferedTransport,
         TFramedTransport,
@@ -172,10 +149,15 @@ def _transport(config: HiveConfig, carrier: Carrier, host: str) -> Any:
         TTransportException,
     )
 
+    from reconciler.backends.hive.carriers import HttpCarrier, SocketCarrier
+
+    if address.is_http:
+        return HttpCarrier(stream, address, _headers(config), config.limits, scans)
+    carrier = SocketCarrier(stream, address, config.limits, scans)
     if config.auth != "none":
         try:
             sasl = TSaslClientTransport(
-                carrier, host, config.kerberos_service, max_frame_size=_LARGEST_FRAME, **_credentials(config)
+                carrier, address.host, config.kerberos_service, max_frame_size=_LARGEST_FRAME, **_credentials(config)
             )
         except ImportError as error:
             extra = "kerberos" if config.auth == "kerberos" else "hive"
@@ -184,7 +166,9 @@ def _transport(config: HiveConfig, carrier: Carrier, host: str) -> Any:
             sasl.open()
         except TTransportException as error:
             if config.auth == "plain" and error.type == TTransportException.NOT_OPEN:
-                raise LoginRefusedError(f"the metastore at {host} does not take `username` or `password`") from None
+                raise LoginRefusedError(
+                    f"the metastore at {address.host} does not take `username` or `password`"
+                ) from None
             raise
         except kerberos_faults() as error:
             raise told_by_kerberos(error) from error

@@ -7,22 +7,22 @@ have no parameters: what has no field of its own is kept as one line of JSON at 
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from reconciler.model import locations
 from reconciler.model.capabilities import Safeguard
+from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges
-from reconciler.model.names import Identifier, join
+from reconciler.model.names import Identifier
 
 if TYPE_CHECKING:
-    from reconciler.backends.hive.gen.ttypes import Catalog, Database, Table
+    from reconciler.backends.hive.gen.ttypes import Catalog, Database, FieldSchema, Table
 
 
-_UNIQUE_PREFIX: Final = "lancens_"
 DEFAULT_CATALOG: Final = "hive"
 DEFAULT_DATABASE: Final = "default"
 
@@ -40,6 +40,9 @@ _CATALOG_PROPERTIES: Final = "properties: {"
 _TABLE_TYPE: Final = "table_type"
 _LANCE: Final = "lance"
 _SPARK_PROVIDER: Final = "spark.sql.sources.provider"
+LONGEST_COLUMN: Final = 767
+_PENDING: Final = "lancens.columns"
+"""Marks an entry whose columns were taken away to write others: without it, one that shows none is to show none."""
 _VIEWS: Final = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
 EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
 _INPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileInputFormat"
@@ -51,36 +54,20 @@ SAFEGUARD: Final = Safeguard(
 """Servers make a managed table of one without `EXTERNAL`, in upper case, whatever type it is said to be of."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseName:
-    """A database, and its catalog where the metastore has catalogs."""
-
-    catalog: str | None
-    name: str
-
-    @property
-    def wire(self) -> str:
-        """The name as calls take it that have one argument for both."""
-        return self.name if self.catalog is None else f"@{self.catalog}#{self.name}"
-
-    @property
-    def identifier(self) -> Identifier:
-        """The identifier of the namespace that the database is."""
-        return (self.name,) if self.catalog is None else (self.catalog, self.name)
-
-    def __str__(self) -> str:
-        return join(self.identifier)
+def wire(database: Identifier) -> str:
+    """Return a database as calls take it that have one argument for its catalog and its name."""
+    return "@{}#{}".format(*database) if len(database) > 1 else database[0]
 
 
-def unique_name() -> str:
-    """Return a name that nobody else uses."""
-    return f"{_UNIQUE_PREFIX}{uuid.uuid4().hex}"
+def catalog_in(database: Sequence[str]) -> str | None:
+    """Return the catalog of a database; None where the metastore has none, or chooses."""
+    return database[0] if len(database) > 1 else None
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------
 
 
-def database_of(name: DatabaseName, properties: Mapping[str, str]) -> Database:
+def database_of(identifier: Identifier, properties: Mapping[str, str]) -> Database:
     """Return the struct of a database with ``properties`` and nothing else.
 
     Raises:
@@ -93,8 +80,8 @@ def database_of(name: DatabaseName, properties: Mapping[str, str]) -> Database:
     if owner_type is not None and owner_type not in _OWNER_TYPES:
         raise InvalidInputError(f"`{_OWNER_TYPE}` is `{owner_type}`; it is one of {', '.join(_OWNER_TYPES)}")
     return Database(
-        name=name.name,
-        catalogName=name.catalog,
+        name=identifier[-1],
+        catalogName=catalog_in(identifier),
         description=properties.get(DESCRIPTION),
         locationUri=properties.get(DATABASE_LOCATION),
         ownerName=properties.get(_OWNER),
@@ -111,7 +98,7 @@ def alter_database(database: Database, changes: PropertyChanges) -> None:
         InvalidInputError: see :func:`database_of`.
     """
     merged = changes.applied_to(namespace_of_database((), database).properties)
-    altered = database_of(DatabaseName(database.catalogName, database.name), merged)
+    altered = database_of((database.name,), merged)
     database.description = altered.description or ""
     database.locationUri = altered.locationUri or database.locationUri
     database.ownerName, database.ownerType = altered.ownerName, altered.ownerType
@@ -241,14 +228,7 @@ def _format(table: Table) -> str:
     return input_format.rpartition(".")[2] or str(table.tableType)
 
 
-def new_table(name: str, database: DatabaseName, location: str, properties: Mapping[str, str]) -> Table:
-    """Return the struct of a Lance table that no drop takes data from."""
-    table = plain_table(name, database, location)
-    set_table_parameters(table, properties)
-    return table
-
-
-def plain_table(name: str, database: DatabaseName, location: str) -> Table:
+def plain_table(identifier: Identifier, location: str) -> Table:
     """Return the struct of an external table of no kind that anybody knows.
 
     It has no columns, and formats that no engine can read, so that none takes the files for text.
@@ -256,12 +236,9 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
     from reconciler.backends.hive.gen.ttypes import SerDeInfo, StorageDescriptor, Table
 
     return Table(
-        tableName=name,
-        dbName=database.name,
-        catName=database.catalog,
-        createTime=0,
-        lastAccessTime=0,
-        retention=0,
+        tableName=identifier[-1],
+        dbName=identifier[-2],
+        catName=catalog_in(identifier[:-1]),
         partitionKeys=[],
         tableType=EXTERNAL_TABLE,
         parameters={SAFEGUARD.key: SAFEGUARD.value},
@@ -270,7 +247,6 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
             location=location,
             inputFormat=_INPUT_FORMAT,
             outputFormat=_OUTPUT_FORMAT,
-            compressed=False,
             numBuckets=-1,
             serdeInfo=SerDeInfo(
                 serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
@@ -289,3 +265,51 @@ def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
     table.tableType = EXTERNAL_TABLE
     mark = said if said.lower() == _LANCE else _LANCE
     table.parameters = {**properties, _TABLE_TYPE: mark, **SAFEGUARD.applied_to(properties)}
+
+
+# ---- the columns of tables -------------------------------------------------------------------------------------------
+
+
+def columns_of(table: Table) -> ShownColumns | None:
+    """Return the columns that an entry shows; None for one that shows none, and for one with keys of partitions."""
+    if table.partitionKeys or not (table.sd.cols or _PENDING in (table.parameters or {})):
+        return None
+    return tuple(ShownColumn(field.name, field.type or "", field.comment) for field in table.sd.cols or ())
+
+
+def comments_of(table: Table) -> dict[str, str | None]:
+    """Return the comment of each column that an entry shows, by its name."""
+    return {field.name: field.comment for field in table.sd.cols or ()}
+
+
+def with_columns(table: Table, columns: ShownColumns, comments: Mapping[str, str | None]) -> Table:
+    """Return a copy of ``table`` that shows ``columns``; ``comments`` has names as the server keeps them."""
+    from reconciler.backends.hive.gen.ttypes import FieldSchema
+
+    altered = deepcopy(table)
+    altered.sd.cols = [
+        FieldSchema(column.name, column.type, column.comment or comments.get(column.name.lower())) for column in columns
+    ]
+    altered.parameters.pop(_PENDING, None)
+    return altered
+
+
+def with_leading_columns(table: Table, columns: ShownColumns) -> Table | None:
+    """Return a copy of ``table`` with the columns alone that ``columns`` begins with; None if it has no others.
+
+    A server that refuses to give a column another type compares them by their positions, as far as both lists go. So
+    the columns from the first difference on are taken away before others are written.
+    """
+
+    def stays(pair: tuple[FieldSchema, ShownColumn]) -> bool:
+        field, column = pair
+        return column.shows(ShownColumn(field.name, field.type or ""))
+
+    fields = table.sd.cols or []
+    kept = [field for field, _ in takewhile(stays, zip(fields, columns, strict=False))]
+    if len(kept) == len(fields):
+        return None
+    altered = deepcopy(table)
+    altered.sd.cols = kept
+    altered.parameters[_PENDING] = "pending"
+    return altered

@@ -1,20 +1,19 @@
 """What a Hive Metastore answers when it does not do as asked, in the words of the Lance Namespace.
 
-Nothing of Thrift or Hive gets past this module as an exception: calls go through :func:`translated`.
+Nothing of Thrift or Hive gets past :func:`translated` as an exception.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from reconciler.model.errors import (
     BackendError,
+    ConcurrentModificationError,
     InternalError,
     InvalidInputError,
-    NamespaceNotFoundError,
     PermissionDeniedError,
-    TableNotFoundError,
     UnsupportedOperationError,
 )
 
@@ -80,28 +79,13 @@ def translated(
         raise InternalError(f"{impl}: {what}: {detail(error)}") from error
 
 
-@contextmanager
-def creating(impl: str, what: str, *, exists: type[BackendError], look: Callable[[], object]) -> Iterator[None]:
-    """Turn what the metastore raises when an object is created, as :func:`translated` does.
-
-    Of two that create an object at once, the slower one is told of a duplicate key in the server's database and no
-    more; ``look`` tells then whether the object is there.
-    """
-    try:
-        with translated(impl, what, missing=NamespaceNotFoundError, exists=exists):
-            yield
-    except InternalError as error:
-        with suppress(NamespaceNotFoundError, TableNotFoundError):
-            look()
-            raise exists(f"{impl}: {what}: it exists by now") from error
-        raise
-
-
 def _of_meta_exception(what: str, error: Exception) -> BackendError:
     """Return the error behind Hive's catch-all, which says what happened in its text only."""
     text = str(error).lower()
     if any(word in text for word in _DENIED):
         return PermissionDeniedError(f"{what}: {detail(error)}")
+    if "has been modified" in text:
+        return ConcurrentModificationError(f"{what}: {detail(error)}")
     if "no filesystem for scheme" in text:
         return InvalidInputError(
             f"{what}: {detail(error)}. The metastore makes the directory itself and has no library for this kind of "

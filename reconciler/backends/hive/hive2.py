@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from reconciler.backends.hive import entries
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.entries import DATABASE_LOCATION, DEFAULT_DATABASE, SAFEGUARD, DatabaseName
 from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope
@@ -25,20 +25,20 @@ class Hive2Backend(HiveBackend):
     impl = "hive2"
     capabilities = Capabilities(
         lost_with_namespace="its location and grants",
-        namespace_places=frozenset({DATABASE_LOCATION}),
+        namespace_places=frozenset({entries.DATABASE_LOCATION}),
         max_depth=1,
         table_depths=(1, 1),
         name_rule=NameRule(re.compile(r"[a-z0-9_]+"), "Hive names are letters, digits and `_`"),
         folds_case=True,
         rename_within=0,
-        safeguard=SAFEGUARD,
+        safeguard=entries.SAFEGUARD,
     )
 
     def _greet(self, client: Client) -> None:
         """Begin a new connection; where there are several metastores, one that answers nothing is passed over."""
         super()._greet(client)
         if len(self.config.uri) > 1:
-            client.get_databases(DEFAULT_DATABASE)
+            client.get_databases(entries.DEFAULT_DATABASE)
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
@@ -52,11 +52,5 @@ class Hive2Backend(HiveBackend):
             return []
         return self._names_of(self._all_databases())
 
-    def _all_databases(self) -> Iterator[DatabaseName]:
-        return (DatabaseName(None, name) for name in self._databases.names(None))
-
-    def _database(self, identifier: Identifier) -> DatabaseName:
-        return DatabaseName(None, identifier[0])
-
-    def _home(self, identifier: Identifier) -> tuple[str, ...]:
-        return (f"{identifier[0]}.db",)
+    def _all_databases(self) -> Iterator[Identifier]:
+        return ((name,) for name in self._databases.names(None))

@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.hive.connection import (
@@ -15,10 +16,18 @@ from reconciler.backends.hive.connection import (
     kerberos_faults,
     told_by_kerberos,
 )
-from reconciler.backends.hive.faults import LoginRefusedError
+from reconciler.backends.hive.faults import LoginRefusedError, translated
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
-from reconciler.model.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
+from reconciler.model.errors import (
+    BackendError,
+    InternalError,
+    InvalidInputError,
+    NamespaceNotFoundError,
+    ServiceUnavailableError,
+    TableNotFoundError,
+    UnauthenticatedError,
+)
 from reconciler.model.live import Traffic
 
 if TYPE_CHECKING:
@@ -47,8 +56,8 @@ class Metastore:
 
     def __init__(self, impl: str, config: HiveConfig, greet: Callable[[Client], None]) -> None:
         """Connect at the first call; ``greet`` is called with each new connection before any other call."""
-        self._impl = impl
-        self._config = config
+        self.impl = impl
+        self.config = config
         self._greet = greet
         self._scans = Scans(config.limits)
         self.one_scan = self._scans.one
@@ -64,23 +73,51 @@ class Metastore:
         """What went over the connections so far."""
         return self._scans.traffic
 
-    def read(self, call: Callable[[Client], ResultT]) -> ResultT:
+    def read(
+        self, call: Callable[[Client], ResultT], what: str, *, missing: type[BackendError] = NamespaceNotFoundError
+    ) -> ResultT:
         """Return what ``call``, which changes nothing, returns; it is repeated when the connection breaks.
 
         Raises:
             ServiceUnavailableError: no metastore answers.
-            TException: what the metastore answered.
+            BackendError: what the metastore answered to ``what`` was asked for, see :func:`translated`.
         """
-        return self._run(call, repeatable=True)
+        with translated(self.impl, what, missing=missing):
+            return self._run(call, repeatable=True)
 
-    def write(self, call: Callable[[Client], ResultT]) -> ResultT:
+    def write(
+        self,
+        call: Callable[[Client], ResultT],
+        what: str,
+        *,
+        missing: type[BackendError] = NamespaceNotFoundError,
+        exists: type[BackendError] = InternalError,
+        refused: type[BackendError] = InvalidInputError,
+    ) -> ResultT:
         """Return what ``call`` returns; it is sent once.
 
         Raises:
             ServiceUnavailableError: no metastore answers, or the connection broke before the answer came.
-            TException: what the metastore answered.
+            BackendError: what the metastore answered to ``what`` was asked for, see :func:`translated`.
         """
-        return self._run(call, repeatable=False)
+        with translated(self.impl, what, missing=missing, exists=exists, refused=refused):
+            return self._run(call, repeatable=False)
+
+    def create(
+        self, call: Callable[[Client], object], what: str, exists: type[BackendError], look: Callable[[], object]
+    ) -> None:
+        """Create an object by ``call``, as :meth:`write` does.
+
+        Of two that create an object at once, the slower one is told of a duplicate key in the server's database and no
+        more; ``look`` tells then whether the object is there.
+        """
+        try:
+            self.write(call, what, exists=exists)
+        except InternalError as error:
+            with suppress(NamespaceNotFoundError, TableNotFoundError):
+                look()
+                raise exists(f"{self.impl}: {what}: it exists by now") from error
+            raise
 
     def close(self) -> None:
         """Close the connections that are not in use, and the others as they come back."""
@@ -96,30 +133,30 @@ class Metastore:
 
         cause: Exception
         for pause in (*PAUSES, None):
-            self._scans.check(f"{self._impl}: {self._config.identity()}")
+            self._scans.check(f"{self.impl}: {self.config.identity()}")
             try:
                 with self._slots:
                     return self._call(call)
             except TooMuchError as error:
-                raise InternalError(f"{self._impl}: {error}") from error
+                raise InternalError(f"{self.impl}: {error}") from error
             except LoginRefusedError as error:
-                raise UnauthenticatedError(f"{self._impl}: {error}") from None
+                raise UnauthenticatedError(f"{self.impl}: {error}") from None
             except SlowAnswerError as error:
-                raise ServiceUnavailableError(f"{self._impl}: {error}") from error
+                raise ServiceUnavailableError(f"{self.impl}: {error}") from error
             except _UnreachableError as error:
                 cause = error
             except (OSError, EOFError, TTransportException, TProtocolException, _SenselessReplyError) as error:
                 if not repeatable:
                     raise ServiceUnavailableError(
-                        f"{self._impl}: the connection to {self._config.identity()} broke before the answer came "
+                        f"{self.impl}: the connection to {self.config.identity()} broke before the answer came "
                         f"({_reason(error)}); whether the change was made is not known"
                     ) from error
                 cause = error
             if pause is not None:
-                _log.debug("%s: trying again: %s", self._impl, _reason(cause))
+                _log.debug("%s: trying again: %s", self.impl, _reason(cause))
                 time.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - jitter
         raise ServiceUnavailableError(
-            f"{self._impl}: no metastore answers at {self._config.identity()}: {_reason(cause)}"
+            f"{self.impl}: no metastore answers at {self.config.identity()}: {_reason(cause)}"
         ) from cause
 
     def _call(self, call: Callable[[Client], ResultT]) -> ResultT:
@@ -157,7 +194,7 @@ class Metastore:
             gone = [] if healthy and not self._closed else [connection]
             if not gone:
                 self._idle.append(connection)
-            addresses = self._config.uri
+            addresses = self.config.uri
             if not healthy and len(addresses) > 1:
                 gone += [idle for idle in self._idle if idle.address == connection.address]
                 self._idle = [idle for idle in self._idle if idle.address != connection.address]
@@ -170,7 +207,7 @@ class Metastore:
         """Return a connection to the first address that answers, beginning with the one that did last time."""
         from thrift.Thrift import TException
 
-        addresses = self._config.uri
+        addresses = self.config.uri
         failures: list[str] = []
         first = self._preferred
         for offset in range(len(addresses)):
@@ -185,15 +222,15 @@ class Metastore:
         raise _UnreachableError("; ".join(failures))
 
     def _open(self, index: int) -> ThriftConnection:
-        connection = connect(self._config, self._config.uri[index], self._scans)
+        connection = connect(self.config, self.config.uri[index], self._scans)
         try:
-            if len(self._config.uri) == 1:  # with nobody else to turn to, it is worth waiting for
-                connection.wait_at_most(self._config.timeout)
+            if len(self.config.uri) == 1:  # with nobody else to turn to, it is worth waiting for
+                connection.wait_at_most(self.config.timeout)
             _understood(self._greet, connection.client)
         except BaseException:
             connection.close()
             raise
-        connection.wait_at_most(self._config.timeout)
+        connection.wait_at_most(self.config.timeout)
         return connection
 
 

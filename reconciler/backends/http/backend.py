@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from reconciler.backends.base import Backend
 from reconciler.backends.http.client import HttpClient
 from reconciler.backends.http.clock import server_time
-from reconciler.backends.optional import CountsTraffic, TellsTime
+from reconciler.backends.optional import Measures
 from reconciler.model.live import Traffic
 
 
-class HttpBackend(Backend, CountsTraffic, TellsTime):
+class HttpBackend(Measures):
     """A backend that speaks by ``_http``, which a subclass sets."""
 
     _http: HttpClient

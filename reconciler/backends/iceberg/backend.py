@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -36,15 +36,13 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 class IcebergBackend(
     HttpBackend,
-    optional.HandsOutCredentials,
-    optional.HoldsForeignTables,
-    optional.HoldsOthers,
+    optional.HoldsForeign,
     optional.LearnsCapabilities,
-    optional.OpensByEntry,
-    optional.PlacesDirectly,
+    optional.OpensData,
+    optional.Places,
     optional.ReadsOneByOne,
     optional.Renames,
-    optional.TriesWrites,
+    optional.TestsPermissions,
 ):
     """Lance tables in an Iceberg REST catalog.
 
@@ -76,17 +74,12 @@ class IcebergBackend(
         super().__init__(**properties)
         self._server = IcebergServer(self.config)
         self._http = self._server.http
-        self._outermost_names: frozenset[str] = frozenset()
-
-    def set_outermost_names(self, names: Iterable[str]) -> None:
-        """Treat ``names`` as warehouses of this catalog, as far as they exist."""
-        self._outermost_names = frozenset(names)
 
     def asked_capabilities(self) -> Capabilities:
         """Return what the server can do, as far as it says it: not every one renames tables, or takes locations."""
         if self.config.is_s3_tables:
             self.capabilities = replace(self.capabilities, chooses_locations=True)
-        for name in sorted({*self.config.warehouse_names, *self._outermost_names}):
+        for name in sorted({*self.config.warehouse_names, *self.outermost_names}):
             with suppress(NamespaceNotFoundError):
                 routes = self._server.warehouse(name).routes
                 if routes.renames_tables is False:
@@ -186,7 +179,7 @@ class IcebergBackend(
         """
         return own_options(self.storage_options(), table, self.hosts)
 
-    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+    def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the same, above what the service hands out for the table (see `with_vended`)."""
         own = self.own_storage_options(table)
         warehouse, *levels, name = table.id
@@ -237,7 +230,7 @@ class IcebergBackend(
             require_kept(self.impl, identifier, (*identifier[:-1], kept))
         return _live(identifier, entry)
 
-    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+    def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return the calls of apply that are about what is not there."""
         warehouse, levels, name = self._server.warehouse(table[0]), table[1:-1], table[-1]
         merge = PropertyChanges({"lancens.doctor": name})
@@ -313,7 +306,7 @@ class IcebergBackend(
 
     def _warehouse_names(self, scope: Scope = EVERYTHING) -> list[str]:
         """Return every warehouse that the configuration, the manifest or ``scope`` names."""
-        others = (self._outermost_names | scope.outermost) - {*self.config.warehouse_names}
+        others = (self.outermost_names | scope.outermost) - {*self.config.warehouse_names}
         names = [*self.config.warehouse_names, *sorted(others)]
         if not names:
             raise InvalidInputError(

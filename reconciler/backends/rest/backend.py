@@ -47,10 +47,9 @@ _RENAMING = frozenset({"RenameTable"})
 
 class RestBackend(
     HttpBackend,
-    optional.HandsOutCredentials,
     optional.LearnsCapabilities,
-    optional.PlacesTables,
-    optional.RefusesLocations,
+    optional.OpensData,
+    optional.Places,
     optional.Renames,
     optional.TakesContext,
 ):
@@ -240,7 +239,7 @@ class RestBackend(
             self._server.require_namespace(parent)
         return names
 
-    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+    def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, above those that the server hands out for the table (see `with_vended`)."""
         ask = partial(self._server.storage_options, table.id)
         return with_vended(self.config, self.storage_options(), table, ask, self.hosts)

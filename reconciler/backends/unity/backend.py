@@ -53,15 +53,11 @@ _LOCKS = 64
 
 class UnityBackend(
     HttpBackend,
-    optional.HandsOutCredentials,
-    optional.HoldsForeignTables,
-    optional.HoldsOthers,
-    optional.NotesSchemas,
-    optional.PlacesDirectly,
-    optional.RefusesLocations,
+    optional.HoldsForeign,
+    optional.OpensData,
+    optional.Places,
     optional.ShowsColumns,
-    optional.ShowsSchema,
-    optional.TriesWrites,
+    optional.TestsPermissions,
 ):
     """A catalog of a Unity Catalog service, over its REST interface.
 
@@ -258,7 +254,7 @@ class UnityBackend(
         _require_alone(identifier, made.row, found.row)
         return live_table(identifier, found)
 
-    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+    def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return the calls of apply that are about what is not there."""
         nowhere = (table[0], table[-1])
         return {
@@ -283,7 +279,7 @@ class UnityBackend(
         del identifier
         return problem_of(location)
 
-    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+    def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, above those that the service hands out for the table (see `with_vended`)."""
         ask = partial(self._service.vended_options, table.id, writes=writes)
         return with_vended(self.config, self.storage_options(), table, ask, self.hosts)

@@ -12,8 +12,9 @@ import pytest
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.entries import wire
 from reconciler.model.names import Identifier
-from tests.catalogs.hive.raw import database_name, raw
+from tests.catalogs.hive.raw import raw
 from tests.servers.hive import Metastore, metastore, sql_schema
 from tests.servers.require import tool
 
@@ -91,9 +92,8 @@ def database(server: Metastore, above: Identifier, backend: HiveBackend) -> Iter
     backend.insert_namespace(name, {})
     yield name
     with raw(server.uri) as client:
-        wire = database_name(name).wire
         if name[-1] in client.get_databases(f"@{name[0]}#*" if above else "*"):
-            client.drop_database(wire, False, True)
+            client.drop_database(wire(name), False, True)
 
 
 @pytest.fixture(scope="session")

@@ -17,13 +17,14 @@ import reconciler
 from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.backends import registry
 from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.entries import catalog_in, wire
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
 from tests.catalogs.hive.files import write_dataset
-from tests.catalogs.hive.raw import database_name, drop, plain_table, put, raw
+from tests.catalogs.hive.raw import drop, plain_table, put, raw
 from tests.servers.hive import Metastore, metastore
 from tests.servers.process import free_port
 
@@ -58,12 +59,11 @@ def look(server: Metastore, path: str) -> Mapping[str, str] | None:
                     client.get_catalog(GetCatalogRequest(name))
                     return {}
                 case 1:
-                    struct = client.get_database(database_name(identifier).wire)
+                    struct = client.get_database(wire(identifier))
                     fields = {"description": struct.description, "ownerName": struct.ownerName}
                     return {**(struct.parameters or {}), **fields}
                 case _:
-                    database = database_name(tuple(above))
-                    request = GetTableRequest(dbName=database.name, tblName=name, catName=database.catalog)
+                    request = GetTableRequest(dbName=above[-1], tblName=name, catName=catalog_in(above))
                     parameters: Mapping[str, str] = client.get_table_req(request).table.parameters
                     return parameters
         except NoSuchObjectException:

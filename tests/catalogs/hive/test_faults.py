@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
+
 import pytest
 from thrift.Thrift import TApplicationException
 
-from reconciler.backends.hive.faults import creating, detail, translated
+from reconciler.backends.hive.faults import detail, translated
 from reconciler.backends.hive.gen import ttypes
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.errors import (
     BackendError,
     ErrorCode,
@@ -19,6 +23,7 @@ from reconciler.model.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from tests.servers.hive_stub import Stub, stub
 
 DENIED = "org.apache.hadoop.security.AccessControlException: Permission denied: user=ann, access=WRITE, inode=/lake"
 
@@ -85,20 +90,22 @@ def test_a_long_detail_is_cut() -> None:
     assert len(detail(ttypes.MetaException("x" * 10_000))) == 300
 
 
+def _create(answer: Exception, look: Callable[[], object]) -> None:
+    def refuse(client: object) -> None:
+        raise answer
+
+    with stub(Stub()) as served, closing(Hive2Backend(uri=f"thrift://127.0.0.1:{served.port}")) as backend:
+        backend._metastore.create(refuse, "creating table `a$b`", TableAlreadyExistsError, look)
+
+
 def test_the_slower_of_two_creates_finds_the_object() -> None:
-    with (
-        pytest.raises(TableAlreadyExistsError, match="it exists by now"),
-        creating("hive2", "creating table `a$b`", exists=TableAlreadyExistsError, look=lambda: "there"),
-    ):
-        raise ttypes.MetaException("duplicate key value in a unique index")
+    with pytest.raises(TableAlreadyExistsError, match="it exists by now"):
+        _create(ttypes.MetaException("duplicate key value in a unique index"), lambda: "there")
 
 
 def test_a_create_that_failed_and_left_nothing_is_an_internal_error() -> None:
     def look() -> object:
         raise TableNotFoundError("not there")
 
-    with (
-        pytest.raises(InternalError, match="disk full"),
-        creating("hive2", "creating table `a$b`", exists=TableAlreadyExistsError, look=look),
-    ):
-        raise ttypes.MetaException("disk full")
+    with pytest.raises(InternalError, match="disk full"):
+        _create(ttypes.MetaException("disk full"), look)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.backends.hive.entries import wire
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, apply
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.raw import database_name, fetch, raw
+from tests.catalogs.hive.raw import fetch, raw
 from tests.catalogs.moving import USERS, Moves, Place
 from tests.servers.hive import Metastore
 
@@ -19,7 +20,7 @@ from tests.servers.hive import Metastore
 def place(server: Metastore, connect: Connect, lake: str, above: Identifier) -> Place:
     def location(identifier: Identifier) -> str | None:
         with raw(server.uri) as client:
-            names = client.get_all_tables(database_name(identifier[:-1]).wire)
+            names = client.get_all_tables(wire(identifier[:-1]))
         return str(fetch(server.uri, identifier).sd.location) if identifier[-1] in names else None
 
     return Place(server.impl, {"uri": server.uri, "root": lake}, connect, location, above, Path(lake))

@@ -10,6 +10,7 @@ import pytest
 
 import reconciler
 from reconciler.applier.report import Status
+from reconciler.backends.hive.entries import wire
 from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
 from reconciler.backends.hive.tables import Tables
 from reconciler.model.errors import InternalError
@@ -17,7 +18,7 @@ from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, carried_out, planned
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.raw import database_name, fetch, plain_table, put, raw
+from tests.catalogs.hive.raw import fetch, plain_table, put, raw
 from tests.catalogs.shown import Field, Showing, Shown
 from tests.servers.hive import Metastore
 
@@ -47,13 +48,9 @@ def test_cut_off_between_two_writes_it_goes_on(
     with raw(server.uri) as client:
         table = fetch(server.uri, showing.table)
         table.sd.cols = []
-        client.alter_table_with_environment_context(
-            database_name(showing.namespace).wire, "users", table, EnvironmentContext()
-        )
+        client.alter_table_with_environment_context(wire(showing.namespace), "users", table, EnvironmentContext())
         table.sd.cols = [FieldSchema("id", "array<int>", None), FieldSchema("name", "string", None)]
-        client.alter_table_with_environment_context(
-            database_name(showing.namespace).wire, "users", table, EnvironmentContext()
-        )
+        client.alter_table_with_environment_context(wire(showing.namespace), "users", table, EnvironmentContext())
     write, writes = Tables._write, []
 
     def cut(self: Tables, *given: Any, **named: Any) -> bool:

@@ -14,10 +14,10 @@ from lance_namespace import DescribeTableRequest, errors
 
 from reconciler.backends.hive import tables
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.metastore import Metastore as Calls
 from reconciler.backends.hive.tables import Tables
 from reconciler.model.errors import (
+    BackendError,
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
@@ -56,8 +56,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
     read = Calls.read
 
-    def counting(self: Calls, call: Callable[[Client], ResultT]) -> ResultT:
-        return read(self, lambda client: call(_Counting(client, counted)))  # type: ignore[arg-type]  # a stand-in
+    def counting(self: Calls, call: Callable[[Client], ResultT], what: str, **errors: type[BackendError]) -> ResultT:
+        return read(self, lambda client: call(_Counting(client, counted)), what, **errors)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Calls, "read", counting)
     return counted
@@ -152,8 +152,8 @@ def test_a_scan_that_cannot_read_an_entry_is_an_error(
     def finds_nothing(_tables: Tables, _batch: object) -> list[object]:
         return []
 
-    def fails(_tables: Tables, database: DatabaseName, name: str) -> object:
-        raise InternalError(f"hive: table `{database}${name}`: broken")
+    def fails(_tables: Tables, identifier: Identifier) -> object:
+        raise InternalError(f"hive: table `{'$'.join(identifier)}`: broken")
 
     backend.insert_table((*database, "broken"), lake, {})
     with monkeypatch.context() as patch:
@@ -217,10 +217,10 @@ def _interfere(backend: HiveBackend, other: Callable[[], object]) -> None:
     """Have ``other`` happen after the backend's next read of a table, right before its write."""
     calls, write = backend._metastore, backend._metastore.write
 
-    def after_the_other(call: Callable[[Client], ResultT]) -> ResultT:
+    def after_the_other(call: Callable[[Client], ResultT], what: str, **errors: type[BackendError]) -> ResultT:
         calls.write = write  # type: ignore[method-assign]  # only once
         other()
-        return write(call)
+        return write(call, what, **errors)
 
     calls.write = after_the_other  # type: ignore[method-assign]  # for the next write
 

@@ -426,7 +426,7 @@ def test_warehouses_have_to_be_named(script: Scripted) -> None:
     assert set(backend.scan(Scope(("ware/a*", "ware/b"))).namespaces) == {("ware",)}
     assert set(backend.scan(ChildrenOf([("ware",)])).namespaces) == {("ware",)}
     assert set(backend.scan(Only([("w*", "a", "t")])).namespaces) == {("w*",)}
-    backend.set_outermost_names(["ware", "other"])
+    backend.outermost_names = frozenset({"ware", "other"})
     script.routes["GET /v1/config"] = lambda request: (
         error(404, "NotFoundException", "no")
         if request.query.endswith("other")

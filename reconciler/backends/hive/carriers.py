@@ -1,16 +1,18 @@
-"""Thrift over HTTP: each call is a request, on a connection that is kept, and its reply the body of the answer."""
+"""What is beneath Thrift: a socket or HTTP, which take so many bytes and so much time for one reply, and no more."""
 
 from __future__ import annotations
 
 import re
+import time
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from reconciler.backends.hive.faults import LoginRefusedError
-from reconciler.backends.http.limits import SlowAnswerError, answer_class, joined, too_slow
+from reconciler.backends.http.limits import SlowAnswerError, answer_class, joined, too_large, too_slow
 from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
@@ -22,10 +24,65 @@ if TYPE_CHECKING:
     from reconciler.backends.http.scans import Scans
 
 
-_CHUNK = 64 * 1024
+_SOCKET_CHUNK = 1024 * 1024
+_HTTP_CHUNK = 64 * 1024
 _LONGEST_REASON = 200
 _MOST_OF_A_REFUSAL = 16 * 1024
 _TAGS = re.compile(r"<(?:style|title)\b.*?</(?:style|title)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+
+
+class SocketCarrier(TSocket):  # type: ignore[misc]
+    """Counts what comes in anew after each call that goes out."""
+
+    def __init__(self, stream: socket.socket, address: MetastoreAddress, limits: AnswerLimits, scans: Scans) -> None:
+        super().__init__()
+        self.setHandle(stream)
+        self._metastore = address
+        self._limits = limits
+        self._scans = scans
+        self._begin()
+
+    def _begin(self) -> None:
+        self._left = self._limits.answer_bytes
+        self._ends = time.monotonic() + self._limits.request_seconds
+
+    def flush(self) -> None:
+        """Send the call; what comes now is its reply."""
+        self._scans.sends()
+        super().flush()
+        self._begin()
+
+    def read(self, sz: int) -> bytes:
+        """Return some of the reply.
+
+        Raises:
+            TooMuchError: it is larger than is taken; in words without the service.
+            SlowAnswerError: it takes longer.
+            TTransportException: the connection broke, or nothing came in time.
+        """
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise self._slow()
+        stream: socket.socket = self.handle
+        patience = stream.gettimeout()
+        stream.settimeout(left if patience is None else min(left, patience))
+        try:
+            # A length that was made up would otherwise be a buffer of that length.
+            data: bytes = super().read(min(sz, _SOCKET_CHUNK))
+        except TTransportException:
+            if time.monotonic() >= self._ends:
+                raise self._slow() from None
+            raise
+        finally:
+            stream.settimeout(patience)
+        self._scans.took(len(data))
+        self._left -= len(data)
+        if self._left < 0:
+            raise too_large(self._limits.answer_bytes)
+        return data
+
+    def _slow(self) -> SlowAnswerError:
+        return SlowAnswerError(too_slow(str(self._metastore), self._limits.request_seconds))
 
 
 class HttpCarrier(TTransportBase):  # type: ignore[misc]
@@ -50,10 +107,6 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
         self._http.sock = stream
         self._call = BytesIO()
         self._reply = BytesIO()
-
-    def wait_at_most(self, seconds: float) -> None:
-        """Give up on a wait for data that takes longer."""
-        self._stream.settimeout(seconds)
 
     def isOpen(self) -> bool:  # noqa: N802 - Thrift's name
         """Return whether the connection takes another call."""
@@ -99,7 +152,7 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
             self._stream.settimeout(patience)
 
     def _counted(self, answer: HTTPResponse) -> Iterator[bytes]:
-        while chunk := answer.read1(_CHUNK):
+        while chunk := answer.read1(_HTTP_CHUNK):
             self._scans.took(len(chunk))
             yield chunk
 
