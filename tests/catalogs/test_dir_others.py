@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import lance
-import pytest
 
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import shell
+from tests.servers.process import HUNG_SECONDS
 
 TABLES = 300
 PYLANCE = """
@@ -53,7 +53,6 @@ def _write(folder: Path, root: Path, name: str, tier: str, first: int) -> Path:
     return path
 
 
-@pytest.mark.timeout(300)
 def test_two_applies_and_pylance_at_once_lose_nothing(tmp_path: Path) -> None:
     root = tmp_path / "lake"
     root.mkdir()
@@ -68,7 +67,7 @@ def test_two_applies_and_pylance_at_once_lose_nothing(tmp_path: Path) -> None:
             pool.submit(shell, "apply", "--auto-approve", "--allow-mass-removal", folder=tmp_path / name)
             for name in ("a", "b")
         ]
-        other = subprocess.run(pylance, capture_output=True, text=True, check=False, timeout=240)
+        other = subprocess.run(pylance, capture_output=True, text=True, check=False, timeout=HUNG_SECONDS)
     assert (other.returncode, other.stderr) == (0, "")
     assert [(apply.result().code, apply.result().err[-2_000:]) for apply in applies if apply.result().code] == []
     snapshot = DirBackend(root=str(root)).scan()

@@ -18,6 +18,7 @@ from reconciler.model.errors import NamespaceNotFoundError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import ChildrenOf, Only
 from tests.clients.environments import environment
+from tests.servers.process import HUNG_SECONDS
 
 TABLE, ROOT_TABLE = ("n", "t"), ("r",)
 
@@ -47,7 +48,9 @@ print(json.dumps([found.count_rows(), [one.version for one in versions], after.c
 def _run(program: str, *arguments: str) -> str:
     """Run a program with the pylance that writes such rows, and return what it prints."""
     python = environment("pylance7") / "bin/python"
-    done = subprocess.run([python, "-c", program, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [python, "-c", program, *arguments], capture_output=True, text=True, timeout=HUNG_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.servers.lance_rest import Request, scripted
+from tests.servers.process import HUNG_SECONDS
 
 _LANCENS = [sys.executable, "-c", "from reconciler.cli import main; main()"]
-_SECONDS = 60
 
 
 def _manifest(folder: Path, namespaces: int, impl: str = "memory", config: str = "{name: shop}") -> None:
@@ -38,7 +38,7 @@ def test_a_full_disk_under_the_journal_ends_with_what_was_done(tmp_path: Path, k
         capture_output=True,
         text=True,
         check=False,
-        timeout=_SECONDS,
+        timeout=HUNG_SECONDS,
     )
     journal = next((tmp_path / ".lancens").iterdir())
     lines = [json.loads(line) for line in journal.read_text().splitlines()]  # no line is cut
@@ -61,7 +61,7 @@ class _Slow:
     def __call__(self, request: Request) -> tuple[int, object]:
         if request.path.endswith("/create"):
             self.in_flight.set()
-            self.go_on.wait(_SECONDS)
+            self.go_on.wait(HUNG_SECONDS)
             self.made[request.path.split("/")[3]] = request.body["properties"]
             return 200, {}
         if request.path.endswith("/describe") and request.path.split("/")[3] in self.made:
@@ -90,7 +90,7 @@ def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: si
     with scripted(slow) as server:
         _manifest(tmp_path, 5, "rest", f"{{uri: '{server.url}'}}")
         with _running(tmp_path, "apply", "--auto-approve", "--parallelism", "1") as process:
-            assert slow.in_flight.wait(_SECONDS)
+            assert slow.in_flight.wait(HUNG_SECONDS)
             process.send_signal(number)
             assert process.stderr is not None
             told = next(line for line in process.stderr if "Stopping" in line)
@@ -98,7 +98,7 @@ def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: si
             err = process.stderr.read()
             assert process.stdout is not None
             out = process.stdout.read()
-            process.wait(_SECONDS)
+            process.wait(HUNG_SECONDS)
     assert told == "Stopping: what is in flight is finished, nothing new is started.\n"
     assert list(slow.made) == ["n00"]
     assert process.returncode == 130
@@ -114,15 +114,15 @@ def test_a_plan_that_is_stopped_says_so(tmp_path: Path, number: signal.Signals) 
         if request.path == "/ListOperations":  # the first request, while the main thread still imports
             return 404, b""
         asked.set()
-        go_on.wait(_SECONDS)
+        go_on.wait(HUNG_SECONDS)
         return 404, b""
 
     with scripted(answer) as server:
         _manifest(tmp_path, 1, "rest", f"{{uri: '{server.url}', max_retries: 0}}")
         with _running(tmp_path, "plan") as process:
-            assert asked.wait(_SECONDS)
+            assert asked.wait(HUNG_SECONDS)
             process.send_signal(number)
             go_on.set()
-            _, err = process.communicate(timeout=_SECONDS)
+            _, err = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     assert err.lstrip("\n") == "Interrupted. Nothing more was started.\n"

@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.pages.blocks import Block, Section
-from tests.servers.process import running
+from tests.servers.process import HUNG_SECONDS, running
 
 __all__ = ["Place", "Run"]
 
 _ANSWERS = b"yes\n" * 8
-_SECONDS = 600
 _SERVE_PORT = 2333
 _SPARK = "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\nspark.driver.memory 1g\n"
 
@@ -58,7 +57,7 @@ class Place:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=_SECONDS,
+                timeout=HUNG_SECONDS,
                 check=False,
             )
         assert done.returncode == 0, done.stdout

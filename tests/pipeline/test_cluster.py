@@ -13,6 +13,7 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import shell
 from tests.pipeline.conftest import PLUGINS
+from tests.servers.process import HUNG_SECONDS
 from tests.servers.spark_cluster import HOME, Cluster, spark_cluster
 
 JOB = """\
@@ -81,7 +82,7 @@ def test_plans_are_right_whatever_dies(cluster: Cluster, tmp_path: Path) -> None
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=HUNG_SECONDS,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     said = [line for line in done.stdout.splitlines() if line.startswith("plan of")]

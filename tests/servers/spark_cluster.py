@@ -51,7 +51,6 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
                 lambda: said in log.read_text("utf-8", "replace"),
                 environment=environment,
                 directory=folder,
-                limit_seconds=120,
             )
             stack.enter_context(ready)
             return log.read_text("utf-8", "replace")
@@ -91,7 +90,6 @@ def spark_connect(folder: Path, settings: Mapping[str, str], python: str = sys.e
         lambda: "Spark Connect server started" in log.read_text("utf-8", "replace"),
         environment={**_environment(), "PYSPARK_PYTHON": python},
         directory=folder,
-        limit_seconds=120,
     )
     with ready:
         yield f"sc://127.0.0.1:{port}"
