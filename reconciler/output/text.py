@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output import Look
 from reconciler.output.grouping import Fold, by_catalog, with_folds
+from reconciler.output.look import Look
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
