@@ -36,17 +36,21 @@ def parse(text: str) -> str:
     return str(parse_tree(text))
 
 
-def check_column_name(name: str) -> str | None:
-    """Return why Lance takes no column called ``name``, or None when it does."""
+def check_column_name(name: str) -> str:
+    """Return ``name``.
+
+    Raises:
+        TypeSyntaxError: Lance takes no column of this name.
+    """
     if not name:
-        return "a column name cannot be empty"
+        raise TypeSyntaxError("a column name cannot be empty")
     if "." in name:
-        return f"column `{name}`: a top-level column cannot contain `.`; use a struct for nested fields"
+        raise TypeSyntaxError(f"top-level column `{name}` cannot have `.` in its name; use a struct for nested fields")
     if "\0" in name:
-        return "a column name cannot contain NUL"
+        raise TypeSyntaxError("a column name cannot contain NUL")
     if name in _RESERVED_COLUMNS:
-        return f"column `{name}`: Lance keeps this name for itself"
-    return None
+        raise TypeSyntaxError(f"Lance keeps the column name `{name}` for itself")
+    return name
 
 
 def make_column(name: str, type_text: str, nullable: bool = True, metadata: Mapping[str, str] | None = None) -> Column:

@@ -25,7 +25,7 @@ class LancensError(Exception):
         super().__init__("\n".join(map(display.message, lines)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """One fault at one place: ``file:line:column: message``.
 

@@ -277,13 +277,11 @@ def _column_fault(column: Column) -> str | None:
     texts = (column.name, *(text for pair in column.metadata.items() for text in pair))
     if any(map(_cannot_hold, texts)) or any(_cannot_be_key(key) for key in column.metadata):
         return f"column {json.dumps(column.name)} holds characters that cannot be written"
-    reason = check_column_name(column.name)
-    if reason is None:
-        try:
-            make_column(column.name, column.type, column.nullable, column.metadata)
-        except TypeSyntaxError as error:
-            reason = f"column {json.dumps(column.name)}: {error}"
-    return reason
+    try:
+        make_column(check_column_name(column.name), column.type, column.nullable, column.metadata)
+    except TypeSyntaxError as error:
+        return f"column {json.dumps(column.name)}: {error}"
+    return None
 
 
 def _quoted_where_needed(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import yaml
 
-from reconciler.manifest.faults import Faults, SourceFile
+from reconciler.manifest.problems import Problems, SourceFile
 from reconciler.manifest.reader import NULLS, read_document
 from reconciler.model.errors import ManifestError, Problem
 
@@ -36,9 +36,9 @@ def graft(name: str, data: bytes, added: str) -> bytes:
     Raises:
         ManifestError: the file is none that can be read, or cannot be extended in place.
     """
-    faults = Faults([SourceFile(name, "", name)])
-    read_document(data, 0, faults)
-    faults.raise_if_any()
+    problems = Problems([SourceFile(name, "")])
+    read_document(data, 0, problems)
+    problems.raise_if_any()
     text = data.decode("utf-8")
     mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     text = text.removeprefix(mark)

@@ -21,7 +21,7 @@ from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore
-from reconciler.model.backend_config import check_config, parse_config
+from reconciler.model.backend_config import parse_config, read_config
 from reconciler.model.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.listening import silent, socket_server
@@ -387,6 +387,6 @@ def test_several_uris_in_one_text() -> None:
     ],
 )
 def test_faulty_configuration_is_named(properties: dict[str, str], message: str) -> None:
-    problems = [problem.message for problem in check_config(HiveConfig, "hive2", properties)]
+    problems = [problem.message for problem in read_config(HiveConfig, "hive2", properties)[1]]
     assert len(problems) == 1
     assert problems[0].startswith(message)
