@@ -157,8 +157,8 @@ def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
     if elsewhere and _needs_its_place(target):
         raise UnsupportedOperationError(f"{elsewhere}, where the data is; {_take_back(target, made, undo)}")
     request = {REQUESTED_LOCATION: asked, CHOSEN_LOCATION: made.location}
-    told = request.items() <= made.properties.items() if elsewhere else has_true_request(made)
-    if not told and able.alter_table and able.table_markers:
+    is_recorded = request.items() <= made.properties.items() if elsewhere else has_true_request(made)
+    if not is_recorded and able.alter_table and able.table_markers:
         made = target.backend.alter_table(target.identifier, PropertyChanges(request) if elsewhere else _FORGET_REQUEST)
     return ChangeOutcome(note=elsewhere) if elsewhere else target.written(made)
 

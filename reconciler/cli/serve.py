@@ -79,7 +79,7 @@ def command(
     check_impl(impl, config, manifests)
     try:
         from reconciler.server.app import make_app
-        from reconciler.server.guard import Settings, TokenFile, Tokens, room
+        from reconciler.server.guard import Settings, TokenFile, Tokens, request_limit
         from reconciler.server.logs import log_to_stderr
         from reconciler.server.running import ListenAddress, run
     except ImportError as error:
@@ -97,7 +97,7 @@ def command(
         max_body_bytes=max_body * _MIB,
         timeout_seconds=timeout,
         hosts=address.own_names(server_name),
-        max_requests=room(),
+        max_requests=request_limit(),
     )
     with _opened(impl, config, manifests, variables, places) as catalogs:
         log_to_stderr()

@@ -137,7 +137,7 @@ class _Doctor:
             yield self._check("paging", "ok", f"both ways of listing {what} show {count(len(listed), 'table')}", took)
         else:
             detail = f"a list of {what} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
-            yield self._check("paging", "warning", f"{detail}: somebody is changing it, or a page is lost", took)
+            yield self._check("paging", "warning", f"{detail}: it is changing, or a page was lost", took)
 
     def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         for table in sorted(snapshot.tables.values(), key=lambda one: one.id)[:1]:

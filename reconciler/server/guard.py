@@ -1,4 +1,4 @@
-"""What every request passes before it reaches a route: who may come in, and what is noted about it."""
+"""Admission: settings, tokens, and the middleware that every request passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from reconciler.server.answers import TRY_AGAIN, refusal
 from reconciler.server.logs import Metrics, logger
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
-"""What is answered without a token: nothing there depends on what the catalogs hold."""
+"""Routes without a token: their answers do not depend on what the catalogs hold."""
 _PROBES = OPEN_PATHS | {"/metrics"}
 
 _LONGEST_LOGGED = 200
@@ -32,14 +32,14 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Observer:
-    """Gives each request an id, measures it and logs it, and routes it by its path as it was sent."""
+    """Gives each request an id, measures and logs it, and routes it by its raw path."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and note how it ended."""
+        """Pass a request on and record how it ended."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -84,10 +84,10 @@ class Observer:
 
 
 class TokenGuard:
-    """Lets in who has a token, and no web page, as many at once as there is room for.
+    """Admits requests with a token, up to a number at once, and none from web pages.
 
-    A page in somebody's browser can send requests to a server on their own machine. Browsers name the page in
-    Origin, and a page that hides behind a name of its own shows in Host.
+    A page in a browser can send requests to a server on the same machine. Browsers name the page in Origin, and Host
+    reveals a page whose own name resolves to this machine.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -96,9 +96,9 @@ class TokenGuard:
         self._inside = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it; one about the server's health is always passed on."""
+        """Pass a request on or reject it; ``/healthz`` always passes."""
         if self._inside >= self._settings.max_requests and scope.get("path") != "/healthz":
-            said = "the server has as many requests as it takes; nothing was done, try again"
+            said = "the server has too many requests; nothing was done, try again"
             await refusal(ErrorCode.SERVICE_UNAVAILABLE, said, headers=TRY_AGAIN)(scope, receive, send)
             return
         self._inside += 1
@@ -110,7 +110,7 @@ class TokenGuard:
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         if "content-length" in headers and "transfer-encoding" in headers:
-            # RFC 9112, section 6.3: what follows may be a request that a proxy before this took for a body.
+            # RFC 9112, section 6.3: request smuggling; a proxy may have taken the next request for a body.
             said = "a body has a Content-Length or a Transfer-Encoding, not both"
             await refusal(ErrorCode.INVALID_INPUT, said, headers={"Connection": "close"})(scope, receive, send)
             return
@@ -120,7 +120,7 @@ class TokenGuard:
         if "origin" in headers:
             answer = refusal(ErrorCode.PERMISSION_DENIED, "requests of web pages are not served")
         elif not self._is_own_name(headers.get("host", "")):
-            answer = refusal(ErrorCode.PERMISSION_DENIED, "this server does not go by the name in the Host header")
+            answer = refusal(ErrorCode.PERMISSION_DENIED, "the Host header names another server")
         else:
             access = self._settings.tokens.access(headers)
             scope["state"]["access"] = access
@@ -149,10 +149,10 @@ class Access(Enum):
 
 
 class TokenFile:
-    """A token that is kept in a file, so that it can be replaced while the server runs.
+    """A token in a file, which can be replaced while the server runs.
 
     Raises:
-        ConfigError: there is no such file, or it holds no token; the message holds nothing of what it does.
+        ConfigError: there is no such file, or it holds no token; the message shows none of its content.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -165,7 +165,7 @@ class TokenFile:
             raise ConfigError(f"{path}: {error.strerror or error}") from None
 
     def digest(self) -> bytes | None:
-        """Return the digest of the token that is in the file now; None while it holds none, so that nobody has it."""
+        """Return the digest of the token that the file holds now; None if it holds none."""
         try:
             version = self._look()
         except OSError:
@@ -183,14 +183,14 @@ class TokenFile:
             digest = _digest(_token_in(self._path))
         except (ConfigError, OSError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            logger.warning("a token is no longer let in", extra={"fields": {"file": str(self._path), "why": reason}})
+            logger.warning("a token is no longer valid", extra={"fields": {"file": str(self._path), "why": reason}})
             return None
         logger.info("a token was replaced", extra={"fields": {"file": str(self._path)}})
         return digest
 
 
 class Tokens:
-    """The tokens of a server; it keeps their digests only. Without any, everyone may do everything."""
+    """The tokens of a server, kept as digests. Without any, everyone may do everything."""
 
     def __init__(
         self, *, read_only: Iterable[str | TokenFile] = (), read_write: Iterable[str | TokenFile] = ()
@@ -205,9 +205,9 @@ class Tokens:
         return bool(self._known)
 
     def access(self, headers: Mapping[str, str]) -> Access:
-        """Return what a request with ``headers`` may do, in a time that does not tell how near its token was.
+        """Return what a request with ``headers`` may do, in constant time.
 
-        The token is a bearer token in ``authorization`` or, where there is no such header, in ``x-api-key`` (Lance REST
+        The token is a bearer token in ``authorization``, or without that header in ``x-api-key`` (Lance REST
         specification, "BearerAuth" and "ApiKeyAuth").
         """
         if not self._known:
@@ -226,7 +226,7 @@ def _digest(token: str) -> bytes:
 
 
 def _token_in(path: Path) -> str:
-    """Return the token in a file, which is never part of a message."""
+    """Return the token in a file; no message shows it."""
     try:
         token = path.read_text("utf-8").strip()
     except UnicodeDecodeError:
@@ -242,11 +242,8 @@ _OWN_FILES = 64
 _MOST_FILES = 65_536
 
 
-def room() -> int:
-    """Return how many requests can be taken at once, after raising the limit on open files to what it may be.
-
-    The connection of each request takes one of the files that this process may open.
-    """
+def request_limit() -> int:
+    """Raise the limit on open files, one for each connection; return how many requests fit at once."""
     with contextlib.suppress(ImportError):  # Windows has no such limit
         import resource
 
@@ -264,11 +261,14 @@ def room() -> int:
 class Settings:
     """How requests are admitted.
 
-    ``max_body_bytes``: the longest body; ``timeout_seconds``: how long a request may take from its first byte to the
-    catalog's answer; ``workers``: how many requests work on catalogs at once, the others wait for their turn;
-    ``ready_seconds``: for how long an answer about readiness holds, so that nobody asks the catalogs in a loop;
-    ``hosts``: the names this server goes by, None for any; ``max_requests``: how many there are at once, the others
-    are told to come again.
+    Args:
+        tokens: who may read and write.
+        max_body_bytes: the longest body.
+        timeout_seconds: how long a request may take, from its first byte to the catalog's answer.
+        workers: how many requests use catalogs at once; others wait.
+        ready_seconds: how long an answer about readiness is cached.
+        max_requests: how many requests are admitted at once; others get 503.
+        hosts: the names of this server; None for any.
     """
 
     tokens: Tokens = field(default_factory=Tokens)
