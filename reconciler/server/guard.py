@@ -30,114 +30,10 @@ _PROBES = OPEN_PATHS | {"/metrics"}
 _LONGEST_LOGGED = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-
-class Observer:
-    """Gives each request an id, measures and logs it, and routes it by its raw path."""
-
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and record how it ended."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        scope["path"] = path = scope["raw_path"].decode("ascii", "replace")
-        operation = "probe" if path in _PROBES else "other"
-        scope["state"] = state = {"operation": operation, "access": Access.NONE, "request_id": request_id}
-        status = 500
-        began = time.perf_counter()
-
-        async def noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = request_id
-            await send(message)
-
-        self._metrics.in_flight.inc()
-        try:
-            await self._app(scope, receive, noted)
-        finally:
-            self._metrics.in_flight.dec()
-            seconds = time.perf_counter() - began
-            self._metrics.observe(str(state["operation"]), status, seconds)
-            if state["operation"] != "probe":
-                self._log(scope, request_id, status, seconds)
-
-    def _log(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
-        state, client = scope["state"], scope.get("client")
-        fields = {
-            "request_id": request_id,
-            "client": client[0] if client else None,
-            "operation": state["operation"],
-            "id": display.shorten(state["id"], _LONGEST_LOGGED) if "id" in state else None,
-            "status": status,
-            "code": state.get("code"),
-            "access": state["access"].name.lower(),
-            "ms": round(seconds * 1000, 1),
-        }
-        logger.info("request", extra={"fields": {key: value for key, value in fields.items() if value is not None}})
-
-
-class TokenGuard:
-    """Admits requests with a token, up to a number at once, and none from web pages.
-
-    A page in a browser can send requests to a server on the same machine. Browsers name the page in Origin, and Host
-    reveals a page whose own name resolves to this machine.
-    """
-
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app = app
-        self._settings = settings
-        self._inside = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on or reject it; ``/healthz`` always passes."""
-        if self._inside >= self._settings.max_requests and scope.get("path") != "/healthz":
-            said = "the server has too many requests; nothing was done, try again"
-            await refusal(ErrorCode.SERVICE_UNAVAILABLE, said, headers=TRY_AGAIN)(scope, receive, send)
-            return
-        self._inside += 1
-        try:
-            await self._admit(scope, receive, send)
-        finally:
-            self._inside -= 1
-
-    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
-        if "content-length" in headers and "transfer-encoding" in headers:
-            # RFC 9112, section 6.3: request smuggling; a proxy may have taken the next request for a body.
-            said = "a body has a Content-Length or a Transfer-Encoding, not both"
-            await refusal(ErrorCode.INVALID_INPUT, said, headers={"Connection": "close"})(scope, receive, send)
-            return
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
-            await self._app(scope, receive, send)
-            return
-        if "origin" in headers:
-            answer = refusal(ErrorCode.PERMISSION_DENIED, "requests of web pages are not served")
-        elif not self._is_own_name(headers.get("host", "")):
-            answer = refusal(ErrorCode.PERMISSION_DENIED, "the Host header names another server")
-        else:
-            access = self._settings.tokens.access(headers)
-            scope["state"]["access"] = access
-            if access is not Access.NONE:
-                await self._app(scope, receive, send)
-                return
-            has_one = "authorization" in headers or "x-api-key" in headers
-            said = "the token is not known" if has_one else "a token is needed, as a bearer token or in `x-api-key`"
-            answer = refusal(ErrorCode.UNAUTHENTICATED, said, headers={"WWW-Authenticate": "Bearer"})
-        await answer(scope, receive, send)
-
-    def _is_own_name(self, host: str) -> bool:
-        hosts = self._settings.hosts
-        return hosts is None or re.sub(r":\d*$", "", host).lower() in hosts
-
-
-_SHORTEST = 16
+_SHORTEST_TOKEN = 16
+_MOST_REQUESTS = 2048
+_OWN_FILES = 64
+_MOST_FILES = 65_536
 
 
 class Access(Enum):
@@ -231,15 +127,9 @@ def _token_in(path: Path) -> str:
         token = path.read_text("utf-8").strip()
     except UnicodeDecodeError:
         raise ConfigError(f"{path} holds no token: it is not text") from None
-    if len(token) < _SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigError(f"{path} holds no token: expected one word of {_SHORTEST} or more ASCII characters")
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(f"{path} holds no token: expected one word of {_SHORTEST_TOKEN} or more ASCII characters")
     return token
-
-
-MIB = 1024 * 1024
-_MOST_REQUESTS = 2048
-_OWN_FILES = 64
-_MOST_FILES = 65_536
 
 
 def request_limit() -> int:
@@ -272,9 +162,112 @@ class Settings:
     """
 
     tokens: Tokens = field(default_factory=Tokens)
-    max_body_bytes: int = 16 * MIB
+    max_body_bytes: int = 16 * 1024 * 1024
     timeout_seconds: float = 60.0
     workers: int = 32
     ready_seconds: float = 5.0
     max_requests: int = _MOST_REQUESTS
     hosts: frozenset[str] | None = None
+
+
+class Observer:
+    """Gives each request an id, measures and logs it, and routes it by its raw path."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and record how it ended."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        scope["path"] = path = scope["raw_path"].decode("ascii", "replace")
+        operation = "probe" if path in _PROBES else "other"
+        scope["state"] = state = {"operation": operation, "access": Access.NONE, "request_id": request_id}
+        status = 500
+        began = time.perf_counter()
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = request_id
+            await send(message)
+
+        self._metrics.in_flight.inc()
+        try:
+            await self._app(scope, receive, noted)
+        finally:
+            self._metrics.in_flight.dec()
+            seconds = time.perf_counter() - began
+            self._metrics.observe(str(state["operation"]), status, seconds)
+            if state["operation"] != "probe":
+                self._log(scope, request_id, status, seconds)
+
+    def _log(self, scope: Scope, request_id: str, status: int, seconds: float) -> None:
+        state, client = scope["state"], scope.get("client")
+        fields = {
+            "request_id": request_id,
+            "client": client[0] if client else None,
+            "operation": state["operation"],
+            "id": display.shorten(state["id"], _LONGEST_LOGGED) if "id" in state else None,
+            "status": status,
+            "code": state.get("code"),
+            "access": state["access"].name.lower(),
+            "ms": round(seconds * 1000, 1),
+        }
+        logger.info("request", extra={"fields": {key: value for key, value in fields.items() if value is not None}})
+
+
+class TokenGuard:
+    """Admits requests with a token, up to a number at once, and none from web pages.
+
+    A page in a browser can send requests to a server on the same machine. Browsers name the page in Origin, and Host
+    reveals a page whose own name resolves to this machine.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on or reject it; ``/healthz`` always passes."""
+        if self._inside >= self._settings.max_requests and scope.get("path") != "/healthz":
+            said = "the server has too many requests; nothing was done, try again"
+            await refusal(ErrorCode.SERVICE_UNAVAILABLE, said, headers=TRY_AGAIN)(scope, receive, send)
+            return
+        self._inside += 1
+        try:
+            await self._admit(scope, receive, send)
+        finally:
+            self._inside -= 1
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # RFC 9112, section 6.3: request smuggling; a proxy may have taken the next request for a body.
+            said = "a body has a Content-Length or a Transfer-Encoding, not both"
+            await refusal(ErrorCode.INVALID_INPUT, said, headers={"Connection": "close"})(scope, receive, send)
+            return
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        hosts = self._settings.hosts
+        if "origin" in headers:
+            answer = refusal(ErrorCode.PERMISSION_DENIED, "requests of web pages are not served")
+        elif hosts is not None and re.sub(r":\d*$", "", headers.get("host", "")).lower() not in hosts:
+            answer = refusal(ErrorCode.PERMISSION_DENIED, "the Host header names another server")
+        else:
+            access = self._settings.tokens.access(headers)
+            scope["state"]["access"] = access
+            if access is not Access.NONE:
+                await self._app(scope, receive, send)
+                return
+            has_one = "authorization" in headers or "x-api-key" in headers
+            said = "the token is not known" if has_one else "a token is needed, as a bearer token or in `x-api-key`"
+            answer = refusal(ErrorCode.UNAUTHENTICATED, said, headers={"WWW-Authenticate": "Bearer"})
+        await answer(scope, receive, send)

@@ -96,11 +96,18 @@ def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -
         UnsupportedOperationError: pylance cannot guarantee the next version in this store.
         InvalidTableStateError: one of the commits would set off the auto clean-up; or as :func:`translated`.
     """
+    import lance
+
     reason = unbound(location)
     if reason is not None:
         raise UnsupportedOperationError(f"{locations.redact(location)}: {reason}; {UNBOUND_REMEDY}")
     with translated(location, options):
-        dataset, versions = _opened(location, options)
+        versions: Any = _NextVersions(location, options)
+        if locations.scheme(location) == "shared-memory":  # only this process writes there
+            dataset = open_dataset(location, options)
+        else:
+            given = dict(options) or None
+            dataset = lance.dataset(namespace_client=versions, table_id=["t"], storage_options=given)
         expect_no_cleanup(location, cleanup_of(dataset), commits)
         looked_at = int(dataset.version)
         versions.left = [looked_at + number for number in range(1, commits + 1)]
@@ -158,16 +165,3 @@ class _NextVersions:
         rename_new(self._folder, staged.rpartition("/")[2], path.rpartition("/")[2], self._options)
         del self.left[0]
         return {"version": {"version": version, "manifest_path": path, "manifest_size": request["manifest_size"]}}
-
-
-def _opened(location: str, options: Mapping[str, str]) -> tuple[Any, _NextVersions]:
-    """Open the dataset so that the namespace decides on the version of each commit.
-
-    In shared memory it does not: only this process writes there.
-    """
-    import lance
-
-    versions: Any = _NextVersions(location, options)
-    if locations.scheme(location) == "shared-memory":
-        return open_dataset(location, options), versions
-    return lance.dataset(namespace_client=versions, table_id=["t"], storage_options=dict(options) or None), versions

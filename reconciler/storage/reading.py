@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
@@ -97,10 +96,13 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
     """
     try:
         path = local_path(location)
-        if path is not None and path.is_file():
-            return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
-        if path is not None and _is_missing(path):
-            return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
+        if path is not None:
+            try:
+                path.lstat()
+            except FileNotFoundError:
+                return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
+            if path.is_file():
+                return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
         try:
             return read(open_dataset(location, options))
         except ValueError as error:
@@ -112,14 +114,6 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
             raise
         text = message_of(error, location, options)
         return Storage(StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN, detail=text)
-
-
-def _is_missing(path: Path) -> bool:
-    try:
-        path.lstat()
-    except FileNotFoundError:
-        return True
-    return False
 
 
 def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
@@ -165,7 +159,10 @@ def opened(location: str, options: Mapping[str, str], reference: Reference = _LA
         PermissionDeniedError, ServiceUnavailableError: storage denied access or did not answer.
     """
     with translated(location, options):
-        _refuse_other_than_dataset(location, options)
+        found = probe(location, options)
+        if found.kind in (StorageKind.NOTHING, StorageKind.NOT_LANCE):
+            reason = found.detail or "nothing is written there"
+            raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {reason}")
         yield _checked_out(open_dataset(location, options), location, reference)
 
 
@@ -198,14 +195,6 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
     if reference.version not in {known["version"] for known in dataset.versions()}:
         raise TableVersionNotFoundError(f"{shown} has no version {reference.version}; the latest is {dataset.version}")
     return dataset.checkout_version((reference.branch, reference.version))
-
-
-def _refuse_other_than_dataset(location: str, options: Mapping[str, str]) -> None:
-    found = probe(location, options)
-    if found.kind is StorageKind.NOTHING:
-        raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: nothing is written there")
-    if found.kind is StorageKind.NOT_LANCE:
-        raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {found.detail}")
 
 
 def count_rows(
