@@ -74,7 +74,7 @@ def execute(
     run = _Run(plan.changes, backends, journal, secrets, frozenset(missing))
     run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
-    with suppress(ApplyError):  # every change is recorded; only the run reads as interrupted
+    with suppress(ApplyError):  # every change is recorded; only the run reads as unfinished
         journal.summary(report)
     return report
 
