@@ -1,4 +1,4 @@
-"""Read journals: what was done, and what was in flight when a run was interrupted."""
+"""Read journals: what was done, and what was in flight when a run stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.model.errors import PlanFileError
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """The content of a journal; intents and outcomes by the change's position in the plan.
+    """A journal; intents and outcomes by the change's position in the plan.
 
     ``finished``: the run ended by itself. ``torn``: the last line is incomplete and left out.
     """
@@ -42,7 +42,7 @@ class JournalRecord:
 
 
 def list_runs(folder: Path) -> Sequence[str]:
-    """Return a line for each journal in ``folder``, the newest first; the error for an unreadable one.
+    """Return a line for each journal, the newest first, or its error.
 
     Raises:
         PlanFileError: the folder cannot be read.
@@ -140,7 +140,7 @@ def _changes(header: Mapping[str, Any]) -> str:
 
 
 def describe_journal(path: Path) -> str:
-    """Return the journal at ``path`` as text: changes in flight first, then failed and skipped, then done.
+    """Return the journal as text: in flight, then failed and skipped, then done.
 
     Raises:
         PlanFileError: as :func:`read_journal`.

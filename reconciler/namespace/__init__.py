@@ -1,4 +1,4 @@
-"""Any backend as a ``lance_namespace.LanceNamespace``, for pylance, LanceDB, Ray, Spark and ``lancens serve``.
+"""Any backend as a ``lance_namespace.LanceNamespace``, for every Lance tool.
 
 ``plan`` and ``apply`` do not import this room, because importing ``lance_namespace`` takes 0.8 s.
 """

@@ -1,4 +1,4 @@
-"""A backend as a Lance namespace: the specification's operations, implemented once for all backends.
+"""A backend as a Lance namespace, implemented once for all backends.
 
 The operations follow the Lance Namespace specification, "Namespace Operations", with its present names (DescribeTable
 for GetTable, DescribeNamespace for GetNamespace).
@@ -19,7 +19,7 @@ from reconciler.namespace.shared import specification_errors
 
 
 class CatalogNamespace(NamespaceOperations, EntryOperations, CreatingOperations, DatasetOperations):
-    """A catalog for every Lance tool, whose operations raise ``lance_namespace.errors`` types only.
+    """A catalog for every Lance tool; it raises ``lance_namespace.errors`` only.
 
     It can be pickled; the copy opens a new connection.
     """

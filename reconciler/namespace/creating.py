@@ -57,7 +57,7 @@ class CreatingOperations(CatalogOperations):
 
     @operation(spec.CreateTableRequest)
     def create_table(self, request: spec.CreateTableRequest, request_data: bytes) -> spec.CreateTableResponse:
-        """CreateTable: write an Arrow IPC stream as a new table, or into a declared one without data.
+        """CreateTable: write an Arrow IPC stream as a new or a declared table.
 
         The modes are create and exist_ok; overwrite would delete data. A location that holds data is rejected.
         """
@@ -90,7 +90,7 @@ class CreatingOperations(CatalogOperations):
     def _create(
         self, identifier: Identifier, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
     ) -> tuple[LiveTable, int | None]:
-        """Write a dataset and create its entry, in the order that leaves no entry pointing at nothing.
+        """Write a dataset and create its entry, which never points at nothing.
 
         An entry that comes first (``Capabilities.comes_before_data``) is removed again if the write fails. ``options``
         are the client's.
@@ -127,7 +127,7 @@ class CreatingOperations(CatalogOperations):
 
     @operation(spec.AlterTableAddColumnsRequest)
     def alter_table_add_columns(self, request: spec.AlterTableAddColumnsRequest) -> spec.AlterTableAddColumnsResponse:
-        """AlterTableAddColumns: add columns computed by SQL expressions, without rewriting rows.
+        """AlterTableAddColumns: add columns computed by SQL expressions.
 
         Raises:
             InvalidInputError: no column is named, one exists already, or its expression does not fit the table.
@@ -161,7 +161,7 @@ class CreatingOperations(CatalogOperations):
         raise UnsupportedOperationError(f"{self.backend.impl}: drop_table would delete data; use deregister_table")
 
     def _free_location(self, identifier: Identifier) -> str | None:
-        """Return an empty location for a table that names none; None if the service chooses.
+        """Return an empty location for a table; None if the service chooses.
 
         Deregistering leaves data at the default location. A new table of that name must not show it, so it gets another
         location beside it.

@@ -1,4 +1,4 @@
-"""The operations that read a table's dataset: versions, tags, branches, indices, statistics and rows."""
+"""The operations that read a table's dataset, from versions to rows."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.GetTableTagVersionRequest)
     def get_table_tag_version(self, request: spec.GetTableTagVersionRequest) -> spec.GetTableTagVersionResponse:
-        """GetTableTagVersion: return the version of a tag, and its branch unless that is the main one.
+        """GetTableTagVersion: return the version of a tag, and its branch.
 
         Raises:
             TableTagNotFoundError: the dataset has no such tag.
@@ -99,7 +99,7 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.ListTableBranchesRequest)
     def list_table_branches(self, request: spec.ListTableBranchesRequest) -> spec.ListTableBranchesResponse:
-        """ListTableBranches: return a page of branches, sorted by name, without the main one."""
+        """ListTableBranches: return a page of branches, without the main one."""
         with self._dataset(request.id) as dataset:
             branches: Mapping[str, Any] = dataset.branches.list()
         page = page_of(branches, request.page_token, request.limit)
@@ -179,7 +179,7 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.CountTableRowsRequest)
     def count_table_rows(self, request: spec.CountTableRowsRequest) -> spec.CountTableRowsResponse:
-        """CountTableRows: count the rows of a version, or those that match a SQL condition.
+        """CountTableRows: count all rows of a version, or those that match.
 
         Raises:
             InvalidInputError: the condition does not fit the columns of the table.

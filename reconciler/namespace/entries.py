@@ -31,7 +31,7 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.ListTablesRequest)
     def list_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
-        """ListTables: return a page of names; with ``include_declared`` false, of tables with data.
+        """ListTables: return a page of names, on request of tables with data only.
 
         Where telling a Lance table takes a call, only the tables of the page are asked for.
         """
@@ -47,7 +47,7 @@ class EntryOperations(CatalogOperations):
         return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
     def _with_data(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
-        """Return those of ``names`` in ``parent`` that have data; a table that vanished has none."""
+        """Return those of ``names`` that have data; a vanished table has none."""
 
         def has_data(name: str) -> bool:
             try:
@@ -66,7 +66,7 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.DescribeTableRequest)
     def describe_table(self, request: spec.DescribeTableRequest) -> spec.DescribeTableResponse:
-        """DescribeTable: return the catalog entry and, if asked for, metadata of the dataset.
+        """DescribeTable: return the entry and, if asked for, metadata of the data.
 
         ``load_detailed_metadata``, a version, a tag or a branch ask for metadata.
 
@@ -108,7 +108,7 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.TableExistsRequest)
     def table_exists(self, request: spec.TableExistsRequest) -> spec.TableExistsResponse:
-        """TableExists: raise if the table, or its version if one is given, does not exist.
+        """TableExists: raise if the table, or a given version, does not exist.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -162,7 +162,7 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.RenameTableRequest)
     def rename_table(self, request: spec.RenameTableRequest) -> spec.RenameTableResponse:
-        """RenameTable: rename the entry, into another namespace if one is given; the data stays.
+        """RenameTable: rename the entry, also across namespaces; the data stays.
 
         Raises:
             TableNotFoundError: there is no such table.

@@ -1,4 +1,4 @@
-"""A class for each backend, named like its ``impl``, for ``lance_namespace.connect`` to construct."""
+"""A class for each backend, for ``lance_namespace.connect`` to construct."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class NamespaceOperations(CatalogOperations):
 
     @operation(spec.DropNamespaceRequest)
     def drop_namespace(self, request: spec.DropNamespaceRequest) -> spec.DropNamespaceResponse:
-        """DropNamespace: drop a namespace, in modes fail and skip, behaviours restrict and cascade.
+        """DropNamespace: drop a namespace; modes fail, skip; restrict or cascade.
 
         Cascade deregisters Lance tables, deepest first, and leaves all data. It fails before the first change if
         anything but Lance tables and namespaces is inside.
@@ -85,7 +85,7 @@ class NamespaceOperations(CatalogOperations):
         return spec.DropNamespaceResponse(properties=properties)
 
     def _empty(self, identifier: Identifier) -> None:
-        """Deregister every table and drop every namespace below; raise first if foreign objects are there."""
+        """Remove every table and namespace below; raise first if others are there."""
         below: list[Identifier] = []
         todo = [identifier]
         while todo:

@@ -1,4 +1,4 @@
-"""What all operations share: the catalog, forms of requests, translated errors, and pages of names."""
+"""What all operations share: the catalog, requests, errors, and pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CatalogOperations(LanceNamespace):
         self.backend = backend
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return a context manager for the work on a request; the catalog gets its ``context``."""
+        """Return a context manager in which the catalog gets a request's ``context``."""
         return optional.in_context(self.backend, context)
 
     def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
@@ -42,7 +42,7 @@ class CatalogOperations(LanceNamespace):
         return table.location
 
     def _compute(self, work: Callable[..., Any], *given: object, expressions: Collection[str] = ()) -> Any:
-        """Call ``work``, a function of ``reconciler.storage``, on a client's data or ``expressions``."""
+        """Call ``work``, of ``reconciler.storage``, on a client's data."""
         del expressions
         return work(*given)
 
@@ -80,7 +80,10 @@ def other_formats_refused() -> Iterator[None]:
 
 
 def choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:
-    """Return the choice that ``given`` names, ignoring case and underscores; by default the first."""
+    """Return the choice that ``given`` names; by default the first.
+
+    Case and underscores do not matter.
+    """
     if given is None:
         return choices[0]
     plain = given.replace("_", "").lower()
@@ -106,7 +109,7 @@ _FIRST_WORDS = {
 
 @contextmanager
 def specification_errors() -> Iterator[None]:
-    """Turn a backend's errors inside the block into ``lance_namespace.errors`` of the same codes."""
+    """Turn a backend's errors into ``lance_namespace.errors`` of the same codes."""
     try:
         yield
     except BackendError as error:

@@ -1,4 +1,4 @@
-"""Answers as JSON: responses without secrets, and errors with their HTTP statuses."""
+"""Answers as JSON: responses without secrets, and errors with statuses."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ TRY_AGAIN = {"Retry-After": "1"}
 
 
 class Json(JSONResponse):
-    """A JSON response in ASCII, which can hold lone surrogates that a catalog may answer."""
+    """A JSON response in ASCII, which may hold lone surrogates of a catalog."""
 
     def render(self, content: Any) -> bytes:
         """Encode ``content``."""
@@ -100,6 +100,6 @@ def status_of(code: ErrorCode) -> int:
 
 
 def refusal(code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Json:
-    """Return an error response, with the status of its code unless ``status`` is given."""
+    """Return an error response, with the status of its code by default."""
     body = {"error": message, "code": int(code)}
     return _Refusal(body, status or status_of(code), dict(headers or {}))

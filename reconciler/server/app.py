@@ -69,7 +69,7 @@ class _Server:
         self._is_ready = False
 
     def routes(self) -> list[Route]:
-        """Return all routes: operations, early names, those about the server, and the rest."""
+        """Return all routes: operations, early names, the server's own, the rest."""
         found = [
             Route("/healthz", self._health, methods=["GET"]),
             Route("/readyz", self._ready, methods=["GET"]),
@@ -197,7 +197,7 @@ def _logged_refusal(
 
 
 async def _unsupported(request: Request) -> Response:
-    """Answer the protocol's other operations, on rows, indices, tags and versions, with Unsupported.
+    """Answer the protocol's other operations with Unsupported.
 
     Raises:
         HTTPException: the route exists for another method.
@@ -210,7 +210,7 @@ async def _unsupported(request: Request) -> Response:
 
 
 async def _http_refusal(request: Request, error: Exception) -> Response:
-    """Answer requests without an operation: no such route, another method, a body too long."""
+    """Answer requests without an operation, such as those with no such route."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
     if error.status_code in (404, 405):
         message = f"{request.method} is nothing here; /openapi.json lists what is served"
@@ -222,7 +222,10 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Workers:
-    """Threads for calls to catalogs, at most ``most`` at once; cancelled calls that wait are not made."""
+    """Threads for calls to catalogs, at most ``most`` at once.
+
+    A call that is cancelled while it waits is not made.
+    """
 
     def __init__(self, most: int) -> None:
         self._pool = ThreadPoolExecutor(most, "catalogs")
@@ -235,7 +238,7 @@ class Workers:
         return self._active
 
     async def run(self, call: Callable[[], AnswerT]) -> AnswerT:
-        """Return the result of ``call``; once started, a cancelled call runs to its end in its thread."""
+        """Return the result of ``call``, which runs to its end even if cancelled."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, self._counted, call)
 
     def _counted(self, call: Callable[[], AnswerT]) -> AnswerT:

@@ -38,7 +38,7 @@ class ServedCatalogs(ABC):
 
 
 class OneCatalog(ServedCatalogs):
-    """One catalog as the root; tables may be below its own roots and below ``places``."""
+    """One catalog as the root; its tables may also be below ``places``."""
 
     def __init__(self, backend: Backend, secrets: Collection[str] = (), places: Sequence[str] = ()) -> None:
         self._namespace = ServedNamespace(backend, places)
@@ -50,7 +50,7 @@ class OneCatalog(ServedCatalogs):
 
 
 class ManyCatalogs(ServedCatalogs):
-    """Several catalogs; identifiers begin with the catalog's name. ``places`` as in :class:`OneCatalog`."""
+    """Several catalogs, whose names begin identifiers; see :class:`OneCatalog`."""
 
     def __init__(
         self, backends: Mapping[str, Backend], secrets: Collection[str] = (), places: Sequence[str] = ()

@@ -86,7 +86,7 @@ class TokenFile:
 
 
 class Tokens:
-    """The tokens of a server, kept as digests. Without any, everyone may do everything."""
+    """The tokens of a server, as digests. Without any, all may do everything."""
 
     def __init__(
         self, *, read_only: Iterable[str | TokenFile] = (), read_write: Iterable[str | TokenFile] = ()
@@ -133,7 +133,7 @@ def _token_in(path: Path) -> str:
 
 
 def request_limit() -> int:
-    """Raise the limit on open files, one for each connection; return how many requests fit at once."""
+    """Raise the limit on open files; return how many requests fit at once."""
     with contextlib.suppress(ImportError):  # Windows has no such limit
         import resource
 

@@ -1,4 +1,4 @@
-"""Logs, one JSON object a line on stderr without headers, queries and bodies, and metrics for Prometheus."""
+"""JSON logs on stderr, without headers, queries and bodies, and metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger("reconciler.server")
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as JSON: its message as ``event``, and ``extra={"fields": {…}}``."""
+    """Formats a record as JSON: ``event``, and ``extra={"fields": {…}}``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as one line."""

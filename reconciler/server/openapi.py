@@ -1,4 +1,4 @@
-"""The OpenAPI document of the served routes, generated from the table of operations."""
+"""The OpenAPI document, generated from the table of operations."""
 
 from __future__ import annotations
 

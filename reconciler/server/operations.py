@@ -38,7 +38,7 @@ class AlterNamespaceRequest(BaseModel):
 
 
 class AlterTableRequest(AlterNamespaceRequest):
-    """A merge into the properties of a table's entry, and optionally a new location; the data stays."""
+    """A merge into a table's properties, and optionally a new location."""
 
     location: StrictStr | None = None
 
@@ -65,7 +65,7 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        """Whether it needs a token that may write, as all do that are not known to only read."""
+        """Whether it needs a token that may write: all but known reads do."""
         return _READS.fullmatch(self.name) is None
 
     @property
@@ -120,7 +120,7 @@ def _create_table(namespace: ServedNamespace, request: spec.CreateTableRequest, 
 
 
 def _describe_table(namespace: ServedNamespace, request: spec.DescribeTableRequest, _data: bytes) -> BaseModel:
-    """Describe without vended credentials, which would not be passed on to the client."""
+    """Describe without vended credentials, which clients would not get."""
     return namespace.describe_table(request.model_copy(update={"vend_credentials": False}))
 
 
@@ -151,7 +151,7 @@ _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
 
 
 def _operation(name: str, route: str, summary: str) -> Operation:
-    """Return an operation; by default its models and its method are those of its name."""
+    """Return an operation, by default with models and method of its name."""
     asked = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
     def plain(namespace: ServedNamespace, request: BaseModel, _data: bytes) -> BaseModel:
@@ -213,7 +213,7 @@ REFUSED = frozenset({"DropTable"})
 
 
 def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
-    """Return the names for ListOperations: the operations that all ``namespaces`` support.
+    """Return the operations that all ``namespaces`` support.
 
     Raises:
         LanceNamespaceError: a catalog could not be asked for its capabilities.

@@ -39,7 +39,7 @@ _IN_QUERY = {
 
 
 def identifier_in_path(text: str, query: QueryParams) -> list[str]:
-    """Return the names in the percent-encoded ``text`` of a route; the delimiter alone is the root.
+    """Return the names in the percent-encoded ``text``; the delimiter is the root.
 
     A plus sign is a space, as pylance writes it.
 
@@ -87,7 +87,7 @@ def parse(
 
 
 def _check_length(names: object) -> None:
-    """Raise if an identifier is longer than any catalog's, before each name costs work."""
+    """Raise if an identifier is longer than any catalog's."""
     if not isinstance(names, list):
         return
     if len(names) > _MOST_NAMES or sum(len(name) for name in names if isinstance(name, str)) > _LONGEST_IDENTIFIER:

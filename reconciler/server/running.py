@@ -47,7 +47,7 @@ class ListenAddress:
         return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
 
     def own_names(self, given: Collection[str] = ()) -> frozenset[str] | None:
-        """Return the names that a Host header may have: ``given`` ones, and those of a loopback address.
+        """Return the names that a Host header may have, loopback ones included.
 
         None if the server cannot know its names.
         """
@@ -56,7 +56,7 @@ class ListenAddress:
 
 
 def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
-    """Return the configuration of uvicorn; a reverse proxy limits how slowly clients send and read."""
+    """Return the configuration of uvicorn; a proxy must limit slow clients."""
     import uvicorn
 
     return uvicorn.Config(
@@ -75,7 +75,7 @@ def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
 
 
 def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: Callable[[str], None]) -> None:
-    """Serve ``app`` until SIGINT or SIGTERM, and give running requests ``grace_seconds`` to end.
+    """Serve until SIGINT or SIGTERM; running requests get ``grace_seconds``.
 
     ``started`` gets the URL once the server listens. A second signal ends it at once.
 

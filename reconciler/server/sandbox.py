@@ -1,4 +1,4 @@
-"""Evaluate clients' SQL and Arrow data in processes with limits on memory and time.
+"""Evaluate clients' SQL and data in processes with limited memory and time.
 
 The engine aborts its process when memory runs out, and nothing stops it earlier; so it runs in none of the server's.
 """
@@ -51,7 +51,7 @@ _UNCLEAR = re.compile(r"""--|/\*|[$'"`]|'.*\\'""", re.DOTALL)
 
 
 def check_expressions(expressions: Iterable[str]) -> None:
-    """Raise if a SQL expression uses more than the functions and syntax that clients may use.
+    """Raise if an expression uses more than clients may use.
 
     Raises:
         InvalidInputError: it calls another function, or has quotes or comments that could hide a call.
@@ -70,14 +70,16 @@ def check_expressions(expressions: Iterable[str]) -> None:
 
 
 def _may_call(before: str) -> bool:
-    """Return whether a parenthesis after ``before`` calls nothing, or an allowed function."""
+    """Return whether a parenthesis after ``before`` makes no forbidden call."""
     if before[:1] in ('"', "`", "'"):
         return False
     return not (before[:1].isalpha() or before[:1] == "_") or before.casefold() in _BEFORE_PARENTHESES
 
 
 class Sandbox:
-    """Up to ``most`` processes, started on demand; twice as many calls may wait for one.
+    """Up to ``most`` processes, started on demand.
+
+    Twice as many calls may wait for one.
 
     A call may take ``seconds``, and ``mebibytes`` of memory beyond what the engine needs by itself.
     """
@@ -221,7 +223,7 @@ def _warm_up() -> None:
 
 
 def _limit_memory(mebibytes: int) -> None:
-    """Limit the data segment to its present size plus ``mebibytes``; only Linux enforces it."""
+    """Limit the data segment to its size plus ``mebibytes``, on Linux."""
     with suppress(ImportError, OSError, StopIteration):
         import resource
 

@@ -1,4 +1,4 @@
-"""Restrict the locations that clients may name, and those that the server opens for them.
+"""Restrict the locations that clients may name, and those that are opened.
 
 Clients must not learn what is on the server's disk, so neither entries nor datasets outside the catalog lead there.
 """
@@ -94,12 +94,12 @@ class ServedNamespace(CatalogNamespace):
         return not places and self._is_off_disk(location)
 
     def _is_off_disk(self, location: str) -> bool:
-        """Return whether ``location`` is in an object store, or in the memory of an in-process catalog."""
+        """Return whether ``location`` is in an object store, or in memory."""
         scheme = locations.scheme(locations.pylance_uri(location))
         return scheme in storage.OBJECT_STORES or (self.backend.in_process and scheme == "shared-memory")
 
     def _location_to_open(self, table: LiveTable) -> str:
-        """Return where the dataset of ``table`` is, within the same bounds for entries of others.
+        """Return where the dataset of ``table`` is, within the same bounds.
 
         Raises:
             PermissionDeniedError: it is on the server's disk outside the catalog.
@@ -114,7 +114,7 @@ class ServedNamespace(CatalogNamespace):
         return properties
 
     def _direct_location(self, identifier: Identifier) -> str | None:
-        """Return the catalog's default location, never one in the server's working directory."""
+        """Return the default location, never one in the working directory."""
         location = self.backend.default_location(identifier)
         # A client may have chosen the location of the namespace.
         if location is not None and not self._is_off_disk(location) and not self._is_admitted(location):
@@ -123,6 +123,6 @@ class ServedNamespace(CatalogNamespace):
 
 
 def _stays_below(place: str, location: str) -> bool:
-    """Return whether ``location`` is below ``place``, by name and after following symbolic links."""
+    """Return whether ``location`` is below ``place``, symbolic links followed."""
     real = storage.place_of(place), storage.place_of(location)
     return locations.is_under(place, location) and locations.is_under(*real)

@@ -1,4 +1,4 @@
-"""Every commit on a dataset. Each makes the version right after the one that was read, and none sets off a clean-up.
+"""Every commit on a dataset, right after the version read and without a clean-up.
 
 Lance cleans up right after any client's commit whose version is a multiple of ``lance.auto_cleanup.interval``.
 pylance 14 has no flag to skip that, so the version of a commit must be known before it is made.
@@ -51,7 +51,9 @@ def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> 
 def commit_whole(
     location: str, dataset: Any | None, schema: Any, fragments: Iterable[Any], options: Mapping[str, str]
 ) -> bool:
-    """Commit ``fragments`` as the whole next version of ``dataset``, or the first where it is None.
+    """Commit ``fragments`` as the whole content of the next version.
+
+    The version is the one after ``dataset``, or the first if that is None.
 
     Returns:
         False if another writer committed that version first.
@@ -89,7 +91,7 @@ def is_latest(location: str, version: int, options: Mapping[str, str]) -> bool:
 
 @contextmanager
 def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -> Iterator[Any]:
-    """Yield the dataset at ``location`` for ``commits`` commits, each of the next version or failing.
+    """Yield the dataset for ``commits`` commits, each of the next version or failing.
 
     Raises:
         ConcurrentModificationError: another writer committed in between.
@@ -129,7 +131,9 @@ def _lost_race(location: str) -> ConcurrentModificationError:
 
 
 class _NextVersions:
-    """The part of a namespace that pylance asks to commit a version: it admits those in ``left`` only.
+    """A namespace, as far as pylance asks one to commit versions.
+
+    It admits the versions in ``left`` only.
 
     By itself pylance rebases a commit of columns onto changes of the configuration, which may configure a clean-up.
     """

@@ -1,4 +1,4 @@
-"""Read-only answers about a location: what it holds, and what its dataset says of itself."""
+"""Read-only answers about a location and the dataset there."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def cleanup_of(dataset: Any) -> AutoCleanup | None:
 
 
 def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:
-    """Return ``read`` of the ``lance.LanceDataset`` at ``location``, else what is there instead.
+    """Return ``read`` of the dataset at ``location``, else what is there instead.
 
     An error of storage, in ``read`` too, becomes a ``Storage`` of kind DENIED or UNKNOWN.
     """
@@ -127,7 +127,7 @@ def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
 
 
 def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
-    """Return whether ``folder`` holds only an Iceberg catalog's metadata of a Lance table."""
+    """Return whether ``folder`` holds only Iceberg's metadata of a Lance table."""
     names = [name for name in list_directory(folder, options) if not name.startswith(".")]
     return bool(names) and all(
         name.endswith(_ICEBERG_FILES) and _is_about_lance(content_of(folder, name, options, _LARGEST_METADATA))
@@ -136,7 +136,10 @@ def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
 
 
 def _is_about_lance(metadata: bytes | None) -> bool:
-    """Return whether Iceberg metadata marks a Lance table (specification, "Lance Table Identification")."""
+    """Return whether Iceberg metadata marks a Lance table.
+
+    See the Lance specification, "Lance Table Identification".
+    """
     if metadata is None:
         return False
     try:
@@ -167,7 +170,7 @@ def opened(location: str, options: Mapping[str, str], reference: Reference = _LA
 
 
 def manifests(location: str, options: Mapping[str, str], branch: str | None = None) -> dict[int, str]:
-    """Return the manifest file of each version of a branch, as an object store names it.
+    """Return the manifest file of each version of a branch, as a key of the store.
 
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
@@ -200,7 +203,7 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
 def count_rows(
     location: str, options: Mapping[str, str], version: int | None, branch: str | None, predicate: str | None
 ) -> int:
-    """Return how many rows of a version match ``predicate``, all of them if it is None.
+    """Return how many rows of a version match ``predicate``; all without one.
 
     Raises:
         InvalidInputError: ``predicate`` is not a condition on the columns, or fails on a value.
