@@ -1,1 +1,1 @@
-"""Apply a plan: check that nothing has moved, carry out the changes, and keep a journal."""
+"""Apply a plan: check what it touches, change it, and keep a journal."""

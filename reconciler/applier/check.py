@@ -34,7 +34,10 @@ _Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
 
 @dataclass(slots=True)
 class _Touched:
-    """What the plan recorded of one object and does to it; ``leaving`` is the move that takes its name away."""
+    """What the plan records of one object and does to it.
+
+    ``leaving`` is the move that takes its name away.
+    """
 
     fingerprint: Fingerprint | None = None
     changes: list[Change] = field(default_factory=list)
@@ -51,7 +54,7 @@ def check_plan(
     *,
     secrets: Collection[str] = (),
 ) -> Collection[Key]:
-    """Raise if an object that ``plan`` touches has moved; return the objects that do not exist.
+    """Raise if an object of ``plan`` has moved; return those that do not exist.
 
     An object that one of the changes has already reached is accepted, so that an interrupted apply can go on. Storage
     is not opened here but right before each write.
@@ -123,7 +126,7 @@ def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable 
 
 
 def _is_leaving(change: Change, live: LiveNamespace | LiveTable | None, backend: Backend) -> bool:
-    """Return whether a move has begun: the old entry is marked, or the table has its new name."""
+    """Return whether a move has begun: the old entry is marked, or renamed."""
     if isinstance(live, LiveTable):
         return is_as_planned(change, live, backend)
     moved = None if live is not None else load_table(backend, change.identifier)
@@ -153,7 +156,7 @@ def with_true_count(
     backend: Backend,
     parallelism: int,
 ) -> CatalogSummary:
-    """Return ``summary`` with ``removable_tables`` counted in the live catalog, as far as the limit needs it.
+    """Return ``summary`` with ``removable_tables`` counted in the live catalog.
 
     A plan cannot prove this number, and one that is too high would lift the limit on removals. Tables that stay are
     counted first, as many as the limit takes; the whole catalog only if they are too few.

@@ -31,7 +31,7 @@ _FOUND = {
 
 
 def expect_data(backend: Backend, location: str, columns: Schema) -> None:
-    """Raise if ``location`` holds no dataset, or one with other columns than ``columns`` if any are given.
+    """Raise if ``location`` holds no dataset, or one with other ``columns``.
 
     Raises:
         StaleError: naming what it holds.
@@ -57,7 +57,7 @@ def expect_no_data(backend: Backend, location: str) -> None:
 def ensure_dataset(
     options: Mapping[str, str], location: str, columns: Schema, *, finished: bool, managed: bool = False
 ) -> bool:
-    """Write an empty dataset of ``columns`` to ``location``; return False if it exists already.
+    """Write an empty dataset of ``columns``; return False if it exists already.
 
     An interrupted run leaves an empty dataset of exactly this schema. ``finished``: the catalog has the finished
     entry, so the dataset may have rows. ``managed``: the service keeps the versions, so nothing is written.
@@ -88,7 +88,7 @@ def ensure_dataset(
 def evolve_dataset(
     options: Mapping[str, str], location: str, before: Schema, after: Schema, *, managed: bool = False
 ) -> bool:
-    """Add and relax columns up to ``after``; return False if the dataset has them already.
+    """Add and relax columns up to ``after``; return False if nothing is to do.
 
     Raises:
         StaleError: the dataset differs in more than the plan changes.
@@ -135,7 +135,7 @@ def _moved(location: str, planned: str, found: Storage) -> StaleError:
 
 
 def show_columns(target: Target[LiveTable]) -> bool:
-    """Write the planned columns to the entry of ``target``; return False if it shows them already.
+    """Write the planned columns to the entry; return False if it shows them.
 
     Raises:
         StaleError: the entry shows, or the data has, other columns than planned on.
@@ -164,6 +164,6 @@ def show_columns(target: Target[LiveTable]) -> bool:
 
 
 def _is_on_the_way(change: Change, now: ShownColumns, planned: ShownColumns) -> bool:
-    """Return whether an entry shows the columns planned on, or the first of the planned ones."""
+    """Return whether an entry shows the columns planned on, or some planned ones."""
     before = change.before.shown_columns if change.before else None
     return (before is not None and not EntryColumns(now, before)) or not EntryColumns(now, planned[: len(now)])

@@ -1,4 +1,7 @@
-"""Run the changes of a plan in dependency order, in parallel; a failure stops only what depends on it."""
+"""Run the changes of a plan in dependency order, several at a time.
+
+A failure stops only what depends on it.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ def execute(
     run = _Run(plan.changes, backends, journal, secrets, frozenset(missing))
     run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
-    with suppress(ApplyError):  # every change is recorded; only the run reads as interrupted
+    with suppress(ApplyError):  # every change is recorded; only the run reads as unfinished
         journal.summary(report)
     return report
 
@@ -119,7 +122,10 @@ class _Run:
     results: dict[int, ChangeResult] = field(default_factory=dict)
 
     def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
-        """Perform changes until none can start; a catalog's common commit counts as one of ``most``."""
+        """Perform changes, ``most`` at a time, until none can start.
+
+        Changes that a catalog commits together count as one.
+        """
         changes, schedule = self.changes, Schedule(self.changes)
         widths = {name: backend.commits_together for name, backend in self.backends.items()}
         with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
@@ -230,7 +236,7 @@ class _Run:
 
 
 class Schedule:
-    """Which change starts next: after those it depends on, the first in the plan first. True until all have ended.
+    """The order of a run, by dependency and by position; true until all ended.
 
     Raises:
         PlanFileError: the changes have a dependency cycle.
@@ -251,7 +257,7 @@ class Schedule:
         return self._sorter.is_active()
 
     def take(self, fits: Callable[[int], bool]) -> int | None:
-        """Return the position of the next change; None if all must wait, or it does not fit."""
+        """Return the position of the next change; None if it must wait."""
         for position in self._sorter.get_ready():
             heapq.heappush(self._ready, position)
         return heapq.heappop(self._ready) if self._ready and fits(self._ready[0]) else None

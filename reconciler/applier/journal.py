@@ -1,4 +1,6 @@
-"""The journal of a run: one JSON object a line, on disk before and after every write (docs/apply.md).
+"""The journal of a run: JSON lines on disk before and after every write.
+
+docs/apply.md describes the format.
 
 However the process ends, the journal tells which changes were in flight and what their objects were before.
 """
@@ -28,7 +30,7 @@ FORMAT_VERSION = "1.0"
 
 
 class Journal:
-    """The journal of one run, from :meth:`open`; a context manager, safe to use from several threads."""
+    """The journal of one run, from :meth:`open`; usable from several threads."""
 
     def __init__(self, run: str, path: Path, file: FileIO) -> None:
         self.run = run
@@ -37,7 +39,7 @@ class Journal:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], plan: Plan) -> Journal:
-        """Start the journal of a run of ``plan`` in ``folder``, which is created if it is missing.
+        """Start the journal of a run in ``folder``, which is created if missing.
 
         The file's name is a random run id.
 
@@ -72,7 +74,7 @@ class Journal:
         self._lines.close()
 
     def intent(self, position: int, change: Change, live: LiveNamespace | LiveTable | None) -> None:
-        """Record that the change at ``position`` is about to write, with the whole object before it.
+        """Record that a change is about to write, with the whole object before it.
 
         Raises:
             ApplyError: the line is not on disk, so the change must not start.
@@ -141,7 +143,7 @@ def _subject(position: int, change: Change) -> dict[str, object]:
 
 
 def _whole(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:
-    """Return all properties and the location of an object, with sensitive values replaced."""
+    """Return the properties and location of an object, without secrets."""
     if live is None:
         return None
     whole: dict[str, object] = {"properties": redact_properties(live.properties, change.address, change.secret_keys)}
@@ -153,7 +155,10 @@ def _whole(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, 
 
 
 class DurableLines:
-    """Appends whole lines to ``file``, which it closes. Concurrent writers share one ``fsync``."""
+    """Appends whole lines to ``file``, which it closes.
+
+    Concurrent writers share one ``fsync``.
+    """
 
     def __init__(self, file: FileIO) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Read journals: what was done, and what was in flight when a run was interrupted."""
+"""Read journals: what was done, and what was in flight when a run stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.model.errors import PlanFileError
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """The content of a journal; intents and outcomes by the change's position in the plan.
+    """A journal; intents and outcomes by the change's position in the plan.
 
     ``finished``: the run ended by itself. ``torn``: the last line is incomplete and left out.
     """
@@ -42,7 +42,7 @@ class JournalRecord:
 
 
 def list_runs(folder: Path) -> Sequence[str]:
-    """Return a line for each journal in ``folder``, the newest first; the error for an unreadable one.
+    """Return a line for each journal, the newest first, or its error.
 
     Raises:
         PlanFileError: the folder cannot be read.
@@ -60,7 +60,7 @@ def list_runs(folder: Path) -> Sequence[str]:
             continue
         header = record.header
         begun = str(header.get("at", ""))
-        ending = "" if record.finished else "; the run was cut off"
+        ending = "" if record.finished else "; the run did not finish"
         line = f"{path.stem}  {_moment(begun)}  {header.get('manifest')}  "
         listed.append((begun, f"{line}{record.tally} of {_changes(header)}{ending}"))
     return [display.printable(line) for _, line in sorted(listed, reverse=True)]
@@ -140,7 +140,7 @@ def _changes(header: Mapping[str, Any]) -> str:
 
 
 def describe_journal(path: Path) -> str:
-    """Return the journal at ``path`` as text: changes in flight first, then failed and skipped, then done.
+    """Return the journal as text: in flight, then failed and skipped, then done.
 
     Raises:
         PlanFileError: as :func:`read_journal`.
@@ -148,12 +148,12 @@ def describe_journal(path: Path) -> str:
     record = read_journal(path)
     header, ended = record.header, [outcome for _, outcome in sorted(record.outcomes.items())]
     begun = _moment(str(header.get("at", "")))
-    cut_off = "" if record.finished else " The run was cut off."
+    unfinished = "" if record.finished else " The run did not finish."
     lines = [
         f"Run {header.get('run')} of {header.get('manifest')}, begun {begun}, plan {header.get('plan')}",
-        f"Ended: {record.tally}, of {_changes(header)}.{cut_off}",
+        f"Ended: {record.tally}, of {_changes(header)}.{unfinished}",
     ]
-    lines += [f"  ? {_subject(intent)}: in flight when the run was cut off" for intent in record.in_flight]
+    lines += [f"  ? {_subject(intent)}: in flight when the run stopped" for intent in record.in_flight]
     done = [outcome for outcome in ended if Status(outcome["status"]) in (Status.DONE, Status.ALREADY)]
     lines += [_line(outcome) for outcome in ended if outcome not in done]
     lines += [_line(outcome) for outcome in done[:_DONE_SHOWN]]

@@ -1,4 +1,4 @@
-"""Read live objects right before a write, and compare them with what a change was planned on."""
+"""Read live objects right before a write, and compare them with the plan."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespa
 def load_all(
     backend: Backend, expected: Mapping[tuple[Kind, Identifier], bool], tables: int, parallelism: int
 ) -> dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]:
-    """Return every expected object; None for those that do not exist or are not Lance tables.
+    """Return every expected object; None for those that are no Lance objects.
 
     A scan reads them if that takes fewer calls than one for each. Objects in a missing namespace are not asked for.
 
@@ -106,7 +106,7 @@ class Precondition(Enum):
 
 
 def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
-    """Compare ``live``, the view over the change's managed keys, with the states of ``change``.
+    """Compare ``live``, the view over the managed keys, with a change's states.
 
     Sensitive values are replaced first, as in a saved plan, so that new and saved plans have the same answer.
     """
@@ -126,7 +126,10 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
 
 
 def _after_removals(change: Change, before: ObjectView) -> ObjectView:
-    """Return the namespace between the two requests of an update: removals are done, nothing is set."""
+    """Return the state between the two requests of an update of a namespace.
+
+    Removals are done, and nothing is set.
+    """
     after = change.after
     if change.action is not Action.UPDATE_NAMESPACE or after is None:
         return before
@@ -155,7 +158,7 @@ class MovedField:
 
 
 def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[MovedField]:
-    """Return the fields that differ between two states of an object; None is a missing object."""
+    """Return the fields that differ between two states; None is a missing object."""
     if planned is None or live is None:
         there = [MovedField("existence", None if planned is None else "there", None if live is None else "there")]
         return [] if planned is live else there
@@ -170,7 +173,7 @@ def differences(one: Change | Fingerprint, planned: ObjectView | None, live: Obj
 
 
 def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
-    """Return on one line how ``live`` differs from ``planned``: ``location planned on a, now b``."""
+    """Return on one line how ``live`` differs: ``location planned on a, now b``."""
     return "; ".join(f"{moved.field} {moved}" for moved in differences(change, planned, live))
 
 

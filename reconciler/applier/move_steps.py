@@ -1,4 +1,4 @@
-"""The step that renames a table, which has one of the two names, or both, at every moment."""
+"""The step that renames a table, which always has one of the two names."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from reconciler.planner.views import ObjectView, view_of
 
 @dataclass(frozen=True, slots=True)
 class Move(Target[LiveTable]):
-    """One move: the target has the new name, and ``origin`` is the entry with the old one, None if missing."""
+    """One move: the target has the new name, and ``origin`` the old one."""
 
     origin_id: Identifier
     origin: LiveTable | None
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do; never if data or shown columns may have to be written."""
+        """Whether nothing is left to do; never with data or shown columns to write."""
         return (
             self.origin is None
             and self.precondition is Precondition.APPLIED
@@ -73,7 +73,10 @@ class Move(Target[LiveTable]):
         return live
 
     def _rename_in_place(self, origin: LiveTable) -> LiveTable:
-        """Rename in place, after writing marks: after an interrupted rename, no later plan would write them."""
+        """Rename in place, after writing marks.
+
+        After an interrupted rename, no later plan would write them.
+        """
         able, before = self.backend.capabilities, self.change.before
         first = dict(self.after.safeguards.items() - before.safeguards.items()) if before is not None else {}
         if self._owner is not None and owner_of(origin.properties) != self._owner and able.table_markers:
@@ -136,7 +139,7 @@ class Move(Target[LiveTable]):
         return optional.checking(self.backend, self._expect_as_planned)
 
     def _expect_as_planned(self, origin: LiveNamespace | LiveTable) -> None:
-        """Raise StaleError unless the old entry is as planned on, or as an interrupted move leaves it."""
+        """Raise StaleError if something else changed the old entry."""
         if not is_as_planned(self.change, origin, self.backend):
             differs = stale_text(self.change, self.change.before, self._view(origin))
             raise StaleError(f"moved: {self._origin_name}: {differs}")
@@ -155,7 +158,7 @@ def move_of(change: Change, backend: Backend) -> Move:
 
 
 def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend) -> bool:
-    """Return whether ``live``, with the new name, is the moved table, completed or not."""
+    """Return whether ``live``, with the new name, is the moved table."""
     safeguard = backend.capabilities.safeguard
     view = view_of(live, change.managed_keys, safeguard)
     if precondition_of(change, view) is not Precondition.STALE or _is_like(change, _shown(change, view)):
@@ -168,7 +171,7 @@ def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend)
 
 
 def is_as_planned(change: Change, origin: LiveNamespace | LiveTable, backend: Backend) -> bool:
-    """Return whether ``origin``, with the old name, is as planned on, or as an interrupted move leaves it."""
+    """Return whether ``origin`` is as planned on, or as an interrupted move left it."""
     return _is_like(change, _shown(change, view_of(origin, change.managed_keys, backend.capabilities.safeguard)))
 
 
@@ -182,7 +185,7 @@ def _is_like(change: Change, found: ObjectView) -> bool:
 
 
 def _on_the_way(change: Change) -> Iterator[ObjectView]:
-    """Yield the states of an entry before its rename: mark and safeguards may be written already."""
+    """Yield the states of an entry before its rename, marked or not."""
     before, after = _shown(change, change.before), _shown(change, change.after)
     for managed_by, safeguards in product((before.managed_by, after.managed_by), (before.safeguards, after.safeguards)):
         yield before.model_copy(update={"managed_by": managed_by, "safeguards": safeguards})

@@ -54,7 +54,10 @@ Event: TypeAlias = Change | ChangeResult
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """The results of all changes, in the plan's order; ``interrupted``: the run was told to stop."""
+    """The results of all changes, in the plan's order.
+
+    ``interrupted``: the run was told to stop.
+    """
 
     results: Sequence[ChangeResult]
     journal_path: Path
@@ -82,7 +85,7 @@ _SUBJECT_WIDTH = 34
 
 
 def result_line(result: ChangeResult) -> str:
-    """Return the line of one result, such as ``  ✓ lake  + features/eu     12 ms``, without a newline."""
+    """Return the line of one result, such as ``  ✓ lake  + a/b     12 ms``."""
     change = result.change
     subject = f"{display.name(change.catalog)}  {change.symbol} {display.address(*change.identifier)}"
     if result.status is Status.DONE:

@@ -22,12 +22,12 @@ LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 
 class StaleError(Exception):
-    """The object of a change has moved since the plan was made; the text names what differs."""
+    """The object of a change has moved; the text names what differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """How a step ended that did not raise; ``message`` and ``note`` as in ``ChangeResult``."""
+    """How a step ended that did not raise; fields as in ``ChangeResult``."""
 
     status: Status = Status.DONE
     message: str = ""
@@ -36,7 +36,7 @@ class ChangeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[LiveT]):
-    """One change, its catalog, and the live object as just read; None if it does not exist."""
+    """One change, its catalog, and the live object as just read, if it exists."""
 
     change: Change
     backend: Backend
@@ -61,11 +61,11 @@ class Target(Generic[LiveT]):
         return self._precondition_of(self.live)
 
     def expect_planned(self) -> None:
-        """Raise StaleError if the object is neither as planned on nor as the change leaves it."""
+        """Raise StaleError if the object is neither as planned on nor changed already."""
         self._expect(self.live)
 
     def checked_on_commit(self) -> Target[LiveT]:
-        """Return the target with a catalog that checks the object again in its commit, if it can.
+        """Return the target with a catalog that checks again in its commit, if it can.
 
         The object may then be as this change leaves it, as a step can write more than once.
         """
@@ -76,7 +76,7 @@ class Target(Generic[LiveT]):
             raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(found))}")
 
     def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
-        """Return ``found``, for which a creation failed with ``error``, if it equals the planned state.
+        """Return ``found``, met by a creation, if it equals the planned state.
 
         Raises:
             StaleError: it differs.
@@ -89,7 +89,7 @@ class Target(Generic[LiveT]):
         return found
 
     def changes_to(self, properties: Mapping[str, str], in_force: str | None = None) -> PropertyChanges:
-        """Return the merge that brings ``properties``, empty for a new object, to the planned state.
+        """Return the merge that brings ``properties`` to the planned state.
 
         ``in_force`` is the present location of an entry.
         """
@@ -150,7 +150,9 @@ def _request(change: Change, in_force: str | None, *, keeps_request: bool) -> di
 def property_changes(
     change: Change, live: Mapping[str, str], in_force: str | None, *, keeps_request: bool
 ) -> PropertyChanges:
-    """Return the merge that brings the properties ``live`` to the change's ``after``; unknown keys stay.
+    """Return the merge from ``live`` properties to the change's ``after``.
+
+    Unknown keys stay.
 
     ``keeps_request``: the service may choose another location, so the requested one is written with the entry.
     ``in_force`` is the location of the entry; None if it does not exist yet.

@@ -1,4 +1,4 @@
-"""The steps that create, change and remove namespaces and tables. None of them deletes data."""
+"""The steps for namespaces and tables. None of them deletes data."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _declare(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], object]) -> ChangeOutcome:
-    """Create an entry at ``location``, or where the service chooses, and call ``then``.
+    """Create an entry at ``location``, or anywhere, and call ``then``.
 
     The entry is removed again if ``then`` raises StaleError, as it would show foreign data, or
     UnsupportedOperationError.
@@ -142,7 +142,7 @@ def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutc
 
 
 def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
-    """Return the outcome of a write that the service answered with ``made``, whose location is in force.
+    """Return the outcome of a write that the service answered with ``made``.
 
     If the service chose another location, the entry keeps the requested and the chosen one as marks. ``undo`` restores
     the properties of an entry that existed before.
@@ -157,14 +157,14 @@ def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
     if elsewhere and _needs_its_place(target):
         raise UnsupportedOperationError(f"{elsewhere}, where the data is; {_take_back(target, made, undo)}")
     request = {REQUESTED_LOCATION: asked, CHOSEN_LOCATION: made.location}
-    told = request.items() <= made.properties.items() if elsewhere else has_true_request(made)
-    if not told and able.alter_table and able.table_markers:
+    is_recorded = request.items() <= made.properties.items() if elsewhere else has_true_request(made)
+    if not is_recorded and able.alter_table and able.table_markers:
         made = target.backend.alter_table(target.identifier, PropertyChanges(request) if elsewhere else _FORGET_REQUEST)
     return ChangeOutcome(note=elsewhere) if elsewhere else target.written(made)
 
 
 def _needs_its_place(target: Target[LiveTable]) -> bool:
-    """Return whether the entry is for data at the requested location, so that no other will do."""
+    """Return whether the entry is for data that is at the requested location."""
     change = target.change
     return change.mirror_of is not None or change.action in (Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
 
@@ -185,7 +185,7 @@ def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
 
 
 def _is_half_made(target: Target[LiveTable]) -> bool:
-    """Return whether an interrupted run has created or moved the entry and not confirmed its location."""
+    """Return whether an interrupted run has not confirmed the entry's location."""
     change = target.change
     before = change.before.location if change.before else None
     places = change.before is None or not locations.same(before, target.after.location)
@@ -202,7 +202,10 @@ def _confirm(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _ask_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcome, LiveTable]:
-    """Ask for the location again: the answer tells if the service chose the present one, or someone moved it."""
+    """Ask for the location again.
+
+    The answer tells if the service chose the present one, or someone moved the entry.
+    """
     asked, able = target.after.location, target.backend.capabilities
     if asked is None or not able.alter_table:
         return ChangeOutcome(Status.ALREADY), live
@@ -288,7 +291,7 @@ def _create_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
 
 
 def _carried_over(target: Target[LiveNamespace]) -> dict[str, str]:
-    """Return the properties that others have set on the namespace's old name, without its location."""
+    """Return the properties of others on the old name, without its location."""
     before = target.change.takes_from
     origin = None if before is None else load_namespace(target.backend, target.backend.namespace_id_of(before))
     found = ownership.others(origin.properties) if origin is not None else {}
@@ -301,7 +304,7 @@ def _update_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
 
 
 def _drop_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
-    """Drop with RESTRICT only: a namespace that holds anything stays, which is no failure."""
+    """Drop with RESTRICT: a namespace that holds anything stays, as a note."""
     try:
         target.backend.remove_namespace(target.identifier)
     except NamespaceNotFoundError:

@@ -60,7 +60,7 @@ def command(
     try:
         from reconciler.operations.connections import open_connections
         from reconciler.server.app import make_app
-        from reconciler.server.guard import Settings, TokenFile, Tokens, room
+        from reconciler.server.guard import Settings, TokenFile, Tokens, request_limit
         from reconciler.server.logs import log_to_stderr
         from reconciler.server.running import ListenAddress, run
     except ImportError as error:
@@ -78,7 +78,7 @@ def command(
         max_body_bytes=max_body * _MIB,
         timeout_seconds=timeout,
         hosts=address.own_names(server_name),
-        max_requests=room(),
+        max_requests=request_limit(),
     )
     with open_connections(source.load()) as connections:
         log_to_stderr()

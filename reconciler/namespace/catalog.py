@@ -1,7 +1,7 @@
-"""A backend as a Lance namespace: the operations of the specification, built once on the backend's contract.
+"""A backend as a Lance namespace, implemented once for all backends.
 
-The operations follow the Lance Namespace specification, "Namespace Operations", in today's names (DescribeTable for
-GetTable, DescribeNamespace for GetNamespace).
+The operations follow the Lance Namespace specification, "Namespace Operations", with its present names (DescribeTable
+for GetTable, DescribeNamespace for GetNamespace).
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from reconciler.namespace.shared import specification_errors
 
 
 class CatalogNamespace(NamespaceOperations, EntryOperations, CreatingOperations, DatasetOperations):
-    """A catalog as every Lance tool takes it. Every operation raises ``lance_namespace.errors`` types only.
+    """A catalog for every Lance tool; it raises ``lance_namespace.errors`` only.
 
-    It can be pickled: the copy connects anew.
+    It can be pickled; the copy opens a new connection.
     """
 
     def __reduce__(self) -> tuple[object, ...]:
         return CatalogNamespace, (self.backend,)
 
     def namespace_id(self) -> str:
-        """Return a text that names this connection: the implementation and the service, without secrets."""
+        """Return the implementation and the service as text, without secrets."""
         return self.backend.namespace_id()
 
     def close(self) -> None:
-        """Give back connections. A closed namespace is not used again."""
+        """Close the connections; the namespace cannot be used again."""
         self.backend.close()
 
 
 def connect(impl: str, properties: Mapping[str, str]) -> CatalogNamespace:
-    """Return a live catalog; whether the service answers shows at the first call.
+    """Return a live catalog; the first call shows whether the service answers.
 
     Raises:
         ConfigError, MissingExtraError: see :func:`reconciler.backends.registry.backend_class`.
-        lance_namespace.errors.InvalidInputError: ``properties`` are incomplete or wrong, each fault named.
+        lance_namespace.errors.InvalidInputError: ``properties`` are incomplete or invalid, with every problem.
     """
     with specification_errors():
         return CatalogNamespace(registry.connect(impl, properties))
@@ -50,8 +50,8 @@ def connect(impl: str, properties: Mapping[str, str]) -> CatalogNamespace:
 def register_impls() -> None:
     """Make every backend usable in ``lance_namespace.connect``.
 
-    Each is known as ``lancens.<impl>``. Where lance_namespace has no implementation of its own under the plain name
-    (it has ``dir`` and ``rest``), that works too, and takes the place of what another package registered there.
+    Each is registered as ``lancens.<impl>``, and under its plain name unless lance_namespace has an implementation
+    of that name (``dir``, ``rest``). A plain name replaces what another package registered.
     """
     for impl in registry.names():
         path = f"reconciler.namespace.impls.{impl}"

@@ -1,4 +1,4 @@
-"""The operations that make tables, and that write to their datasets."""
+"""The operations that create tables or write to their datasets."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class CreatingOperations(CatalogOperations):
 
     @operation(spec.DeclareTableRequest)
     def declare_table(self, request: spec.DeclareTableRequest) -> spec.DeclareTableResponse:
-        """DeclareTable: an entry with a location and no data yet; without one in the request, at a free place.
+        """DeclareTable: create an entry without data, by default at an empty location.
 
-        The answer holds what opens the table, so that a client can write it.
+        The answer has the storage options with which a client can write the data.
         """
         identifier = self.backend.table_id(request.id)
         properties = request.properties or {}
@@ -37,7 +37,7 @@ class CreatingOperations(CatalogOperations):
         table = optional.insert_table(self.backend, identifier, location, properties)
         options = optional.own_storage_options(self.backend, table)
         if request.vend_credentials is not False:
-            # The entry is made: where the service hands out nothing now, DescribeTable says why.
+            # The entry exists by now: if the service hands out nothing, DescribeTable tells why.
             with suppress(BackendError):
                 options = optional.table_storage_options(self.backend, table, writes=True)
         return spec.DeclareTableResponse(
@@ -49,7 +49,7 @@ class CreatingOperations(CatalogOperations):
 
     @operation(spec.CreateEmptyTableRequest)
     def create_empty_table(self, request: spec.CreateEmptyTableRequest) -> spec.CreateEmptyTableResponse:
-        """CreateEmptyTable: the early name of DeclareTable, which it is answered as."""
+        """CreateEmptyTable: do the same as DeclareTable, its present name."""
         made = self.declare_table(spec.DeclareTableRequest(id=request.id, properties=request.properties))
         return spec.CreateEmptyTableResponse(
             location=made.location, properties=made.properties, storage_options=made.storage_options
@@ -57,10 +57,9 @@ class CreatingOperations(CatalogOperations):
 
     @operation(spec.CreateTableRequest)
     def create_table(self, request: spec.CreateTableRequest, request_data: bytes) -> spec.CreateTableResponse:
-        """CreateTable in modes create and exist_ok, from an Arrow IPC stream; it fills a table that is declared only.
+        """CreateTable: write an Arrow IPC stream as a new or a declared table.
 
-        Overwrite would delete data and is not supported. Data that is already at the location is left alone and
-        refused.
+        The modes are create and exist_ok; overwrite would delete data. A location that holds data is rejected.
         """
         identifier = self.backend.table_id(request.id)
         mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
@@ -79,7 +78,7 @@ class CreatingOperations(CatalogOperations):
             if version is None and mode == "create":
                 raise taken
             if version is None:
-                with storage.opened(*self._place(identifier)):  # else the rows are nowhere
+                with storage.opened(*self._place(identifier)):  # unless there is a dataset, the rows would be lost
                     pass
         return spec.CreateTableResponse(
             location=table.location,
@@ -91,10 +90,10 @@ class CreatingOperations(CatalogOperations):
     def _create(
         self, identifier: Identifier, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
     ) -> tuple[LiveTable, int | None]:
-        """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
+        """Write a dataset and create its entry, which never points at nothing.
 
-        An entry that is made first (``Capabilities.comes_before_data``) is taken away again where nothing can be
-        written. ``options`` are the client's.
+        An entry that comes first (``Capabilities.comes_before_data``) is removed again if the write fails. ``options``
+        are the client's.
         """
         location = self._free_location(identifier)
         if location is not None and not self.backend.capabilities.comes_before_data(identifier):
@@ -109,12 +108,12 @@ class CreatingOperations(CatalogOperations):
             raise
 
     def _fill(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int | None:
-        """Write the rows of a table that is declared only; return None where it may have some already."""
+        """Write the rows of a declared table; return None if it may have some already."""
         if self._has_data(table):
             return None
         try:
             return self._write(table, data, options)
-        except TableAlreadyExistsError:  # another client was faster
+        except TableAlreadyExistsError:  # another client wrote it first
             return None
 
     def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
@@ -128,12 +127,12 @@ class CreatingOperations(CatalogOperations):
 
     @operation(spec.AlterTableAddColumnsRequest)
     def alter_table_add_columns(self, request: spec.AlterTableAddColumnsRequest) -> spec.AlterTableAddColumnsResponse:
-        """AlterTableAddColumns: columns whose values expressions in SQL give; no row is written anew.
+        """AlterTableAddColumns: add columns computed by SQL expressions.
 
         Raises:
-            InvalidInputError: none is named, one is there already, or is no expression on the columns of the table.
-            UnsupportedOperationError: a column is to be kept up to date or comes of a program, a branch is named, or
-                the service keeps the versions of the table itself.
+            InvalidInputError: no column is named, one exists already, or its expression does not fit the table.
+            UnsupportedOperationError: a column is virtual or to be kept up to date, a branch is named, or the service
+                keeps the versions of the table.
         """
         if request.branch is not None:
             raise UnsupportedOperationError("columns are added to the main branch only; open the dataset for another")
@@ -158,18 +157,18 @@ class CreatingOperations(CatalogOperations):
 
     @operation(spec.DropTableRequest)
     def drop_table(self, request: spec.DropTableRequest) -> spec.DropTableResponse:
-        """DropTable deletes data, so it is not supported: deregister_table removes the entry only."""
+        """DropTable: raise UnsupportedOperationError, as it would delete data."""
         raise UnsupportedOperationError(f"{self.backend.impl}: drop_table would delete data; use deregister_table")
 
     def _free_location(self, identifier: Identifier) -> str | None:
-        """Return where a new table goes that names no location: a place that holds nothing.
+        """Return an empty location for a table; None if the service chooses.
 
-        Data stays where it is when a table is deregistered. A table made again under the same name must not show it,
-        so it gets a place beside the default one. None: the service chooses.
+        Deregistering leaves data at the default location. A new table of that name must not show it, so it gets another
+        location beside it.
 
         Raises:
-            TableAlreadyExistsError: there can be no such place.
-            BackendError: storage does not let the default place be looked at.
+            TableAlreadyExistsError: the catalog has no other location for this name.
+            BackendError: the default location cannot be read.
         """
         default = self._direct_location(identifier)
         if default is None:

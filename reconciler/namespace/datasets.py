@@ -1,7 +1,4 @@
-"""What a table's dataset says of itself, as operations of the specification: its versions, tags, branches and indices.
-
-Nothing is written. Who may open the dataset, and with what, is the catalog's to say.
-"""
+"""The operations that read a table's dataset, from versions to rows."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.ListTableVersionsRequest)
     def list_table_versions(self, request: spec.ListTableVersionsRequest) -> spec.ListTableVersionsResponse:
-        """ListTableVersions: those of a branch in order, a page of ``limit`` at a time."""
+        """ListTableVersions: return a page of the versions of a branch, in order."""
         found = self._versions(request.id, request.branch)
         numbers = sorted(found, reverse=bool(request.descending))
         page = page_of([f"{at:012}" for at in range(len(numbers))], request.page_token, request.limit)
@@ -50,7 +47,7 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.DescribeTableVersionRequest)
     def describe_table_version(self, request: spec.DescribeTableVersionRequest) -> spec.DescribeTableVersionResponse:
-        """DescribeTableVersion: one version of a branch, the latest where none is named.
+        """DescribeTableVersion: return one version of a branch, by default the latest.
 
         Raises:
             TableVersionNotFoundError: the branch has no such version.
@@ -79,7 +76,7 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.ListTableTagsRequest)
     def list_table_tags(self, request: spec.ListTableTagsRequest) -> spec.ListTableTagsResponse:
-        """ListTableTags: in order of their names, a page of ``limit`` at a time."""
+        """ListTableTags: return a page of tags, sorted by name."""
         with self._dataset(request.id) as dataset:
             tags: Mapping[str, Any] = dataset.tags.list()
         page = page_of(tags, request.page_token, request.limit)
@@ -89,7 +86,7 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.GetTableTagVersionRequest)
     def get_table_tag_version(self, request: spec.GetTableTagVersionRequest) -> spec.GetTableTagVersionResponse:
-        """GetTableTagVersion: the version that a tag names, and its branch unless that is the main one.
+        """GetTableTagVersion: return the version of a tag, and its branch.
 
         Raises:
             TableTagNotFoundError: the dataset has no such tag.
@@ -102,19 +99,19 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.ListTableBranchesRequest)
     def list_table_branches(self, request: spec.ListTableBranchesRequest) -> spec.ListTableBranchesResponse:
-        """ListTableBranches: all but the main one in order of their names, a page of ``limit`` at a time."""
+        """ListTableBranches: return a page of branches, without the main one."""
         with self._dataset(request.id) as dataset:
             branches: Mapping[str, Any] = dataset.branches.list()
         page = page_of(branches, request.page_token, request.limit)
         return spec.ListTableBranchesResponse(
-            # Their metadata is whatever somebody wrote there, secrets too.
+            # Their metadata is free text and may hold secrets.
             branches={name: BranchContents.model_validate({**branches[name], "metadata": None}) for name in page.names},
             page_token=page.token,
         )
 
     @operation(spec.ListTableIndicesRequest)
     def list_table_indices(self, request: spec.ListTableIndicesRequest) -> spec.ListTableIndicesResponse:
-        """ListTableIndices: in order of their names, a page of ``limit`` at a time."""
+        """ListTableIndices: return a page of indices, sorted by name."""
         with self._dataset(request.id, request.version, request.branch) as dataset:
             indices = {index.name: index for index in dataset.describe_indices()}
             rows = dataset.count_rows() if indices else 0
@@ -144,7 +141,7 @@ class DatasetOperations(CatalogOperations):
     def describe_table_index_stats(
         self, request: spec.DescribeTableIndexStatsRequest
     ) -> spec.DescribeTableIndexStatsResponse:
-        """DescribeTableIndexStats: type, metric and coverage of one index.
+        """DescribeTableIndexStats: return type, metric and coverage of one index.
 
         Raises:
             TableIndexNotFoundError: the dataset has no such index.
@@ -166,7 +163,7 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.GetTableStatsRequest)
     def get_table_stats(self, request: spec.GetTableStatsRequest) -> spec.GetTableStatsResponse:
-        """GetTableStats: bytes of the columns' data, rows, indices and fragments of the latest version."""
+        """GetTableStats: return bytes, rows, indices and fragments of the latest version."""
         with self._dataset(request.id, branch=request.branch) as dataset:
             lengths = sorted(fragment.metadata.num_rows for fragment in dataset.get_fragments())
             return spec.GetTableStatsResponse(
@@ -182,10 +179,10 @@ class DatasetOperations(CatalogOperations):
 
     @operation(spec.CountTableRowsRequest)
     def count_table_rows(self, request: spec.CountTableRowsRequest) -> spec.CountTableRowsResponse:
-        """CountTableRows: the rows of a version, or those of them for which a condition in SQL holds.
+        """CountTableRows: count all rows of a version, or those that match.
 
         Raises:
-            InvalidInputError: it is no condition on the columns of the table.
+            InvalidInputError: the condition does not fit the columns of the table.
         """
         location, options = self._place(request.id)
         where = (location, dict(options), request.version, request.branch, request.predicate)
@@ -194,13 +191,13 @@ class DatasetOperations(CatalogOperations):
 
 
 def _first_created(segments: Sequence[Any]) -> Any:
-    """Return when the first of an index's segments was made; None where that was never noted."""
+    """Return when the first segment of an index was created; None if unknown."""
     times = [segment.created_at for segment in segments if segment.created_at is not None]
     return min(times).astimezone(UTC) if times else None
 
 
 def _summary(lengths: Sequence[int]) -> FragmentSummary:
-    """Return how the rows are spread over the fragments, given in order."""
+    """Return the distribution of fragment ``lengths``, which are sorted."""
 
     def at(share: float) -> int:
         return lengths[int((len(lengths) - 1) * share)] if lengths else 0

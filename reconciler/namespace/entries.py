@@ -1,4 +1,4 @@
-"""The operations on the entries of tables; no file is touched."""
+"""The operations on the entries of tables, which touch no file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.ListTablesRequest)
     def list_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
-        """ListTables: names in order; with ``include_declared`` false, only tables that have data.
+        """ListTables: return a page of names, on request of tables with data only.
 
-        A page costs the list, and looking at its own entries where that takes a call each.
+        Where telling a Lance table takes a call, only the tables of the page are asked for.
         """
         parent = self.backend.namespace_id_of(request.id)
-        # None at all may be those of a namespace that does not exist.
+        # An empty list may be that of a namespace that does not exist, which this call tells.
         names = list(optional.possible_tables(self.backend, parent)) or self.backend.child_tables(parent)
 
         def chosen(some: Sequence[str]) -> Sequence[str]:
@@ -47,7 +47,7 @@ class EntryOperations(CatalogOperations):
         return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
     def _with_data(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
-        """Return those of the tables ``names`` in ``parent`` that have data; one that has gone meanwhile has none."""
+        """Return those of ``names`` that have data; a vanished table has none."""
 
         def has_data(name: str) -> bool:
             try:
@@ -60,20 +60,20 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.ListTablesRequest)
     def list_all_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
-        """ListAllTables: the string identifiers of all tables below the root."""
+        """ListAllTables: return a page of the identifiers of all tables, as text."""
         page = page_of(map(join, self.backend.scan().tables), request.page_token, request.limit)
         return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
     @operation(spec.DescribeTableRequest)
     def describe_table(self, request: spec.DescribeTableRequest) -> spec.DescribeTableResponse:
-        """DescribeTable: the catalog entry; the dataset's metadata too, where it is asked for.
+        """DescribeTable: return the entry and, if asked for, metadata of the data.
 
-        It is asked for with ``load_detailed_metadata``, or by a version, a tag or a branch.
+        ``load_detailed_metadata``, a version, a tag or a branch ask for metadata.
 
         Raises:
             TableNotFoundError: there is no such table.
             TableVersionNotFoundError, TableTagNotFoundError, TableBranchNotFoundError: its dataset has none such.
-            InvalidInputError: it is not a Lance table, or a tag stands beside a version or a branch.
+            InvalidInputError: it is not a Lance table, or a tag is combined with a version or a branch.
             InvalidTableStateError: metadata was asked for and the location holds no Lance dataset.
         """
         table = self._lance_table(request.id)
@@ -108,7 +108,7 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.TableExistsRequest)
     def table_exists(self, request: spec.TableExistsRequest) -> spec.TableExistsResponse:
-        """TableExists: returns for an existing table, and version where one is given; raises otherwise.
+        """TableExists: raise if the table, or a given version, does not exist.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -124,20 +124,20 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.RegisterTableRequest)
     def register_table(self, request: spec.RegisterTableRequest) -> spec.RegisterTableResponse:
-        """RegisterTable: an entry for data that is already there.
+        """RegisterTable: create an entry for existing data.
 
-        Overwrite moves the entry of an existing table to the new location; the data stays at both.
+        Overwrite changes the location of an existing entry; the data stays at both.
 
         Raises:
-            UnsupportedOperationError: the service puts the entry elsewhere; it is taken back.
+            UnsupportedOperationError: the service put the entry elsewhere; the write was undone.
         """
         identifier = self.backend.table_id(request.id)
         mode = choice("mode", request.mode, ("create", "overwrite"))
         properties, undo = request.properties or {}, None
         if optional.asked_capabilities(self.backend).chooses_locations:
             raise UnsupportedOperationError(
-                f"{self.backend.impl}: the service puts every table where it likes, so that no entry can be made for "
-                "data that is there; create the table here and write the data into it"
+                f"{self.backend.impl}: the service chooses the location of every table, so existing data cannot be "
+                "registered; create the table here and write the data into it"
             )
         try:
             table = self.backend.insert_table(identifier, request.location, properties)
@@ -152,7 +152,7 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.DeregisterTableRequest)
     def deregister_table(self, request: spec.DeregisterTableRequest) -> spec.DeregisterTableResponse:
-        """DeregisterTable: removes the entry; the data stays."""
+        """DeregisterTable: remove the entry; the data stays."""
         identifier = self.backend.table_id(request.id)
         with other_formats_refused():
             table = self.backend.remove_table(identifier)
@@ -162,13 +162,13 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.RenameTableRequest)
     def rename_table(self, request: spec.RenameTableRequest) -> spec.RenameTableResponse:
-        """RenameTable: the entry gets another name, in another namespace where one is given; the data stays.
+        """RenameTable: rename the entry, also across namespaces; the data stays.
 
         Raises:
             TableNotFoundError: there is no such table.
             TableAlreadyExistsError: the new name is taken.
             NamespaceNotFoundError: the new namespace does not exist.
-            UnsupportedOperationError: the catalog does not rename, or not from the one place to the other.
+            UnsupportedOperationError: the catalog cannot rename, or not between these namespaces.
         """
         identifier = self.backend.table_id(request.id)
         above = identifier[:-1] if request.new_namespace_id is None else request.new_namespace_id

@@ -1,4 +1,4 @@
-"""The operations on namespaces."""
+"""The operations on namespaces: list, describe, create and drop."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from reconciler.namespace.shared import CatalogOperations, choice, operation, pa
 
 
 class NamespaceOperations(CatalogOperations):
-    """The operations that list, make and drop namespaces."""
+    """The operations that list, describe, create and drop namespaces."""
 
     @operation(spec.ListNamespacesRequest)
     def list_namespaces(self, request: spec.ListNamespacesRequest) -> spec.ListNamespacesResponse:
-        """ListNamespaces: names in order, a page of ``limit`` at a time."""
+        """ListNamespaces: return a page of sorted names."""
         parent = self.backend.namespace_id_of(request.id)
         page = page_of(self.backend.child_namespaces(parent), request.page_token, request.limit)
         return spec.ListNamespacesResponse(namespaces=page.names, page_token=page.token)
 
     @operation(spec.DescribeNamespaceRequest)
     def describe_namespace(self, request: spec.DescribeNamespaceRequest) -> spec.DescribeNamespaceResponse:
-        """DescribeNamespace: the properties of a namespace; the root has none."""
+        """DescribeNamespace: return the properties of a namespace; the root has none."""
         identifier = self.backend.namespace_id_of(request.id)
         if not identifier:
             return spec.DescribeNamespaceResponse(properties={})
@@ -36,7 +36,7 @@ class NamespaceOperations(CatalogOperations):
 
     @operation(spec.NamespaceExistsRequest)
     def namespace_exists(self, request: spec.NamespaceExistsRequest) -> spec.NamespaceExistsResponse:
-        """NamespaceExists: returns for an existing namespace, raises NamespaceNotFoundError otherwise."""
+        """NamespaceExists: raise NamespaceNotFoundError if the namespace does not exist."""
         identifier = self.backend.namespace_id_of(request.id)
         if identifier:
             self.backend.load_namespace(identifier)
@@ -44,9 +44,9 @@ class NamespaceOperations(CatalogOperations):
 
     @operation(spec.CreateNamespaceRequest)
     def create_namespace(self, request: spec.CreateNamespaceRequest) -> spec.CreateNamespaceResponse:
-        """CreateNamespace in modes create, exist_ok and overwrite.
+        """CreateNamespace: create a namespace, in modes create, exist_ok and overwrite.
 
-        Overwrite replaces the properties of an existing namespace; it drops nothing.
+        Overwrite replaces the properties of an existing namespace and drops nothing.
         """
         identifier = self.backend.namespace_id_of(request.id, root=False)
         mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
@@ -64,10 +64,10 @@ class NamespaceOperations(CatalogOperations):
 
     @operation(spec.DropNamespaceRequest)
     def drop_namespace(self, request: spec.DropNamespaceRequest) -> spec.DropNamespaceResponse:
-        """DropNamespace in modes fail and skip, behaviours restrict and cascade.
+        """DropNamespace: drop a namespace; modes fail, skip; restrict or cascade.
 
-        Cascade deregisters Lance tables, deepest first, and leaves all data where it is; it starts only when nothing
-        but Lance tables and namespaces is below.
+        Cascade deregisters Lance tables, deepest first, and leaves all data. It fails before the first change if
+        anything but Lance tables and namespaces is inside.
         """
         identifier = self.backend.namespace_id_of(request.id, root=False)
         default = "skip" if self.backend.drops_missing else "fail"
@@ -85,7 +85,7 @@ class NamespaceOperations(CatalogOperations):
         return spec.DropNamespaceResponse(properties=properties)
 
     def _empty(self, identifier: Identifier) -> None:
-        """Deregister every table and drop every namespace below ``identifier``, or change nothing and raise."""
+        """Remove every table and namespace below; raise first if others are there."""
         below: list[Identifier] = []
         todo = [identifier]
         while todo:
@@ -94,7 +94,7 @@ class NamespaceOperations(CatalogOperations):
             if foreign:
                 some = ", ".join(sorted(foreign)[:5])
                 raise NamespaceNotEmptyError(
-                    f"{self.backend.impl}: `{join(parent)}` holds what is not managed here: {some}"
+                    f"{self.backend.impl}: `{join(parent)}` holds objects that are not Lance tables: {some}"
                 )
             children = [(*parent, name) for name in self.backend.child_namespaces(parent)]
             below += children

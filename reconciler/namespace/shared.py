@@ -1,4 +1,4 @@
-"""What the operations of the specification share: the catalog they ask, and where its datasets are."""
+"""What all operations share: the catalog, requests, errors, and pages."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from reconciler.model.names import Identifier
 
 
 class CatalogOperations(LanceNamespace):
-    """Operations on one catalog; a subclass may say otherwise where clients may point entries."""
+    """The base of operations on one catalog; a subclass may restrict locations."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return what surrounds the work on a request with this ``context``: it goes to the catalog."""
+        """Return a context manager in which the catalog gets a request's ``context``."""
         return optional.in_context(self.backend, context)
 
     def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the properties of a new namespace, with what its catalog asks for."""
+        """Return the properties of a new namespace, with those that its catalog requires."""
         return optional.direct_properties(self.backend, identifier, properties)
 
     def _direct_location(self, identifier: Identifier) -> str | None:
-        """Return where a new table goes by itself; None where the service chooses."""
+        """Return the default location of a new table; None if the service chooses."""
         return optional.direct_location(self.backend, identifier)
 
     def _location_to_open(self, table: LiveTable) -> str:
-        """Return where the dataset of ``table`` is opened."""
+        """Return the location at which to open the dataset of ``table``."""
         return table.location
 
     def _compute(self, work: Callable[..., Any], *given: object, expressions: Collection[str] = ()) -> Any:
-        """Return what ``work``, a function of ``reconciler.storage``, makes of a client's data or ``expressions``."""
+        """Call ``work``, of ``reconciler.storage``, on a client's data."""
         del expressions
         return work(*given)
 
@@ -51,20 +51,20 @@ class CatalogOperations(LanceNamespace):
         return found.kind is not StorageKind.NOTHING
 
     def _lance_table(self, identifier: Sequence[str] | None) -> LiveTable:
-        """Return the entry of a table.
+        """Return the entry of a Lance table.
 
         Raises:
             InvalidInputError: it is a table of another format.
-            BackendError: the table does not exist, or the catalog cannot be asked.
+            BackendError: the table does not exist, or the catalog cannot be read.
         """
         with other_formats_refused():
             return self.backend.load_table(self.backend.table_id(identifier))
 
     def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
-        """Return the location of a table's dataset, and the options for opening it.
+        """Return the location of a table's dataset, and the options to open it.
 
         Raises:
-            BackendError: the table does not exist, or nobody may look into it.
+            BackendError: the table does not exist, or may not be opened.
         """
         table = self._lance_table(identifier)
         return self._location_to_open(table), optional.table_storage_options(self.backend, table)
@@ -72,7 +72,7 @@ class CatalogOperations(LanceNamespace):
 
 @contextmanager
 def other_formats_refused() -> Iterator[None]:
-    """Answer for a table of another format that the request asks for what is not there."""
+    """Turn NotLanceTableError inside the block into InvalidInputError."""
     try:
         yield
     except NotLanceTableError as error:
@@ -80,7 +80,10 @@ def other_formats_refused() -> Iterator[None]:
 
 
 def choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:
-    """Return the choice ``given`` names, whatever its case and underscores; the first when none is given."""
+    """Return the choice that ``given`` names; by default the first.
+
+    Case and underscores do not matter.
+    """
     if given is None:
         return choices[0]
     plain = given.replace("_", "").lower()
@@ -94,7 +97,7 @@ RequestT = TypeVar("RequestT", bound=BaseModel)
 ResponseT = TypeVar("ResponseT")
 P = ParamSpec("P")
 
-# Clients tell some errors by their words: lance-spark, for one, that a table is missing.
+# Clients such as lance-spark recognise some errors by these words.
 _FIRST_WORDS = {
     ErrorCode.NAMESPACE_NOT_FOUND: "Namespace not found: ",
     ErrorCode.NAMESPACE_ALREADY_EXISTS: "Namespace already exists: ",
@@ -106,7 +109,7 @@ _FIRST_WORDS = {
 
 @contextmanager
 def specification_errors() -> Iterator[None]:
-    """Turn a backend's errors inside the block into ``lance_namespace.errors`` of the same codes."""
+    """Turn a backend's errors into ``lance_namespace.errors`` of the same codes."""
     try:
         yield
     except BackendError as error:
@@ -120,9 +123,9 @@ def operation(
     [Callable[Concatenate[NamespaceT, RequestT, P], ResponseT]],
     Callable[Concatenate[NamespaceT, RequestT, P], ResponseT],
 ]:
-    """Make a method an operation of the specification.
+    """Decorate a method as an operation of the specification.
 
-    Its request may be a ``model`` or, as LanceDB passes them, a mapping with the same keys; its errors are those of
+    Its request may be a ``model`` or, as LanceDB passes it, a mapping with the same keys. Its errors become those of
     ``lance_namespace``.
     """
 
@@ -142,7 +145,7 @@ def operation(
 
 
 def _context_of(request: BaseModel) -> dict[str, str]:
-    """Return the context of a request; who it says is asking is in it under the headers that the protocol names."""
+    """Return the context of a request, with its identity as the protocol's headers."""
     identity = getattr(request, "identity", None)
     key, token = getattr(identity, "api_key", None), getattr(identity, "auth_token", None)
     said = {"header.x-api-key": key, "header.Authorization": token and f"Bearer {token}"}
@@ -182,8 +185,8 @@ def page_of(
         names: in any order.
         token: that of the page before, None for the first.
         limit: None for no limit.
-        chosen: returns those of some names that count, in their order. It is asked about as many as the page can take
-            and one more, which tells whether another page follows, and about the next ones where too few count.
+        chosen: filters names, keeping their order. It gets one name more than the page can take, to tell whether
+            another page follows, and further names while too few are left.
 
     Raises:
         InvalidInputError: ``limit`` is not positive.

@@ -1,1 +1,1 @@
-"""The use cases: plan, apply, release, doctor, and what each reads before it starts."""
+"""The use cases: plan, apply, release and doctor."""

@@ -1,4 +1,4 @@
-"""Carry out a plan: connect, check the plan and what it touches, and hand it to the applier."""
+"""Carry out a plan: connect, check it, and hand it to the applier."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def carry_out(
     on_event: Callable[[Event], None],
     stop: threading.Event | None,
 ) -> ApplyReport:
-    """Check every object that ``plan`` touches, then make its changes; the journal is that of ``saved``.
+    """Check what ``plan`` touches, then make its changes; journal ``saved``.
 
     Raises:
         StalePlanError: an object has changed; nothing was written.
@@ -163,7 +163,7 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
 
 
 def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Identifier]:
-    """Return the plan's removals of leftovers that the catalog confirms, or no longer has.
+    """Return the removals of leftovers that the catalog confirms or has done.
 
     Raises:
         CatalogError: the catalog could not be read.
@@ -210,7 +210,7 @@ def _check_counts(
     connections: Mapping[str, Connection],
     parallelism: int,
 ) -> None:
-    """Check the limit on removals with counts from the live catalogs, not from the plan.
+    """Check the limit on removals with counts from the live catalogs.
 
     Raises:
         SafetyError: too much would be removed.
@@ -242,7 +242,9 @@ def _check_counts(
 def check_vanished(
     plan: Plan, sources: Mapping[str, CatalogInput], connections: Mapping[str, Connection], parallelism: int
 ) -> Mapping[str, int]:
-    """Confirm that tables a mirror would remove are gone from the source; return how many tables each mirror has.
+    """Confirm that tables a mirror would remove are gone from the source.
+
+    Return how many tables each of those mirrors has.
 
     A plan cannot record the absence of a table, so the sources are read once more. Only mirrors that lose tables count.
 
@@ -282,7 +284,7 @@ def check_vanished(
 
 
 def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
-    """Return the tables to be removed that a mirror created and no block of the catalog names."""
+    """Return the removed tables that a mirror created and no block names."""
     mirror, own = source.desired.mirror, source.desired.tables
     return frozenset(
         change.identifier

@@ -1,4 +1,4 @@
-"""Connections to the catalogs of a manifest, whose errors name the catalog and hold no secret."""
+"""Connections to the catalogs of a manifest, with errors that hold no secret."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class CatalogSpec:
-    """How to reach one catalog of a manifest; it can be pickled for the process that reads the catalog.
+    """How to reach one catalog of a manifest, in any process: it can be pickled.
 
     Args:
         name: the catalog's name in the manifest.
@@ -106,7 +106,7 @@ class Connection:
 
     @property
     def service(self) -> str:
-        """A slow digest of the resolved configuration without credentials, machine names and paths.
+        """A slow digest of the configuration without credentials, hosts and paths.
 
         Paths are taken relative to the manifest's folder, so that every checkout has the same digest.
         """
@@ -153,13 +153,13 @@ def catalog_specs(
 
 
 def _seen_from(folder: str, place: str) -> str:
-    """Return ``place`` relative to ``folder``, always beginning with ``./`` or ``../``."""
+    """Return ``place`` relative to ``folder``, beginning with ``./`` or ``../``."""
     path = Path(os.path.relpath(place, folder)).as_posix()
     return path if path.startswith("../") else f"./{path}"
 
 
 def _portable(folder: str, place: str) -> Iterator[tuple[str, str]]:
-    """Yield each form of ``place`` in a configuration with its path relative to ``folder``."""
+    """Yield each form of ``place`` with its path relative to ``folder``."""
     yield place, _seen_from(folder, place)
     real = os.path.realpath(place)
     yield locations.normalise(real), _seen_from(os.path.realpath(folder), real)
@@ -175,7 +175,7 @@ def _outermost_names(desired: DesiredCatalog) -> frozenset[str]:
 def open_connections(
     manifest: Manifest, names: Collection[str] | None = None, *, parallelism: int = DEFAULT_PARALLELISM
 ) -> Iterator[Mapping[str, Connection]]:
-    """Yield connections to all catalogs, or to those in ``names``, and close them at the end.
+    """Yield connections to all catalogs, or to those in ``names``.
 
     ``parallelism`` is how many requests each connection has in flight.
 
@@ -224,7 +224,9 @@ def places_of(connections: Iterable[Connection]) -> dict[str, str]:
 def read_all(
     connections: Collection[Connection], read: Callable[[Connection], ResultT], parallelism: int
 ) -> list[ResultT]:
-    """Return ``read`` of every connection, several at a time; raise the first error in catalog order.
+    """Return ``read`` of every connection, several at a time.
+
+    The first error in catalog order is raised.
 
     Raises:
         CatalogError: a catalog could not be read completely.
@@ -249,7 +251,10 @@ def missing_root(backend: Backend) -> str | None:
 
 
 def missing_roots(manifest: Manifest) -> list[str]:
-    """Return a sentence for each local root that does not exist: outside a plan, a typo would pass unnoticed."""
+    """Return a sentence for each local root that does not exist.
+
+    Outside a plan, a typo would pass unnoticed.
+    """
     said = []
     for spec in catalog_specs(manifest):
         with spec.connect() as backend:

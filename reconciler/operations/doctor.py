@@ -1,4 +1,4 @@
-"""Diagnose each catalog without changing it: its service, the permissions of the credentials, its limits."""
+"""Diagnose each catalog without changing it: service, permissions, limits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _REFUSED = {ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """The result of one check. ``failed``: no plan can be made; ``warning``: something will not work."""
+    """The result of one check.
+
+    ``failed``: no plan can be made; ``warning``: something will not work.
+    """
 
     catalog: str
     name: str
@@ -124,7 +127,10 @@ class _Doctor:
         )
 
     def _paging(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
-        """Compare the bulk read of the largest namespace with a list of it: both must reach the last page."""
+        """Compare the bulk read of the largest namespace with a list of it.
+
+        Both must reach the last page.
+        """
         sizes = Counter(identifier[:-1] for identifier in snapshot.tables)
         if not sizes or not self._spec.scope.is_everything:
             return
@@ -137,7 +143,7 @@ class _Doctor:
             yield self._check("paging", "ok", f"both ways of listing {what} show {count(len(listed), 'table')}", took)
         else:
             detail = f"a list of {what} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
-            yield self._check("paging", "warning", f"{detail}: somebody is changing it, or a page is lost", took)
+            yield self._check("paging", "warning", f"{detail}: it is changing, or a page was lost", took)
 
     def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         for table in sorted(snapshot.tables.values(), key=lambda one: one.id)[:1]:

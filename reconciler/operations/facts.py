@@ -38,7 +38,7 @@ def ask_storage(
     parallelism: int,
     written: Mapping[Identifier, Storage] = _NOTHING_WRITTEN,
 ) -> Mapping[Identifier, TableFacts]:
-    """Return what storage holds for each table in question, at its present or future location.
+    """Return what storage holds for each table in question.
 
     ``written`` tells what a mirror's source will have written by then; those locations are not opened.
 
@@ -78,7 +78,7 @@ def ask_storage(
 def _look_at(
     backend: Backend, places: Iterable[tuple[str | None, LiveTable | None]], parallelism: int
 ) -> dict[str, Storage]:
-    """Return what each place holds, opened with the credentials of the live table if it is there.
+    """Return what each place holds, opened with credentials of a table there.
 
     Raises:
         BackendError: the catalog could not hand out credentials.
@@ -97,7 +97,7 @@ def _look_at(
 def _stale_columns(
     backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
 ) -> Mapping[Identifier, EntryColumns]:
-    """Return the shown and the wanted columns of tables whose entries show outdated ones."""
+    """Return shown and wanted columns of entries that show outdated ones."""
     to_show: dict[Identifier, tuple[Identifier, ShownColumns]] = {}
     for question in asked:
         schema = planned(question.table, facts[question.table.id].storage)
@@ -110,7 +110,7 @@ def _stale_columns(
 
 
 def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -> str | None:
-    """Return why the catalog rejects the table at ``place``; None if it accepts it or has it there."""
+    """Return why the catalog rejects the table at ``place``; None if it does not."""
     if place is None or place == question.in_force:
         return None
     return optional.location_problem(backend, question.table.id, place)
@@ -119,7 +119,7 @@ def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -
 def ask_places(
     backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
 ) -> Mapping[Identifier, str | None]:
-    """Return the present or future location of each table in question; None if it is unknown.
+    """Return the present or future location of each table, None if unknown.
 
     Raises:
         BackendError: the catalog could not tell the default location of a table.
@@ -136,7 +136,9 @@ def ask_places(
 def ask_held(
     backend: Backend, names: Iterable[Identifier], spaces: Collection[Identifier], parallelism: int
 ) -> Mapping[Identifier, str]:
-    """Describe the tables of other formats that have one of ``names``, in the namespaces ``spaces``.
+    """Describe the tables of other formats that have one of ``names``.
+
+    Only the namespaces ``spaces`` are read.
 
     Raises:
         BackendError: the catalog could not be read.
@@ -161,7 +163,7 @@ def _described(table: ForeignTable) -> str:
 
 
 def links_to(wanted: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[str, str]:
-    """Return where symbolic links lead the local locations of new and live tables (see ``Facts.places``).
+    """Return where symbolic links lead local locations (see ``Facts.places``).
 
     Live tables are looked at only if a new one is local.
     """
@@ -170,7 +172,7 @@ def links_to(wanted: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping
 
 
 def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts]) -> Iterator[Schema]:
-    """Yield the columns of tables without an entry, which the catalog will have to show."""
+    """Yield the columns of tables without an entry, for the catalog to show."""
     for question in questions:
         schema = question.table.schema or found[question.table.id].storage.schema
         if schema is not None and question.in_force is None:
@@ -236,7 +238,7 @@ def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
 def ask_occupants(
     backend: Backend, source: CatalogInput, drops: Iterable[Change], parallelism: int
 ) -> Mapping[Identifier, Sequence[str]]:
-    """Return what else the namespaces of ``drops`` hold: foreign objects, and what is out of scope.
+    """Return the foreign and out-of-scope objects in the namespaces of ``drops``.
 
     Raises:
         BackendError: the catalog could not be read.

@@ -18,7 +18,7 @@ def load(
     variables: Mapping[str, str] | None = None,
     policy: Policy = OPEN,
 ) -> Manifest:
-    """Return the manifest in the given files and folders, merged with all that they include.
+    """Return the manifest in the given files and folders, with their includes.
 
     Placeholders in a catalog's ``config`` stay unresolved and only their form is checked. All others are resolved now,
     from the environment, ``variables`` and files, as far as ``policy`` allows.
@@ -30,7 +30,7 @@ def load(
 
 
 def manifest_of_service(impl: str, properties: Mapping[str, str]) -> Manifest:
-    """Return a manifest whose only catalog is the service that ``impl`` and ``properties`` reach.
+    """Return a manifest with one catalog: the service of ``impl``.
 
     Raises:
         ConfigError, MissingExtraError: ``impl`` cannot be loaded, or ``properties`` cannot be used.
@@ -39,7 +39,7 @@ def manifest_of_service(impl: str, properties: Mapping[str, str]) -> Manifest:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a manifest, with the ``config`` of every implementation that is installed."""
+    """Return the JSON Schema of a manifest, for all installed implementations."""
     return manifest.json_schema(_installed())
 
 

@@ -61,7 +61,7 @@ def plan(
     parallelism: int = DEFAULT_PARALLELISM,
     profile: Profile | None = None,
 ) -> Plan:
-    """Return the plan that makes the live catalogs what ``manifest`` says. Nothing is changed.
+    """Return the plan that makes the catalogs match ``manifest``; change nothing.
 
     Args:
         manifest: from :func:`reconciler.load`.
@@ -168,13 +168,16 @@ def selection_of(select: Sequence[str]) -> Scope:
 
 
 def selected_catalogs(manifest: Manifest, select: Sequence[str]) -> tuple[Scope, list[str]]:
-    """Return the scope of ``select`` and the catalogs it can match, with those that they mirror."""
+    """Return the scope of ``select``, and the catalogs to read for it.
+
+    Catalogs that they mirror are included.
+    """
     selection = selection_of(select)
     return selection, with_sources_of(manifest, (name for name in manifest.catalogs if selection.below(name).patterns))
 
 
 def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
-    """Return ``names`` and the catalogs that they mirror, in the order of the manifest."""
+    """Return ``names`` and the catalogs that they mirror, in manifest order."""
     desired = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
     found = with_sources(desired, names)
     return [name for name in manifest.catalogs if name in found]
@@ -190,7 +193,7 @@ FORMAT_VERSION = "1.0"
 
 @dataclass
 class Profile:
-    """The stages of one run, in the order in which they ended. Safe to use from several threads.
+    """The stages of one run, in the order in which they ended.
 
     Catalogs are read in parallel, so their seconds add up to more than the run took.
     """
@@ -200,7 +203,7 @@ class Profile:
 
     @contextmanager
     def stage(self, name: str, connection: Connection | None = None) -> Iterator[None]:
-        """Record the block as a stage, of a catalog if ``connection`` is given, unless it raises."""
+        """Record the block as a stage, unless it raises."""
         about = {} if connection is None else {"catalog": connection.spec.name, "impl": connection.spec.impl}
         before = None if connection is None else optional.traffic(connection.backend)
         began = perf_counter()
@@ -225,7 +228,9 @@ _OTHERWISE = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LA
 
 
 def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> Mapping[Key, str]:
-    """Describe the data of the tables that ``plan`` deregisters, shown beside the plan and no part of it.
+    """Describe the data of the tables that ``plan`` deregisters.
+
+    The texts are shown beside the plan and no part of it.
 
     The first thousand are opened, ``parallelism`` at a time.
 

@@ -1,4 +1,4 @@
-"""Remove the marks of lancens from objects, which stay as they are and are no longer managed."""
+"""Remove the marks of lancens from objects, which stay as they are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def plan_release(
     manifest: Manifest, select: Sequence[str], *, protected: bool = False, parallelism: int = DEFAULT_PARALLELISM
 ) -> Plan:
-    """Return a plan that removes this manifest's marks from the matches of ``select``. Nothing is changed.
+    """Return a plan that removes this manifest's marks from the matches.
 
     Args:
         manifest: whose marks.
@@ -70,7 +70,9 @@ def release(
     on_event: Callable[[Event], None] = ignore_event,
     stop: threading.Event | None = None,
 ) -> ApplyReport:
-    """Carry out the plan of :func:`plan_release`; each object is read again before its marks are removed.
+    """Carry out the plan of :func:`plan_release`.
+
+    Each object is read again before its marks are removed.
 
     Raises:
         StalePlanError: an object has changed; nothing was written.

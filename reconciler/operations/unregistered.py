@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class UnregisteredDatasets:
-    """``tables`` are datasets named by their directories; ``nameless`` tells why others have no name."""
+    """``tables`` are named by their directories; ``nameless`` tells of the rest."""
 
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     nameless: list[str] = field(default_factory=list)
@@ -29,7 +29,7 @@ class UnregisteredDatasets:
 def find_unregistered(
     backend: Backend, claimed: Collection[str], live: Snapshot, parallelism: int
 ) -> UnregisteredDatasets:
-    """Return the datasets under the roots of ``backend`` that no table has as its location.
+    """Return the datasets under the roots that no table has as its location.
 
     Args:
         backend: the catalog.
@@ -82,7 +82,7 @@ def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Unregi
 
 
 def _taken(identifier: Identifier, live: Snapshot, found: UnregisteredDatasets, *, one_name_space: bool) -> str | None:
-    """Return why the name, or that of a parent namespace, is taken; None if it is free."""
+    """Return why the name, or that of a parent, is taken; None if it is free."""
     tables = live.tables.keys() | found.tables.keys()
     above = [identifier[:depth] for depth in range(1, len(identifier))]
     if identifier in tables or (one_name_space and identifier in live.namespaces):

@@ -1,4 +1,4 @@
-"""From the response of an operation to JSON that may leave the house."""
+"""Answers as JSON: responses without secrets, and errors with statuses."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from reconciler.model.redaction import redact_properties
 
 _KEPT_BACK = {"context"}
 _PUBLIC = PUBLIC_OPTIONS | {"azure_storage_use_emulator", "use_emulator"}
-"""Whatever is not here stays here: an option that nobody has thought of may be a secret."""
+"""Only these options are shown, as an unknown one may be a secret."""
 
 
-def shown(response: BaseModel) -> Any:
-    """Return ``response`` as JSON values.
+def public_fields(response: BaseModel) -> Any:
+    """Return ``response`` as JSON values without secrets.
 
-    Of the storage options those are kept that say where data is and not who opens it; user information and queries of
-    locations are left out, and so are the values of properties whose keys look like those of secrets.
+    Storage options are kept if they tell where data is, not who may open it. User information and queries of locations
+    are removed, and so are values of properties with sensitive keys.
     """
     if isinstance(response, RootModel):
         return response.model_dump(mode="json")
@@ -42,7 +42,7 @@ def shown(response: BaseModel) -> Any:
 
 
 def public_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those of ``options`` that are no secret; an address that holds one is none of them."""
+    """Return the storage options that hold no secret, also not in an address."""
     return {
         key: value
         for key, value in options.items()
@@ -65,26 +65,26 @@ _STATUSES = {
 }
 
 TRY_AGAIN = {"Retry-After": "1"}
-"""What goes with a 503 of a request that nothing was done for: any client may repeat it (RFC 9110, section 10.2.3)."""
+"""The header of a 503 after which nothing was done, so that a client may retry (RFC 9110, section 10.2.3)."""
 
 
 class Json(JSONResponse):
-    """JSON that holds whatever a catalog may answer, halves of surrogate pairs included."""
+    """A JSON response in ASCII, which may hold lone surrogates of a catalog."""
 
     def render(self, content: Any) -> bytes:
-        """Return the bytes of ``content``."""
+        """Encode ``content``."""
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 class _Refusal(Json):
-    """An error, with the id of the request that it answers: the specification's ``instance``."""
+    """An error, with the id of its request as the specification's ``instance``."""
 
     def __init__(self, fields: Mapping[str, object], status: int, headers: Mapping[str, str]) -> None:
         super().__init__(fields, status_code=status, headers=headers)
         self._fields = fields
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the error."""
         request_id = scope.get("state", {}).get("request_id")
         if request_id is not None:
             self.body = self.render({**self._fields, "instance": request_id})
@@ -93,13 +93,13 @@ class _Refusal(Json):
 
 
 def status_of(code: ErrorCode) -> int:
-    """Return the HTTP status that goes with an error code."""
+    """Return the HTTP status of an error code."""
     if code.name.endswith("_NOT_FOUND"):
         return 404
     return 409 if code.name.endswith("_ALREADY_EXISTS") else _STATUSES[code]
 
 
 def refusal(code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Json:
-    """Return the answer to a request that is refused, with the status of its code unless another one says more."""
+    """Return an error response, with the status of its code by default."""
     body = {"error": message, "code": int(code)}
     return _Refusal(body, status or status_of(code), dict(headers or {}))

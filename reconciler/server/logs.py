@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, on stderr. No header, query or body is ever part of one."""
+"""JSON logs on stderr, without headers, queries and bodies, and metrics."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ logger = logging.getLogger("reconciler.server")
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record's message as ``event``, with the fields given as ``extra={"fields": {…}}`` beside it."""
+    """Formats a record as JSON: ``event``, and ``extra={"fields": {…}}``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line."""
+        """Return the record as one line."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -27,7 +27,7 @@ class JsonLines(logging.Formatter):
         }
         line.update(getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[0] is not None:
-            # The text of an unforeseen error may hold anything; where it happened does not.
+            # The text of an unexpected error may hold secrets; its position does not.
             line["error"] = record.exc_info[0].__name__
             at = traceback.extract_tb(record.exc_info[2])[-1:]
             line["at"] = f"{at[0].filename}:{at[0].lineno}" if at else ""
@@ -51,7 +51,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Metrics:
-    """The metrics of one server, in a registry of its own. Labels hold names of operations, never of objects."""
+    """The metrics of one server. Labels hold names of operations, never of objects."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -73,5 +73,5 @@ class Metrics:
         self._seconds.labels(operation).observe(seconds)
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self._registry)

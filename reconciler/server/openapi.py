@@ -1,4 +1,4 @@
-"""The OpenAPI document of what is served, made from the table of operations."""
+"""The OpenAPI document, generated from the table of operations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REFUSALS = {
     "404": "There is no such namespace or table.",
     "405": "The route is for another method, which `Allow` names.",
     "406": "The catalog cannot do this, or it would delete data.",
-    "409": "The name is taken, the namespace is not empty, or somebody else changed it at the same moment.",
+    "409": "The name is taken, the namespace is not empty, or another client changed it at the same time.",
     "413": "The body is too long.",
     "429": "The catalog is asked too often.",
     "500": "The server failed.",
@@ -63,11 +63,11 @@ _ABOUT_THE_SERVER = {
     "/metrics": ("metrics", "Counts of requests, for Prometheus.", "text/plain"),
     "/openapi.json": ("openapi", "This document.", "application/json"),
 }
-"""The routes beside those of the protocol: an operation id, what is answered, and as what."""
+"""The routes about the server itself: operation id, summary and media type."""
 
 
 def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document; ``with_tokens`` says whether tokens are asked for."""
+    """Return the OpenAPI 3.1 document; ``with_tokens`` adds the security schemes."""
     served = [operation for operation in operations if operation.name not in REFUSED]
     models = dict.fromkeys(model for operation in served for model in (operation.request, operation.response))
     _, definitions = models_json_schema([(model, "validation") for model in models], ref_template=_REF)
@@ -118,7 +118,7 @@ def _current(operation: Operation, path: str) -> dict[str, Any]:
 
 
 def _described(operation: Operation, operation_id: str) -> dict[str, Any]:
-    """Describe what an operation takes and answers at each of its routes."""
+    """Describe the request and the responses of an operation."""
     stream = {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}}
     error = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorResponse")}}}
     return {

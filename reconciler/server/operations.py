@@ -1,4 +1,4 @@
-"""The operations that are served, in one table: names, routes, models, and what each asks of a catalog."""
+"""The table of served operations: names, routes, models, and the call of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _READS = re.compile(r"(List|Describe|Get|Count)\w+|\w+Exists")
 
 
 class AlterNamespaceRequest(BaseModel):
-    """A merge into the properties of a namespace: keys to set, keys to remove, every other one stays."""
+    """A merge into the properties of a namespace: keys to set and keys to remove."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -33,27 +33,26 @@ class AlterNamespaceRequest(BaseModel):
 
     @property
     def changes(self) -> PropertyChanges:
-        """The merge."""
+        """The merge for a backend."""
         return PropertyChanges(self.set_properties, frozenset(self.unset_properties))
 
 
 class AlterTableRequest(AlterNamespaceRequest):
-    """A merge into the properties of a table's entry and, where given, its new location; the data stays."""
+    """A merge into a table's properties, and optionally a new location."""
 
     location: StrictStr | None = None
 
 
 class RowCount(RootModel[int]):
-    """The answer of CountTableRows: a number by itself."""
+    """The answer of CountTableRows: a bare number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the specification.
 
-    ``path`` is today's route, None for one that has none: ``{id}`` is where the identifier stands, and other names in
-    braces are fields of the request. Every operation is at ``POST /<name>`` as well. ``run`` takes the catalog, the
-    request and the body that is not JSON.
+    ``path`` is its route, if it has one: ``{id}`` is the identifier, and other names in braces are fields of the
+    request. Every operation is at ``POST /<name>``, too. ``run`` gets the catalog, the request and a body of data.
     """
 
     name: str
@@ -66,7 +65,7 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        """Whether it takes a token that may write: any that is not known to only read does."""
+        """Whether it needs a token that may write: all but known reads do."""
         return _READS.fullmatch(self.name) is None
 
     @property
@@ -76,7 +75,7 @@ class Operation:
 
     @property
     def names_a_table(self) -> bool:
-        """Whether the identifier is that of a table, not of a namespace."""
+        """Whether the identifier is a table's, not a namespace's."""
         return self.name == "AlterTable" or (self.path is not None and self.path.startswith("/v1/table/{id}"))
 
 
@@ -116,12 +115,12 @@ def _register_table(namespace: ServedNamespace, request: spec.RegisterTableReque
 
 def _create_table(namespace: ServedNamespace, request: spec.CreateTableRequest, data: bytes) -> BaseModel:
     if request.storage_options:
-        raise InvalidInputError("storage options of a client are not used here: the server writes with its own")
+        raise InvalidInputError("the server writes with its own storage options: send none")
     return namespace.create_table(request, data)
 
 
 def _describe_table(namespace: ServedNamespace, request: spec.DescribeTableRequest, _data: bytes) -> BaseModel:
-    """Answer without what the catalog hands out to this server: it is not passed on, so it is not asked for."""
+    """Describe without vended credentials, which clients would not get."""
     return namespace.describe_table(request.model_copy(update={"vend_credentials": False}))
 
 
@@ -139,7 +138,7 @@ _RUN: Mapping[str, Run] = {
     "DescribeTable": _describe_table,
     "RegisterTable": _register_table,
 }
-"""What is asked of a catalog where that is more than the method of the operation's name."""
+"""The calls of operations that need more than the catalog's method of their name."""
 
 _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "AlterNamespace": (AlterNamespaceRequest, spec.DescribeNamespaceResponse),
@@ -148,11 +147,11 @@ _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "CreateEmptyTable": (spec.DeclareTableRequest, spec.DeclareTableResponse),
     "ListAllTables": (spec.ListTablesRequest, spec.ListTablesResponse),
 }
-"""The models of the operations that have none of their own name."""
+"""The models of operations that have none of their name in the specification."""
 
 
 def _operation(name: str, route: str, summary: str) -> Operation:
-    """Return an operation; its models and the method asked are those of its name, where no table above says more."""
+    """Return an operation, by default with models and method of its name."""
     asked = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
     def plain(namespace: ServedNamespace, request: BaseModel, _data: bytes) -> BaseModel:
@@ -210,14 +209,14 @@ ALIASES = {"GetNamespace": "DescribeNamespace", "GetTable": "DescribeTable"}
 
 
 REFUSED = frozenset({"DropTable"})
-"""Operations that no catalog here supports, each with a route of its own that says why."""
+"""Operations that no catalog supports; their routes answer why."""
 
 
 def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
-    """Return the names for ListOperations: what every one of ``namespaces`` can do.
+    """Return the operations that all ``namespaces`` support.
 
     Raises:
-        LanceNamespaceError: a catalog that only knows it itself does not answer.
+        LanceNamespaceError: a catalog could not be asked for its capabilities.
     """
     with specification_errors():
         able = [optional.asked_capabilities(namespace.backend) for namespace in namespaces]

@@ -1,6 +1,6 @@
-"""Processes in which clients' expressions and data are worked on, with so much memory and time and no more.
+"""Evaluate clients' SQL and data in processes with limited memory and time.
 
-An engine that evaluates what a client sends ends its process when memory runs out, and nothing stops it before that.
+The engine aborts its process when memory runs out, and nothing stops it earlier; so it runs in none of the server's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reconciler.model.errors import BackendError, InternalError, InvalidInputErr
 
 _HEAD = struct.Struct("!Q")
 _MOST_CALLS = 64
-"""After so many a process has made room: what the engine keeps counts against the next call."""
+"""A process ends after this many calls, because memory that the engine keeps counts against the next one."""
 _WORK = {work.__name__: work for work in (storage.count_rows, storage.write_stream, storage.compute_columns)}
 
 _FUNCTIONS = (
@@ -42,7 +42,7 @@ _LANGUAGE = (
     "numeric on or then time timestamp varchar when"
 )
 FUNCTIONS = frozenset(_FUNCTIONS.split())
-"""None of these makes much of little."""
+"""Functions whose results are not much larger than their arguments."""
 
 _BEFORE_PARENTHESES = FUNCTIONS.union(_LANGUAGE.split())
 
@@ -51,10 +51,10 @@ _UNCLEAR = re.compile(r"""--|/\*|[$'"`]|'.*\\'""", re.DOTALL)
 
 
 def check_expressions(expressions: Iterable[str]) -> None:
-    """Return when each is made of what is open to clients.
+    """Raise if an expression uses more than clients may use.
 
     Raises:
-        InvalidInputError: one calls another function, or is written so that nobody could tell.
+        InvalidInputError: it calls another function, or has quotes or comments that could hide a call.
     """
     for expression in expressions:
         before, end = "", 0
@@ -64,22 +64,24 @@ def check_expressions(expressions: Iterable[str]) -> None:
                 raise InvalidInputError(f"`{before[:40]}` is not a function that this server evaluates: {_FUNCTIONS}")
             if _UNCLEAR.fullmatch(one) or (one[0] == "'" and end == found.start() and before[-1:].isalnum()):
                 raise InvalidInputError(
-                    "an expression has no comments, no `$`, quotes in pairs, and no backslash or letter before a quote"
+                    "an expression cannot have comments, `$`, an open quote, or a backslash or letter before a quote"
                 )
             before, end = one, found.end()
 
 
 def _may_call(before: str) -> bool:
-    """Return whether a parenthesis after ``before`` calls nothing, or a function of the list."""
+    """Return whether a parenthesis after ``before`` makes no forbidden call."""
     if before[:1] in ('"', "`", "'"):
         return False
     return not (before[:1].isalpha() or before[:1] == "_") or before.casefold() in _BEFORE_PARENTHESES
 
 
 class Sandbox:
-    """At most ``most`` processes, started when they are needed; twice as many calls again wait for one.
+    """Up to ``most`` processes, started on demand.
 
-    A call may take ``seconds``, and ``mebibytes`` beside what the engine needs by itself.
+    Twice as many calls may wait for one.
+
+    A call may take ``seconds``, and ``mebibytes`` of memory beyond what the engine needs by itself.
     """
 
     def __init__(self, most: int, seconds: float, mebibytes: int = 1024) -> None:
@@ -91,19 +93,19 @@ class Sandbox:
         weakref.finalize(self, _end_all, self._idle)
 
     def run(self, work: Callable[..., Any], *given: object) -> Any:
-        """Return what ``work``, a function of ``reconciler.storage``, returns for ``given``.
+        """Return the result of ``work``, a function of ``reconciler.storage``.
 
         Raises:
             BackendError: as ``work`` does.
-            InvalidInputError: it takes more memory than a client's request may.
-            ServiceUnavailableError: it takes too long, or too many wait already.
+            InvalidInputError: it takes too much memory.
+            ServiceUnavailableError: it takes too long, or too many calls wait already.
         """
         if not self._places.acquire(blocking=False):
             raise ServiceUnavailableError("too many requests with data or expressions wait already; try again later")
         try:
             until = time.monotonic() + self._seconds
             if not self._turns.acquire(timeout=self._seconds):
-                raise ServiceUnavailableError(f"its turn did not come within {self._seconds:g} s; try again later")
+                raise ServiceUnavailableError(f"it did not start within {self._seconds:g} s; try again later")
             try:
                 return self._answer(pickle.dumps((work.__name__, given)), until)
             finally:
@@ -118,8 +120,8 @@ class Sandbox:
             answer = process.ask(call, until)
             is_kept = process.calls < _MOST_CALLS and answer.get("error") != MemoryError.__name__
         except TimeoutError:
-            raise ServiceUnavailableError(f"not done within {self._seconds:g} s, and given up") from None
-        except EOFError:  # the engine ends its process when memory runs out
+            raise ServiceUnavailableError(f"not done within {self._seconds:g} s, and stopped") from None
+        except EOFError:  # the engine aborts when memory runs out
             answer = {"error": MemoryError.__name__}
         finally:
             if is_kept:
@@ -134,14 +136,14 @@ class Sandbox:
 
 
 class _Process:
-    """One process, which answers one call after the other."""
+    """One process, which answers calls one after the other."""
 
     def __init__(self, mebibytes: int) -> None:
         self._running = running = subprocess.Popen(  # noqa: S603 - this Python
             [sys.executable, "-m", __name__, str(mebibytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # the terminal's Ctrl-C is for the server, which lets calls end
+            start_new_session=True,  # Ctrl-C in the terminal is for the server, which lets calls end
         )
         assert running.stdin is not None and running.stdout is not None  # noqa: S101, PT018 - both are piped
         self._stdin, self._stdout = running.stdin, running.stdout
@@ -151,7 +153,7 @@ class _Process:
         """Return the answer to ``call``.
 
         Raises:
-            TimeoutError: there is none by ``until``.
+            TimeoutError: it did not arrive by ``until``.
             EOFError: the process ended.
         """
         self.calls += 1
@@ -161,7 +163,7 @@ class _Process:
         return dict(json.loads(self._read(length, until)))
 
     def _send(self, call: bytes) -> None:
-        with suppress(OSError):  # the process ended, which whoever reads its answer sees
+        with suppress(OSError):  # the process ended, which reading the answer reports
             self._stdin.write(_HEAD.pack(len(call)) + call)
             self._stdin.flush()
 
@@ -178,7 +180,7 @@ class _Process:
         return found
 
     def end(self) -> None:
-        """Kill the process; it holds nothing that would have to be saved."""
+        """Kill the process, which has no state to save."""
         self._running.kill()
         self._running.wait()
         for pipe in (self._stdin, self._stdout):
@@ -192,9 +194,9 @@ def _end_all(processes: deque[_Process]) -> None:
 
 
 def main(mebibytes: int) -> None:
-    """Answer calls on stdin until it ends."""
+    """Answer the calls on stdin until it ends, as a sandbox process."""
     calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # nothing but answers goes where they go
+    os.dup2(2, 1)  # other output must not mix with the answers
     _warm_up()
     _limit_memory(mebibytes)
     while len(head := calls.read(_HEAD.size)) == _HEAD.size:
@@ -214,14 +216,14 @@ def _answer(name: str, given: tuple[Any, ...]) -> dict[str, object]:
 
 
 def _warm_up() -> None:
-    """Start the engine's threads, whose stacks count as memory."""
+    """Start the engine's threads now, as their stacks count as memory."""
     import pyarrow as pa
 
     storage.in_memory(pa.table({"id": [1]})).count_rows(filter="id > 1")
 
 
 def _limit_memory(mebibytes: int) -> None:
-    """Let this process have so much more data than it has; only Linux counts it."""
+    """Limit the data segment to its size plus ``mebibytes``, on Linux."""
     with suppress(ImportError, OSError, StopIteration):
         import resource
 

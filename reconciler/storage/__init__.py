@@ -1,4 +1,6 @@
-"""Access to tables' datasets: what a location holds, and every commit. No other room opens them with pylance.
+"""Access to tables' datasets: what a location holds, and every commit.
+
+No other room opens datasets with pylance.
 
 Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns, or
 has columns made nullable.

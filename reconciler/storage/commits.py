@@ -1,4 +1,4 @@
-"""Every commit on a dataset. Each makes the version right after the one that was read, and none sets off a clean-up.
+"""Every commit on a dataset, right after the version read and without a clean-up.
 
 Lance cleans up right after any client's commit whose version is a multiple of ``lance.auto_cleanup.interval``.
 pylance 14 has no flag to skip that, so the version of a commit must be known before it is made.
@@ -51,7 +51,9 @@ def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> 
 def commit_whole(
     location: str, dataset: Any | None, schema: Any, fragments: Iterable[Any], options: Mapping[str, str]
 ) -> bool:
-    """Commit ``fragments`` as the whole next version of ``dataset``, or the first where it is None.
+    """Commit ``fragments`` as the whole content of the next version.
+
+    The version is the one after ``dataset``, or the first if that is None.
 
     Returns:
         False if another writer committed that version first.
@@ -89,18 +91,25 @@ def is_latest(location: str, version: int, options: Mapping[str, str]) -> bool:
 
 @contextmanager
 def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -> Iterator[Any]:
-    """Yield the dataset at ``location`` for ``commits`` commits, each of the next version or failing.
+    """Yield the dataset for ``commits`` commits, each of the next version or failing.
 
     Raises:
         ConcurrentModificationError: another writer committed in between.
         UnsupportedOperationError: pylance cannot guarantee the next version in this store.
         InvalidTableStateError: one of the commits would set off the auto clean-up; or as :func:`translated`.
     """
+    import lance
+
     reason = unbound(location)
     if reason is not None:
         raise UnsupportedOperationError(f"{locations.redact(location)}: {reason}; {UNBOUND_REMEDY}")
     with translated(location, options):
-        dataset, versions = _opened(location, options)
+        versions: Any = _NextVersions(location, options)
+        if locations.scheme(location) == "shared-memory":  # only this process writes there
+            dataset = open_dataset(location, options)
+        else:
+            given = dict(options) or None
+            dataset = lance.dataset(namespace_client=versions, table_id=["t"], storage_options=given)
         expect_no_cleanup(location, cleanup_of(dataset), commits)
         looked_at = int(dataset.version)
         versions.left = [looked_at + number for number in range(1, commits + 1)]
@@ -122,7 +131,9 @@ def _lost_race(location: str) -> ConcurrentModificationError:
 
 
 class _NextVersions:
-    """The part of a namespace that pylance asks to commit a version: it admits those in ``left`` only.
+    """A namespace, as far as pylance asks one to commit versions.
+
+    It admits the versions in ``left`` only.
 
     By itself pylance rebases a commit of columns onto changes of the configuration, which may configure a clean-up.
     """
@@ -158,16 +169,3 @@ class _NextVersions:
         rename_new(self._folder, staged.rpartition("/")[2], path.rpartition("/")[2], self._options)
         del self.left[0]
         return {"version": {"version": version, "manifest_path": path, "manifest_size": request["manifest_size"]}}
-
-
-def _opened(location: str, options: Mapping[str, str]) -> tuple[Any, _NextVersions]:
-    """Open the dataset so that the namespace decides on the version of each commit.
-
-    In shared memory it does not: only this process writes there.
-    """
-    import lance
-
-    versions: Any = _NextVersions(location, options)
-    if locations.scheme(location) == "shared-memory":
-        return open_dataset(location, options), versions
-    return lance.dataset(namespace_client=versions, table_id=["t"], storage_options=dict(options) or None), versions

@@ -60,7 +60,7 @@ def place_of(location: str) -> str:
 
 
 def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
-    """Return the names of files and directories in ``location``; empty if it does not exist.
+    """Return the names of files and directories in ``location``, if it exists.
 
     The empty object ``location/``, which consoles write to show a directory in a bucket, is left out.
 
@@ -78,7 +78,7 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
 
 
 def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Return the names of files, and of directories, in ``location``, without symbolic links.
+    """Return the names of files, and those of directories, without symbolic links.
 
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
@@ -116,7 +116,7 @@ def version_of(name: str) -> int | None:
 
 
 def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -> bytes | None:
-    """Return the content of a regular file of at most ``limit`` bytes; None for any other.
+    """Return the content of a regular file of at most ``limit`` bytes, else None.
 
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
@@ -139,7 +139,7 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
 
 
 def rename_new(folder: str, old: str, new: str, options: Mapping[str, str]) -> None:
-    """Rename a small file in ``folder`` and overwrite none; the ``old`` name is removed even then.
+    """Rename a small file and overwrite none; the ``old`` name goes even then.
 
     An object store must be one of :data:`locations.CONDITIONAL`.
 
@@ -184,7 +184,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a directory is: a dataset, which has a ``_versions``, or a parent of the directories ``below``.
+    """What a directory is: a dataset, or the parent of the directories ``below``.
 
     ``is_data``: it is the ``data`` directory of a dataset that has lost its versions.
     """
@@ -195,13 +195,15 @@ class Looked:
 
 
 def as_plain_path(location: str) -> str:
-    """Return a local location as a path, to which names can be joined unescaped; others as they are."""
+    """Return a local location as a path, to which names can be joined unescaped."""
     path = local_path(location)
     return location if path is None else str(path)
 
 
 def look_into(directory: str, options: Mapping[str, str]) -> Looked:
-    """Return what ``directory`` is; names that begin with ``_`` or ``.`` are not below it.
+    """Return what ``directory`` is.
+
+    Names that begin with ``_`` or ``.`` are not below it.
 
     Raises:
         BackendError: it could not be listed.

@@ -1,4 +1,4 @@
-"""Compare the files that a listing of a dataset shows with those that its versions name.
+"""Compare the files of a dataset with those that its versions name.
 
 The listing and the version are read one after the other, and another writer may compact and clean up in between. A
 file counts as missing only if the version that names it is still the latest after the listing, as Lance never removes
@@ -63,7 +63,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class _Needed:
-    """The files and folders that a version names, with their sizes where it gives them."""
+    """The files and folders that a version names, with known sizes."""
 
     files: Mapping[str, int | None]
     folders: Mapping[str, int | None]
@@ -85,7 +85,7 @@ def indices_of(dataset: Any) -> tuple[Index, ...]:
 
 
 def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
-    """Compare the files of a ``lance.LanceDataset`` at its latest version with one listing.
+    """Compare the files of a ``lance.LanceDataset`` with its latest version.
 
     If files seem to be missing and another writer has committed, the new version is compared. After five such
     rounds no file is reported as missing.
@@ -142,7 +142,7 @@ def _sizes(found: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _lost(needed: _Needed, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the needed files and folders that are missing, and those that are too short."""
+    """Return the needed files and folders that are missing, and the short ones."""
     wanted = {**needed.files, **needed.folders}
     missing = sorted(path for path in wanted if path not in sizes)
     short = sorted(path for path, size in wanted.items() if path in sizes and sizes[path] < (size or 1))
@@ -159,7 +159,7 @@ def listed_keys(dataset: Any) -> dict[str, int]:
 
 
 def _needed_by(dataset: Any) -> _Needed:
-    """Return what a version names within the dataset itself; a clone has files elsewhere, too."""
+    """Return what a version names within the dataset; a clone has files elsewhere."""
     files: dict[str, int | None] = {}
     for fragment in dataset.get_fragments():
         for file in fragment.data_files():
@@ -182,7 +182,7 @@ def _folder(path: str) -> str:
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a file belongs to the dataset, not to something else in its directory."""
+    """Return whether a file in the directory belongs to the dataset."""
     top = path.partition("/")[0]
     return top in (_DATA, _BRANCHES) or top.startswith("_")
 
@@ -196,7 +196,7 @@ def _version_files(found: Mapping[str, int]) -> dict[int, str]:
 def _tagged(
     dataset: Any, found: Mapping[str, int], sizes: Mapping[str, int], known: set[str]
 ) -> tuple[dict[int, _Needed], dict[str, str]]:
-    """Return what each tagged version names, and the broken tags by the path of their file.
+    """Return what each tagged version names, and the broken tags by path.
 
     ``known`` are lost files of the latest version, which alone do not break a tag. Each tag is opened by itself, as
     ``tags.list()`` of pylance 14 fails if one file is damaged or a name is not ASCII.
@@ -245,6 +245,9 @@ def _reclaimable(kept: Mapping[int, _Needed], found: Mapping[str, int]) -> int |
 
 
 def _is_cleaned_up(path: str) -> bool:
-    """Return whether a clean-up removes this kind of file; transactions count as needed."""
+    """Return whether a clean-up may remove this kind of file.
+
+    Transactions count as needed.
+    """
     folder, _, name = path.partition("/")
     return folder in _CLEANED_UP and (folder != _VERSIONS or name.endswith(MANIFEST_SUFFIX))

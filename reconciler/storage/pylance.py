@@ -1,4 +1,4 @@
-"""The edge to pylance: opens datasets, and turns errors of pylance and the file system into our own.
+"""The edge to pylance: opens datasets, and translates errors into our own.
 
 Messages name the location without credentials, and never hold the value of a storage option.
 """
@@ -75,7 +75,7 @@ _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
 
 def open_dataset(location: str, options: Mapping[str, str]) -> Any:
-    """Open the ``lance.LanceDataset`` at ``location`` at its latest version; errors stay pylance's own."""
+    """Open a dataset at its latest version; errors stay pylance's own."""
     import lance
 
     opened = partial(lance.dataset, locations.pylance_uri(location), storage_options=dict(options) or None)
@@ -89,7 +89,7 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
 
 
 def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> ReadT:
-    """Return ``read`` of the dataset that ``opened`` returns; retry if a clean-up removed its files."""
+    """Return ``read`` of the dataset; retry if a clean-up removed its files."""
     for _ in range(_ATTEMPTS - 1):
         dataset = opened()
         try:
@@ -112,18 +112,18 @@ def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
 
 
 def expression_error(error: Exception) -> str | None:
-    """Return pylance's reason for rejecting a SQL expression; None for any other error."""
+    """Return pylance's reason for rejecting a SQL expression, else None."""
     _, is_user_input, said = str(error).partition(_USER_INPUT)
     return said.partition(", /")[0] if is_user_input else None
 
 
 def is_expression_error(error: Exception) -> bool:
-    """Return whether a SQL expression caused the error, by itself or with a value of the data."""
+    """Return whether a SQL expression caused the error, alone or with a value."""
     return expression_error(error) is not None or _EVALUATION.search(str(error)) is not None
 
 
 def expression_problem(schema: pa.Schema, evaluate: Callable[[Any], object]) -> str:
-    """Return why an expression failed on a dataset of ``schema``, without a value of its rows.
+    """Return why an expression failed, without a value of the rows.
 
     It is evaluated again on an empty dataset, whose message cannot show any.
     """
@@ -137,7 +137,7 @@ def expression_problem(schema: pa.Schema, evaluate: Callable[[Any], object]) -> 
 
 
 def in_memory(table: pa.Table) -> LanceDataset:
-    """Return a dataset of ``table`` in memory that lives as long as its last reference."""
+    """Return a dataset in memory that lives as long as its last reference."""
     import lance
 
     made: LanceDataset = lance.write_dataset(table, "memory://alone")
@@ -155,7 +155,10 @@ def is_storage_error(error: BaseException) -> bool:
 
 
 def _is_panic(error: BaseException) -> bool:
-    """Return whether ``error`` is a panic in pylance; its class is no ``Exception`` and cannot be imported."""
+    """Return whether ``error`` is a panic in pylance.
+
+    Its class is no ``Exception`` and cannot be imported.
+    """
     return type(error).__name__ == "PanicException"
 
 
@@ -182,7 +185,10 @@ def _culprit(error: BaseException, location: str) -> str:
 
 
 def message_of(error: BaseException, location: str, options: Mapping[str, str]) -> str:
-    """Return the text of ``error`` on one line, without XML, durations, source positions and secrets."""
+    """Return the text of ``error`` on one line, without secrets.
+
+    XML, durations and source positions are removed, too.
+    """
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if _WITHOUT_CREDENTIALS.search(text):
         return _WITHOUT

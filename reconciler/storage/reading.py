@@ -1,4 +1,4 @@
-"""Read-only answers about a location: what it holds, and what its dataset says of itself."""
+"""Read-only answers about a location and the dataset there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
@@ -91,16 +90,19 @@ def cleanup_of(dataset: Any) -> AutoCleanup | None:
 
 
 def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:
-    """Return ``read`` of the ``lance.LanceDataset`` at ``location``, else what is there instead.
+    """Return ``read`` of the dataset at ``location``, else what is there instead.
 
     An error of storage, in ``read`` too, becomes a ``Storage`` of kind DENIED or UNKNOWN.
     """
     try:
         path = local_path(location)
-        if path is not None and path.is_file():
-            return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
-        if path is not None and _is_missing(path):
-            return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
+        if path is not None:
+            try:
+                path.lstat()
+            except FileNotFoundError:
+                return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
+            if path.is_file():
+                return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
         try:
             return read(open_dataset(location, options))
         except ValueError as error:
@@ -114,14 +116,6 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
         return Storage(StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN, detail=text)
 
 
-def _is_missing(path: Path) -> bool:
-    try:
-        path.lstat()
-    except FileNotFoundError:
-        return True
-    return False
-
-
 def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
     names = (name for name in list_directory(location, options) if not locations.is_new_place(name))
     found = sorted(set(names) - _NO_DATA)
@@ -133,7 +127,7 @@ def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
 
 
 def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
-    """Return whether ``folder`` holds only an Iceberg catalog's metadata of a Lance table."""
+    """Return whether ``folder`` holds only Iceberg's metadata of a Lance table."""
     names = [name for name in list_directory(folder, options) if not name.startswith(".")]
     return bool(names) and all(
         name.endswith(_ICEBERG_FILES) and _is_about_lance(content_of(folder, name, options, _LARGEST_METADATA))
@@ -142,7 +136,10 @@ def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
 
 
 def _is_about_lance(metadata: bytes | None) -> bool:
-    """Return whether Iceberg metadata marks a Lance table (specification, "Lance Table Identification")."""
+    """Return whether Iceberg metadata marks a Lance table.
+
+    See the Lance specification, "Lance Table Identification".
+    """
     if metadata is None:
         return False
     try:
@@ -165,12 +162,15 @@ def opened(location: str, options: Mapping[str, str], reference: Reference = _LA
         PermissionDeniedError, ServiceUnavailableError: storage denied access or did not answer.
     """
     with translated(location, options):
-        _refuse_other_than_dataset(location, options)
+        found = probe(location, options)
+        if found.kind in (StorageKind.NOTHING, StorageKind.NOT_LANCE):
+            reason = found.detail or "nothing is written there"
+            raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {reason}")
         yield _checked_out(open_dataset(location, options), location, reference)
 
 
 def manifests(location: str, options: Mapping[str, str], branch: str | None = None) -> dict[int, str]:
-    """Return the manifest file of each version of a branch, as an object store names it.
+    """Return the manifest file of each version of a branch, as a key of the store.
 
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
@@ -200,18 +200,10 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
     return dataset.checkout_version((reference.branch, reference.version))
 
 
-def _refuse_other_than_dataset(location: str, options: Mapping[str, str]) -> None:
-    found = probe(location, options)
-    if found.kind is StorageKind.NOTHING:
-        raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: nothing is written there")
-    if found.kind is StorageKind.NOT_LANCE:
-        raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {found.detail}")
-
-
 def count_rows(
     location: str, options: Mapping[str, str], version: int | None, branch: str | None, predicate: str | None
 ) -> int:
-    """Return how many rows of a version match ``predicate``, all of them if it is None.
+    """Return how many rows of a version match ``predicate``; all without one.
 
     Raises:
         InvalidInputError: ``predicate`` is not a condition on the columns, or fails on a value.

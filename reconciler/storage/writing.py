@@ -1,4 +1,4 @@
-"""Writes of datasets: a new one where nothing is, and new or relaxed columns of an existing one."""
+"""Writes of datasets: new ones where nothing is, and new or relaxed columns."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
 
 
 def _repeated(write: Callable[GivenT, ReturnedT]) -> Callable[GivenT, ReturnedT]:
-    """Return ``write`` with retries after another writer's commit; each reads the dataset again."""
+    """Return ``write`` with retries after another writer's commit."""
 
     @wraps(write)
     def write_again(*given: GivenT.args, **named: GivenT.kwargs) -> ReturnedT:
@@ -113,7 +113,7 @@ def _repeated(write: Callable[GivenT, ReturnedT]) -> Callable[GivenT, ReturnedT]
 
 @_repeated
 def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, str]) -> None:
-    """Add nullable columns without rewriting data; columns that exist as wanted are skipped.
+    """Add nullable columns without rewriting data, except those that exist.
 
     Raises:
         ConcurrentModificationError: another writer committed during each attempt.

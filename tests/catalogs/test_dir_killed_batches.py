@@ -105,8 +105,8 @@ def _killed_and_finished(
     assert process.returncode == -signal.SIGKILL, process.stderr
 
     batches = [json.loads(line) for line in (catalog.folder / "batches.jsonl").read_text().splitlines()]
-    cut_off = batches[-1]
-    assert len(cut_off) > 1, "a batch of one shows nothing"
+    unfinished = batches[-1]
+    assert len(unfinished) > 1, "a batch of one shows nothing"
     for batch in batches if point == "committed" else batches[:-1]:
         for name, row in batch.items():
             if row is None:
@@ -118,9 +118,9 @@ def _killed_and_finished(
     newest = max(Path(".lancens").glob("*.jsonl"), key=os.path.getmtime)
     record = read_journal(newest)
     assert not record.finished
-    assert {name.rpartition("$")[2] for name in cut_off} <= {one["identifier"][-1] for one in record.in_flight}
+    assert {name.rpartition("$")[2] for name in unfinished} <= {one["identifier"][-1] for one in record.in_flight}
     assert f"{newest.stem} " in lancens(capsys, "runs").out
-    assert "in flight when the run was cut off" in lancens(capsys, "show", newest).out
+    assert "in flight when the run stopped" in lancens(capsys, "show", newest).out
 
     again = lancens(capsys, "apply", "--auto-approve", "--allow-mass-removal")
     assert again.code == 0, again

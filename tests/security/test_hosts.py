@@ -18,7 +18,7 @@ TOKEN = "canary-token-4f1d"
 
 @pytest.fixture
 def elsewhere() -> Iterator[Scripted]:
-    """The server of whoever wrote the manifest."""
+    """The server of the manifest's author."""
 
     def answer(request: Request) -> tuple[int, object]:
         return 200, {"operations": [], "namespaces": [], "tables": []}

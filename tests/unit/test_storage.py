@@ -310,7 +310,7 @@ def test_a_place_is_where_symbolic_links_lead(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\ud800", f"{'x' * 300}/t", "a\0b/t", "\ud800/t"])
 def test_what_no_file_can_be_called_is_where_it_says(tmp_path: Path, name: str) -> None:
-    """Whoever writes to a catalog says where its tables are: one such entry ended the plan of all the others."""
+    """An entry's location is its writer's choice: one such entry ended the plan of all others."""
     place = f"{tmp_path}/{name}.lance"
     assert storage.place_of(place) == place
     assert storage.real_places([place]) == {}

@@ -1,4 +1,4 @@
-"""Apply converges: killed after any write and run again, it comes to the same end, and nothing is done twice."""
+"""Apply converges: killed after any write and run again, it reaches the same state, and nothing is done twice."""
 
 from __future__ import annotations
 

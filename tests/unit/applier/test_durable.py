@@ -1,4 +1,4 @@
-"""Lines that are on the disk before whoever wrote them goes on."""
+"""Lines that are on disk before their writer continues."""
 
 from __future__ import annotations
 
