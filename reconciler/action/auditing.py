@@ -1,4 +1,4 @@
-"""The command that has ``lancens audit`` look at catalogs and data, and keeps its report."""
+"""The command `audit`: run ``lancens audit`` and keep its report."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from reconciler.action.workflow import annotate, verbatim
 
 _LONGEST_ANNOTATION = 4_000
 _FINDINGS = 2
-"""What ``lancens audit`` ends with where it found something as grave as ``--fail-on``."""
+"""The exit code of ``lancens audit`` for findings of the severity ``--fail-on`` or higher."""
 
 
 def audit(job: Job) -> StepEnd:
-    """Audit in a process of its own, which Spark takes for itself; the report is part of the artifact.
+    """Audit in a separate process, since Spark takes over its own; the report is part of the artifact.
 
     Raises:
         ManifestError: the manifest cannot be used.
         RefusedError: the report would show a secret of the job; it is deleted.
     """
-    title = f"lancens audit of {code(job.manifest.name)}"  # a manifest that is loaded has its secrets masked in the log
+    title = f"lancens audit of {code(job.manifest.name)}"  # loading masks its secrets in the log
     folder = job.folder / "audit"
     said, problems, exit_code = _run(job, folder)
     report = folder if (folder / "audit.json").exists() else None
@@ -38,9 +38,9 @@ def audit(job: Job) -> StepEnd:
     if exit_code == 0:
         return StepEnd(page=_page(title, said), report=report)
     if exit_code == _FINDINGS:
-        reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or graver"
+        reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or higher"
     elif report is not None:
-        reason, message = FailureReason.AUDIT_FAILED, "not everything could be read; the report says what"
+        reason, message = FailureReason.AUDIT_FAILED, "the audit is incomplete; the report lists what could not be read"
     else:
         reason, message = FailureReason.AUDIT_FAILED, "\n".join(problems)[:_LONGEST_ANNOTATION] or "the audit failed"
     annotate("error", message, title=f"lancens: {reason}")
@@ -49,7 +49,7 @@ def audit(job: Job) -> StepEnd:
 
 
 def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
-    """Return the lines of the result, the lines beside it, which the log shows as they come, and the exit code."""
+    """Return the lines of stdout, those of stderr, which the log shows as they come, and the exit code."""
     inputs = job.inputs
     command = ["audit", *inputs.manifest, "--out", str(folder), "--fail-on", inputs.fail_on]
     command += ["--parallelism", str(inputs.parallelism)]
