@@ -110,8 +110,8 @@ class GitHub:
         """Return the data of a query (no mutation)."""
         answer, _ = self._json("POST", None, dict, json={"query": query, "variables": variables})
         if answer.get("errors") or not isinstance(answer.get("data"), dict):
-            said = display.printable(json.dumps(answer.get("errors")))
-            raise GitHubError(f"GitHub: the GraphQL query failed: {said[:_LONGEST_MESSAGE]}")
+            errors = display.printable(json.dumps(answer.get("errors")))
+            raise GitHubError(f"GitHub: the GraphQL query failed: {errors[:_LONGEST_MESSAGE]}")
         return answer["data"]
 
     @cached_property
@@ -163,9 +163,9 @@ def _decoded(answer: Response) -> Any:
 
 def _refusal(answer: Response, document: Any) -> str:
     """Return the status, GitHub's message and the remedy."""
-    text, said = str(answer.status_code), document.get("message") if isinstance(document, dict) else None
-    if isinstance(said, str):
-        text = f"{text}: {display.shorten(said, _LONGEST_MESSAGE)}"
+    text, message = str(answer.status_code), document.get("message") if isinstance(document, dict) else None
+    if isinstance(message, str):
+        text = f"{text}: {display.shorten(message, _LONGEST_MESSAGE)}"
     if answer.headers.get("X-RateLimit-Remaining") == "0":
         return f"{text}; the token's requests of this hour are used up: run again later"
     match answer.status_code:

@@ -27,7 +27,7 @@ def audit(job: Job) -> StepEnd:
     """
     title = f"lancens audit of {code(job.manifest.name)}"  # loading masks its secrets in the log
     folder = job.folder / "audit"
-    said, problems, exit_code = _run(job, folder)
+    output, problems, exit_code = _run(job, folder)
     report = folder if (folder / "audit.json").exists() else None
     if report is not None:
         try:
@@ -36,7 +36,7 @@ def audit(job: Job) -> StepEnd:
             shutil.rmtree(report)
             raise
     if exit_code == 0:
-        return StepEnd(page=_page(title, said), report=report)
+        return StepEnd(page=_page(title, output), report=report)
     if exit_code == _FINDINGS:
         reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or higher"
     elif report is not None:
@@ -44,7 +44,7 @@ def audit(job: Job) -> StepEnd:
     else:
         reason, message = FailureReason.AUDIT_FAILED, "\n".join(problems)[:_LONGEST_ANNOTATION] or "the audit failed"
     annotate("error", message, title=f"lancens: {reason}")
-    page = _page(f"{title}: {reason}", [*said, *problems])
+    page = _page(f"{title}: {reason}", [*output, *problems])
     return StepEnd(page=page, exit_code=exit_code, failure=reason, message=message, report=report)
 
 
@@ -77,9 +77,9 @@ def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
                 problems.append(job.secrets.scrub(line.rstrip()))
                 print(problems[-1], flush=True)
         result.seek(0)
-        said = job.secrets.scrub(result.read()).splitlines()
-        print(*said, sep="\n", flush=True)
-    return said, problems, running.returncode
+        output = job.secrets.scrub(result.read()).splitlines()
+        print(*output, sep="\n", flush=True)
+    return output, problems, running.returncode
 
 
 def _page(title: str, lines: list[str]) -> str:

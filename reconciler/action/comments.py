@@ -56,12 +56,12 @@ def put_comment(github: GitHub, number: int, marker: str, text: str, *, create: 
     Without ``create``, a missing comment is not created, and the address is empty.
     """
     body = f"{marker}\n{text}"
-    there = next(find_comments(github, number, marker), None)
-    if there is None:
+    existing = next(find_comments(github, number, marker), None)
+    if existing is None:
         return str(github.post(f"/issues/{number}/comments", {"body": body})["html_url"]) if create else ""
-    if there.body != body:
-        github.patch(f"/issues/comments/{there.id}", {"body": body})
-    return there.url
+    if existing.body != body:
+        github.patch(f"/issues/comments/{existing.id}", {"body": body})
+    return existing.url
 
 
 def _open_issue(github: GitHub, marker: str) -> Mapping[str, Any] | None:
@@ -71,19 +71,19 @@ def _open_issue(github: GitHub, marker: str) -> Mapping[str, Any] | None:
 def put_issue(github: GitHub, marker: str, title: str, text: str) -> str:
     """Open or update the issue with ``marker`` and return its address."""
     content = {"title": title, "body": f"{marker}\n{text}"}
-    there = _open_issue(github, marker)
-    if there is None:
+    existing = _open_issue(github, marker)
+    if existing is None:
         return str(github.post("/issues", {**content, "labels": [LABEL]})["html_url"])
-    if any(there[key] != value for key, value in content.items()):
-        github.patch(f"/issues/{there['number']}", content)
-    return str(there["html_url"])
+    if any(existing[key] != value for key, value in content.items()):
+        github.patch(f"/issues/{existing['number']}", content)
+    return str(existing["html_url"])
 
 
 def close_issue(github: GitHub, marker: str, reason: str) -> str:
     """Close the open issue with ``marker``, saying why; return its address, or an empty text."""
-    there = _open_issue(github, marker)
-    if there is None:
+    existing = _open_issue(github, marker)
+    if existing is None:
         return ""
-    github.post(f"/issues/{there['number']}/comments", {"body": reason})
-    github.patch(f"/issues/{there['number']}", {"state": "closed", "state_reason": "completed"})
-    return str(there["html_url"])
+    github.post(f"/issues/{existing['number']}/comments", {"body": reason})
+    github.patch(f"/issues/{existing['number']}", {"state": "closed", "state_reason": "completed"})
+    return str(existing["html_url"])

@@ -60,20 +60,20 @@ def plan_comment(
     nothing. It approves nothing either if ``first`` is not whole.
     """
     tail = f"\n<sub>{called(key)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
-    said = shown_line(shown) + "\n"
-    used = _LONGEST_MARKER + len(said) + length_of(tail) + length_of(first.text)
+    header = shown_line(shown) + "\n"
+    used = _LONGEST_MARKER + len(header) + length_of(tail) + length_of(first.text)
     head = approval_line(plan) + "\n\n"
     held, commit = removed or {}, shown.commit
     whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=held, approves=first.whole)
     room = COMMENT_LIMIT - used - len(head) - length_of(whole)
     if room >= 0 and not first.whole:
-        return said + "\n" + first.text + whole + tail
+        return header + "\n" + first.text + whole + tail
     if room < 0:
         # Below the whole length in any case: only a cut comment says that it approves nothing.
         limit = min(COMMENT_LIMIT - used - 1, length_of(whole) - 1)
-        return said + "\n" + first.text + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
+        return header + "\n" + first.text + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
     kept = packed(plan)
-    return said + head + first.text + whole + tail + (f"\n{kept}" if len(kept) < room else "")
+    return header + head + first.text + whole + tail + (f"\n{kept}" if len(kept) < room else "")
 
 
 def called(key: PlanKey) -> str:

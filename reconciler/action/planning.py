@@ -173,8 +173,8 @@ def _keep_issue(job: Job, made: Plan) -> str:
     first_line, run_url = marker("drift", job.key.digest, "any"), job.context.run_url
     if not _exit_code(made):
         return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
-    said = called(job.key).replace("`", "")
+    named = called(job.key).replace("`", "")
     blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
-    title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
+    title = f"lancens: {named}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"
     return put_issue(job.github, first_line, title, text + plan_body(made, run_url=run_url))

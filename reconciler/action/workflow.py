@@ -58,11 +58,11 @@ def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
     """Annotate the line of every change; ``folder`` is the manifest's."""
     annotations = []
     for entry in entries_of(plan):
-        said = headline(entry)
+        reason = headline(entry)
         if isinstance(entry, Blocked):
-            said = display.printable(f"{entry.reason}. To do: {entry.remedy}")
+            reason = display.printable(f"{entry.reason}. To do: {entry.remedy}")
         if entry.source is not None:
-            message = f"{display.address(entry.catalog, *entry.identifier)}: {said}"
+            message = f"{display.address(entry.catalog, *entry.identifier)}: {reason}"
             file = _relative(entry.source.file, folder, workspace)
             annotations.append(
                 Annotation(_level(entry), f"lancens: {word_of(entry)}", message, file, entry.source.line)

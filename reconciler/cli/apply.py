@@ -12,7 +12,7 @@ import click
 from reconciler.cli.carrying_out import carry_out
 from reconciler.cli.options import CatalogSource, PlanFlags, full_option, journal_option, plan_flags
 from reconciler.cli.results import read_plan
-from reconciler.cli.showing import BLOCKED, make_plan, print_plan, what_goes
+from reconciler.cli.showing import BLOCKED, make_plan, print_plan, removal_notes
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
     from reconciler.operations.apply import apply
 
     plan, manifest = _plan(flags)
-    print_plan(plan, "text", full=full, removed=what_goes(flags, plan, manifest))
+    print_plan(plan, "text", full=full, removed=removal_notes(flags, plan, manifest))
     if plan.blocked and not skip_blocked:
         click.echo(_BLOCKED, err=True)
         sys.exit(BLOCKED)

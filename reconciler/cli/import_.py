@@ -99,15 +99,15 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
     manifest = manifests.load()
     if not any(Path(path).samefile(file) for file in manifest.files):
         raise SelectionError(f"{path} is not a file of the manifest, which has {', '.join(manifest.files)}")
-    said = {name: one.desired for name, one in manifest.catalogs.items()}
+    known = {name: one.desired for name, one in manifest.catalogs.items()}
     if source.impl is not None:
         if catalog is None:
             raise click.UsageError("name the catalog in the manifest with --catalog NAME")
-        if catalog in said:
+        if catalog in known:
             raise SelectionError(
                 f"{path} has a catalog `{catalog}` already; leave --impl and --config out to add to it"
             )
-    made = _import(source, manifest, catalog, Path(path).parent, replace(options, beside=said))
+    made = _import(source, manifest, catalog, Path(path).parent, replace(options, beside=known))
     if not made.namespaces and not made.tables and source.impl is None:
         say(f"{path} has a block for everything; nothing was written.", err=True)
         return

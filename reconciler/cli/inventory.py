@@ -78,8 +78,8 @@ def _form_of(out: str | None) -> Form:
 def _show_unread(found: Inventory) -> None:
     for one in found.unread[:_MOST_NAMED]:
         # The error names the catalog too, as the address does.
-        said = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
-        say(f"{one.address}: {said}", err=True)
+        message = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
+        say(f"{one.address}: {message}", err=True)
     more = len(found.unread) - _MOST_NAMED
     rest = f", of which {more:,} are not shown" if more > 0 else ""
     click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)

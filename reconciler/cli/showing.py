@@ -90,7 +90,7 @@ def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] 
     write_result(render(plan, form, color=color, full=full, width=width, removed=removed))
 
 
-def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
+def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
     """Return notes on the data of the tables that ``plan`` deregisters."""
     if flags.no_probe:
         return {}
@@ -117,7 +117,7 @@ def plan_and_show(
         manifest = flags.source.load()
     plan = make_plan(flags, manifest, profile=profile, spark=spark)
     with profile.stage("removed data"):
-        removed = {} if form == "json" else what_goes(flags, plan, manifest)
+        removed = {} if form == "json" else removal_notes(flags, plan, manifest)
     with profile.stage("output"):
         print_plan(plan, form, full=full, removed=removed)
     if profiled is not None:

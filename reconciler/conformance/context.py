@@ -15,7 +15,7 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, Un
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.conformance.expectations import FaultError, NotApplicable, NotAsked, equal, need
+from reconciler.conformance.expectations import NotApplicable, NotAsked, ViolationError, equal, need
 from reconciler.conformance.others import OthersNamespace
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
@@ -176,7 +176,7 @@ class CheckContext:
 
     @contextmanager
     def untouched(self, *places: str) -> Iterator[None]:
-        """Raise FaultError if the block changes a byte of the datasets at ``places``."""
+        """Raise ViolationError if the block changes a byte of the datasets at ``places``."""
         before = [self.data(place) for place in places]
         yield
         equal("the data files", [self.data(place) for place in places], before)
@@ -293,16 +293,16 @@ class CheckContext:
         return {key: found[key] for key in keys if key in found}
 
     def is_at(self, identifier: Sequence[str], location: str | None) -> None:
-        """Raise FaultError unless a table's entry has ``location``."""
+        """Raise ViolationError unless a table's entry has ``location``."""
         self.same("the location", self.describe(identifier).location, location)
 
     def same(self, what: str, actual: str | None, wanted: str | None) -> None:
-        """Raise FaultError unless two locations are the same."""
+        """Raise ViolationError unless two locations are the same."""
         if not locations.same(actual, wanted):
-            raise FaultError(f"{what}: expected {wanted!r}, got {actual!r}")
+            raise ViolationError(f"{what}: expected {wanted!r}, got {actual!r}")
 
     def pages(self, operation: str, names: Sequence[str]) -> None:
-        """Raise FaultError unless pages of any size together hold ``names`` in order."""
+        """Raise ViolationError unless pages of any size together hold ``names`` in order."""
         kind = operation.removeprefix("list_")
         for limit in (1, 2, 5, 100):
             found: list[str] = []
@@ -311,7 +311,7 @@ class CheckContext:
                 page = self.call(operation, self.base, limit=limit, page_token=token or None)
                 listed = getattr(page, kind)
                 if len(listed) > limit:
-                    raise FaultError(f"a page of {len(listed)} names where {limit} were asked for")
+                    raise ViolationError(f"a page of {len(listed)} names where {limit} were asked for")
                 found += listed
                 token = page.page_token or None
             equal(f"the {kind} in pages of {limit}", found, list(names))

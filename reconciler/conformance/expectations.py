@@ -12,7 +12,7 @@ from reconciler.model.errors import BackendError
 _Coded: TypeAlias = type[LanceNamespaceError] | type[BackendError]
 
 
-class FaultError(AssertionError):
+class ViolationError(AssertionError):
     """The namespace violates the contract; the message has the expected and the actual value."""
 
 
@@ -31,23 +31,23 @@ def need(able: bool, reason: str) -> None:
 
 
 def equal(what: str, actual: object, wanted: object) -> None:
-    """Raise FaultError unless ``actual`` equals ``wanted``."""
+    """Raise ViolationError unless ``actual`` equals ``wanted``."""
     if actual != wanted:
-        raise FaultError(f"{what}: expected {wanted!r}, got {actual!r}")
+        raise ViolationError(f"{what}: expected {wanted!r}, got {actual!r}")
 
 
 def raises(wanted: _Coded | tuple[_Coded, ...], call: Callable[[], object]) -> None:
-    """Raise FaultError unless ``call`` raises ``wanted`` with its code."""
+    """Raise ViolationError unless ``call`` raises ``wanted`` with its code."""
     kinds = wanted if isinstance(wanted, tuple) else (wanted,)
     names = " or ".join(kind.__name__ for kind in kinds)
     try:
         answer = call()
     except kinds as error:
         if error.code not in {kind.code for kind in kinds}:
-            raise FaultError(f"expected the code of {names}, got {error.code}") from error
+            raise ViolationError(f"expected the code of {names}, got {error.code}") from error
     except (NotApplicable, NotImplementedError, UnsupportedOperationError):
         raise  # run_check decides what these mean
     except Exception as error:
-        raise FaultError(f"expected {names}, got {type(error).__name__}: {error}") from error
+        raise ViolationError(f"expected {names}, got {type(error).__name__}: {error}") from error
     else:
-        raise FaultError(f"expected {names}, got the answer {answer!r}")
+        raise ViolationError(f"expected {names}, got the answer {answer!r}")

@@ -12,7 +12,7 @@ from lance_namespace import errors as spec
 from reconciler.backends import optional
 from reconciler.backends.scoping import snapshot_within
 from reconciler.conformance.context import CheckContext, check
-from reconciler.conformance.expectations import FaultError, equal, need
+from reconciler.conformance.expectations import ViolationError, equal, need
 from reconciler.model.names import ChildrenOf, Only, Scope
 
 _THREADS = 8
@@ -50,7 +50,7 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
             tables.add((*parent, name))
             found, scanned = context.describe((*parent, name)), seen.tables.get((*parent, name))
             if scanned is None:
-                raise FaultError(f"the scan lacks the table {(*parent, name)}")
+                raise ViolationError(f"the scan lacks the table {(*parent, name)}")
             equal(f"the properties of {name}", dict(scanned.properties), found.properties)
             context.same(f"the location of {name}", scanned.location, found.location)
         if len(parent) < (context.backend.capabilities.max_depth or len(parent) + 1):

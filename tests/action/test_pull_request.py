@@ -430,7 +430,7 @@ def test_the_data_of_what_goes_is_looked_at_unless_it_is_not_to_be(workspace: Wo
 
 
 def test_a_changed_config_is_shown_first_also_where_there_is_no_plan(workspace: Workspace) -> None:
-    """Whoever points a catalog at a machine of their own need not answer like one."""
+    """An attacker's service may answer anything."""
     workspace.edit("{root: ./lake}", "{root: s3://elsewhere/lake, storage.aws_endpoint: 'https://127.0.0.1:9'}")
     ran = workspace.pull_request()
     assert ran.code == 1

@@ -84,12 +84,12 @@ def test_a_file_that_is_another_one_is_not_installed(tmp_path: Path) -> None:
 
 
 def test_a_checkout_is_not_told_to_install_a_package_of_that_name() -> None:
-    """Whoever registers the name first would be run."""
+    """The code of the first to register the name would run."""
     assert str(MissingExtraError("`lancens serve`", "server")).endswith(f"pip install '{ROOT}[server]'")
 
 
 def test_every_action_is_named_by_its_commit() -> None:
-    """A tag can be moved by whoever gets hold of its repository."""
+    """An attacker who controls a repository can move its tags."""
     places = [ROOT / "action.yml", ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     places += [*(ROOT / "examples/github").glob("*.yml"), *(ROOT / ".github/workflows").glob("*.yml")]
     used = [
