@@ -1,4 +1,4 @@
-"""The Python side of the GitHub Action: ``python -m reconciler.action``, started by ``action.yml``.
+"""The Python side of the GitHub Action, which ``action.yml`` starts.
 
 Inputs arrive in environment variables (:mod:`~reconciler.action.inputs`), the runner describes the event
 (:mod:`~reconciler.action.context`), and each command returns a :class:`~reconciler.action.outcome.StepEnd`, which

@@ -1,4 +1,4 @@
-"""``python -m reconciler.action``: run one step of a workflow and turn every error into its outcome."""
+"""Run one step of a workflow, and turn every error into its outcome."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_ANNOTATION = 4_000
 
 
 def run(environment: Mapping[str, str]) -> int:
-    """Run the step that ``environment`` describes and return the exit code of its process."""
+    """Run the step that ``environment`` describes and return its exit code."""
     folder = Path(environment.get("RUNNER_TEMP", ".")) / "lancens" / "failed"
     try:
         job = Job(read_inputs(environment), read_context(environment), environment)
@@ -75,7 +75,9 @@ def _run(job: Job) -> StepEnd:
 
 
 def _command(job: Job) -> Callable[[Job], StepEnd]:
-    """Return the command to run; an untrusted manifest never reaches a catalog or a secret.
+    """Return the command to run.
+
+    An untrusted manifest never reaches a catalog or a secret.
 
     Raises:
         RefusedError: the event is not trusted, or an untrusted manifest would be applied.

@@ -39,15 +39,15 @@ class GitHubError(LancensError):
 
 
 class _Retries(Retry):
-    """Retries transient failures with exponential backoff, and rate limits after the pause that GitHub asks for.
+    """Retries of transient failures and rate limits, with exponential backoff.
 
     https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: a secondary limit is a 403. GitHub
-    did not act on a request over a limit, so any method is retried.
+    did not act on a request over a limit, so any method is retried, after the pause that GitHub asks for.
     """
 
     @classmethod
     def of(cls, methods: Collection[str] | None) -> Self:
-        """Return a policy that also retries ``methods`` (None: all) when the outcome of a request is unknown."""
+        """Return a policy that retries ``methods`` (None: all) after any failure."""
         return cls(
             _RETRIES,
             other=0,
@@ -116,7 +116,7 @@ class GitHub:
 
     @cached_property
     def login(self) -> str:
-        """Return the login of the user that the token speaks for, such as ``github-actions[bot]``."""
+        """Return the login of the authenticated user."""
         # The REST call for this, /user, is closed to the tokens of apps and workflows.
         return str(self.graphql("query { viewer { login } }")["viewer"]["login"])
 
@@ -132,7 +132,7 @@ class GitHub:
         return session
 
     def _json(self, method: str, path: str | None, kind: type[JsonT], **content: Any) -> tuple[JsonT, bool]:
-        """Return the JSON of an answer, which must be a ``kind``, and whether there is a next page."""
+        """Return the JSON of an answer, a ``kind``, and whether a next page exists."""
         doing = "the GraphQL query" if path is None else f"{method} {path}"
         if not self._token:
             raise GitHubError(f"GitHub: {doing}: no token; set the input `token`")

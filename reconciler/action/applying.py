@@ -1,4 +1,4 @@
-"""The command `apply`: carry out the plan that a pull request showed, and nothing else."""
+"""The command `apply`: carry out exactly the plan that a pull request showed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`.
 
 
 def apply(job: Job) -> StepEnd:
-    """Apply the approved plan, the one in ``plan-file``, or the current plan where no approval is required.
+    """Apply the approved plan, ``plan-file``, or without approval the current plan.
 
     Raises:
         RefusedError: no plan was approved, or another one.
@@ -56,7 +56,7 @@ def apply(job: Job) -> StepEnd:
 
 
 def _check_approved(job: Job, now: Plan) -> None:
-    """Check that ``now`` is the plan that the merged pull request showed, or what is left of it.
+    """Check that the merged pull request showed every change of ``now``.
 
     Raises:
         RefusedError: it differs, or no plan was approved.
@@ -83,7 +83,7 @@ def _check_approved(job: Job, now: Plan) -> None:
 
 
 def _check_asked_for_all(job: Job, now: Plan) -> None:
-    """Check that ``now``, which is empty, was planned with the options of the approved plan.
+    """Check that ``now``, which is empty, has the options of the approved plan.
 
     Raises:
         RefusedError: it was not, so approved changes may be left undone.
@@ -106,7 +106,7 @@ def _changed(pull_request: PullRequest, approval: Approval, now: Plan, moved: st
 
 
 def _newest_shown(job: Job, pull_request: PullRequest) -> Comment | None:
-    """Return the comment with the plan of the merged commit, or else the newest comment about the plan.
+    """Return the comment with the plan of the merged commit, or the newest comment.
 
     Raises:
         RefusedError: several comments show a plan of that commit.
@@ -204,7 +204,7 @@ def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepEnd:
 
 @contextmanager
 def _interruptible(stop: threading.Event) -> Iterator[None]:
-    """Let a cancelled run finish what is in flight; the runner sends SIGINT, then SIGTERM, then SIGKILL."""
+    """Let a cancelled run finish its current changes: ignore SIGINT and SIGTERM."""
 
     def on_signal(_number: int, _frame: object) -> None:
         stop.set()

@@ -1,4 +1,4 @@
-"""The approval that a comment carries: written as hidden lines, and read back when the pull request is merged.
+"""The approval in a comment: hidden lines that apply reads after the merge.
 
 A comment begins with a marker: the key of the plan and the step that made it. If it shows a plan, the second line holds
 the commit and the run. If it shows the whole plan, the third line holds digests: of the plan, the manifest, the
@@ -33,7 +33,7 @@ _PACKED = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The commit whose plan a comment shows, whole or cut; ``run`` is the run and attempt that showed it."""
+    """The commit whose plan a comment shows, and the ``run`` and attempt of it."""
 
     commit: str
     run: str
@@ -41,7 +41,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanges:
-    """The changes of `config`, as Markdown to show before the plan; not ``whole`` if some were cut."""
+    """The changes of `config` as Markdown; not ``whole`` if some were cut."""
 
     text: str = ""
     whole: bool = True
@@ -49,7 +49,7 @@ class ConfigChanges:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The plan that a pull request showed; ``plan`` is None if it was too large for the comment."""
+    """The plan that a pull request showed; without ``plan`` if it was too large."""
 
     plan_digest: str
     manifest: str
@@ -79,18 +79,18 @@ def services_of(plan: Plan) -> str:
 
 
 def options_of(plan: Plan) -> str:
-    """Return a digest of the options of ``plan``; a mass removal shows in its changes."""
+    """Return a digest of the options of ``plan``, other than of mass removal."""
     asked = plan.options.model_dump(mode="json", exclude={"mass_removal"})
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def marked(kind: str, key: str) -> str:
-    """Return the start of every text of the Action about a plan; ``key`` has a fixed length."""
+    """Return the start of every text of the Action about the plan with ``key``."""
     return f"<!-- lancens {kind} key={key}"
 
 
 def marker(kind: str, key: str, by: str) -> str:
-    """Return the first line of a text, by which the step ``by`` finds what it wrote itself."""
+    """Return the first line of a text that the step ``by`` writes."""
     return f"{marked(kind, key)} by={by} -->"
 
 
@@ -131,7 +131,7 @@ def packed(plan: Plan) -> str:
 
 
 def approval_in(body: str) -> Approval | None:
-    """Return the approval in the comment ``body``; None without one, such as in a comment that was cut."""
+    """Return the approval in the comment ``body``; None if it approves nothing."""
     lines, shown = body.splitlines(), shown_in(body)
     found = _APPROVES.fullmatch(lines[2]) if len(lines) > 2 else None
     if found is None or shown is None:

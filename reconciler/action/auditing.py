@@ -19,7 +19,9 @@ _FINDINGS = 2
 
 
 def audit(job: Job) -> StepEnd:
-    """Audit in a separate process, since Spark takes over its own; the report is part of the artifact.
+    """Audit, and add the report to the artifact.
+
+    It runs in a separate process, since Spark takes over its own.
 
     Raises:
         ManifestError: the manifest cannot be used.
@@ -49,7 +51,7 @@ def audit(job: Job) -> StepEnd:
 
 
 def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
-    """Return the lines of stdout, those of stderr, which the log shows as they come, and the exit code."""
+    """Return the lines of stdout and stderr, and the exit code."""
     inputs = job.inputs
     command = ["audit", *inputs.manifest, "--out", str(folder), "--fail-on", inputs.fail_on]
     command += ["--parallelism", str(inputs.parallelism)]

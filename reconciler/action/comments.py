@@ -1,6 +1,6 @@
-"""What the Action posts on GitHub: one comment for each step that plans or applies, and one issue for drift.
+"""Comments on pull requests, and the issue of drift, each updated in place.
 
-Each is updated in place. The issue is open for as long as the catalogs differ from the manifest.
+Each step that plans or applies has one comment. The issue is open for as long as the catalogs differ from the manifest.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def _own(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) ->
 
 
 def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
-    """Yield the own comments on a pull request that begin with ``marker``, oldest first."""
+    """Yield the own comments that begin with ``marker``, oldest first."""
     for found in _own(github, github.pages(f"/issues/{number}/comments"), marker):
         yield Comment(int(found["id"]), str(found["node_id"]), str(found["body"]), str(found["html_url"]))
 
 
 def is_untouched(github: GitHub, comment: Comment) -> bool:
-    """Return whether only its author has edited ``comment``; anybody with write access could."""
+    """Return whether only its author has edited ``comment``."""
     node = github.graphql(_EDITOR, id=comment.node_id)["node"]
     return bool(node) and (node["editor"] is None or node["editor"] == node["author"])
 
@@ -80,7 +80,7 @@ def put_issue(github: GitHub, marker: str, title: str, text: str) -> str:
 
 
 def close_issue(github: GitHub, marker: str, reason: str) -> str:
-    """Close the open issue with ``marker``, saying why; return its address, or an empty text."""
+    """Close the open issue with ``marker``, and return its address if there is one."""
     existing = _open_issue(github, marker)
     if existing is None:
         return ""

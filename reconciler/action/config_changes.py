@@ -1,7 +1,8 @@
-"""The changes that a pull request makes to `config`: shown first, since credentials go where ``config`` says.
+"""The changes that a pull request makes to the `config` of catalogs.
 
-The manifest of the base is assembled from GitHub's API: the tree of its commit says which files are unchanged, and only
-the others are fetched. No placeholder of either manifest is resolved.
+They are shown first, since credentials go where ``config`` says. The manifest of the base is assembled from GitHub's
+API: the tree of its commit says which files are unchanged, and only the others are fetched. No placeholder of either
+manifest is resolved.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _INTRODUCTION = (
 
 
 def config_changes(job: Job) -> ConfigChanges:
-    """Return every ``config`` that differs from the base of the pull request; an empty text without a difference.
+    """Return every ``config`` that differs from the base of the pull request.
 
     What cannot be compared is reported and does not stop the plan.
 
@@ -66,7 +67,7 @@ def _block(lines: Iterable[str]) -> str:
 
 
 def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
-    """Yield the differing lines of each catalog and file of variables, after a line that names it."""
+    """Yield the differences of each catalog and file of variables."""
     answer = job.github.get(f"/git/trees/{commit}?recursive=1")
     tree = {str(one["path"]): str(one["sha"]) for one in answer.get("tree", []) if one.get("type") == "blob"}
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +91,7 @@ def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[st
 def _variables_differing(
     job: Job, manifest: Manifest, tree: Mapping[str, str], path: str, scratch: Path
 ) -> Iterator[str]:
-    """Yield the variables of a file that differ from the base and are used in a ``config``."""
+    """Yield the differing variables of a file that a ``config`` uses."""
     here = job.context.workspace / path
     if path.startswith("../"):
         return
@@ -119,14 +120,14 @@ def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
 
 
 def _differing(key: str, was: str | None, now: str | None, sensitive: str) -> Iterator[str]:
-    """Yield the lines of a difference, with values redacted as those of the key ``sensitive``."""
+    """Yield the lines of a difference, redacted as for the key ``sensitive``."""
     for sign, text in (("-", was), ("+", now)) if was != now else ():
         if text is not None:
             yield f"{sign}   {display.key(key)}: {display.value(redact_value(sensitive, text))}"
 
 
 def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]) -> Iterator[str]:
-    """Yield the files a ``config`` reads that differ from the base, without their content."""
+    """Yield the names of differing files that a ``config`` reads."""
     workspace = os.path.realpath(job.context.workspace)
     for key, path in files_read_by(catalog.config):
         passed = [os.path.relpath(one, workspace) for one in _passed(path)]
@@ -149,7 +150,7 @@ def _blob_of(path: Path) -> str | None:
 
 
 def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
-    """Return the manifest of the base, assembled in ``folder``, or why it cannot be read."""
+    """Return the manifest of the base, or why it cannot be read."""
     workspace = Path(os.path.realpath(job.context.workspace))
     paths = [Path(os.path.relpath(os.path.realpath(path), workspace)) for path in job.inputs.manifest]
     if any(path.parts[:1] == ("..",) for path in paths):
@@ -175,7 +176,7 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
 
 
 def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:
-    """Return a file of the base, and whether it differs from ``here``; only then it is fetched."""
+    """Return a file of the base, fetched if it differs from ``here``, and whether."""
     data = here.read_bytes() if here.is_file() else b""
     if _blob(data) == sha:
         return data, False

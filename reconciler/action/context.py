@@ -1,4 +1,4 @@
-"""The run of a step: repository, commit, event and pull request, as the runner describes them.
+"""The run of a step: its repository, commit, event and pull request.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 """
@@ -110,7 +110,7 @@ def read_context(environment: Mapping[str, str]) -> StepContext:
 
 
 def _document(path: str) -> Mapping[str, Any]:
-    """Return the event's document; empty if it cannot be read, so that it names no repository."""
+    """Return the event's document; empty if it cannot be read."""
     try:
         document = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -128,7 +128,7 @@ def _pull_request(event: str, document: Mapping[str, Any]) -> PullRequest | None
 
 
 def _planner(environment: Mapping[str, str]) -> str:
-    """Return a digest of the step that runs: its workflow, its job with the matrix, and its id."""
+    """Return a digest of the workflow, the job with its matrix, and the step."""
     workflow = environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0] or environment.get("GITHUB_WORKFLOW", "")
     rest = (environment.get(name, "") for name in ("GITHUB_JOB", "LANCENS_MATRIX", "GITHUB_ACTION"))
     return digest_of([workflow, *rest])

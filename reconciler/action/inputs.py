@@ -1,4 +1,4 @@
-"""The inputs of the Action, read from the environment variables that ``action.yml`` sets, and checked together."""
+"""The inputs of the Action, and the key that they give a plan."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ Switch = Annotated[bool, BeforeValidator(_switch)]
 
 
 class Inputs(BaseModel):
-    """The inputs by their names in ``action.yml``; a text that was not given is empty.
+    """The inputs, by their names in ``action.yml``.
 
     ``environment`` holds the variables that a manifest may read, ``allow_hosts`` the hosts it may name (empty: any).
     """
@@ -203,7 +203,7 @@ def _check_together(inputs: Inputs) -> None:
 
 @dataclass(frozen=True)
 class PlanKey:
-    """The identity of a plan among several of one repository: manifests, variables and the label.
+    """The identity of a plan in its repository: manifests, variables and label.
 
     A plan finds its comment, issue and artifact by its key, and apply finds the approval. So the step that plans and
     the step that applies need the same manifests, variables and label. Paths are relative to the checkout. Keys are

@@ -1,7 +1,8 @@
-"""Install lancens for the Action, in a virtual environment of its own, with the standard library only.
+"""Install lancens for the Action, in a virtual environment of its own.
 
-Any Python 3 runs this as a script before lancens is installed: first to locate the environment, so that a cache can be
-asked for it, then to install it if it is missing. Environment variables say what to install.
+Any Python 3 runs this as a script, with the standard library only, before lancens is installed: first to locate the
+environment, so that a cache can be asked for it, then to install it if it is missing. Environment variables say what to
+install.
 
 The environment is named by a digest of everything in it, so that it can be reused from the runner's tool cache, which
 self-hosted runners keep, and from GitHub's cache.
@@ -39,7 +40,7 @@ class InstallError(Exception):
 
 
 def locked(action_path: str, extras: "Collection[str]") -> str:
-    """Return the part of the checkout's lock that lancens needs with ``extras`` and to be built, with every hash.
+    """Return the part of the checkout's lock that building with ``extras`` needs.
 
     Raises:
         InstallError: the checkout has no such extra.
@@ -84,7 +85,7 @@ def _plain(requirement: str) -> str:
 
 @dataclass(frozen=True)
 class InstallPlace:
-    """Where to install lancens: ``folder`` is a virtual environment, and ``key`` names it in a cache.
+    """The virtual environment to install lancens into, and its key in a cache.
 
     Without a folder, the runner's Python has lancens already.
     """
@@ -134,7 +135,7 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
 
 
 def _tools(environment: "Mapping[str, str]") -> str:
-    """Return the runner's tool cache if it is writable and outside the workspace, else its temporary folder."""
+    """Return the runner's tool cache, or a temporary folder if it is unsafe."""
     tools = environment.get("RUNNER_TOOL_CACHE", "")
     workspace = os.path.realpath(environment.get("GITHUB_WORKSPACE") or os.curdir)
     inside = Path(os.path.realpath(tools)).is_relative_to(workspace)
@@ -156,7 +157,7 @@ def _sources(action_path: str) -> "list[str]":
 
 
 def install(place: InstallPlace, environment: "Mapping[str, str]") -> None:
-    """Install lancens beside its place and rename it, so that concurrent installations never see a part of one.
+    """Install lancens and rename it into place, so that nobody sees a part of it.
 
     Raises:
         InstallError: pip failed.
@@ -226,7 +227,7 @@ def run_pip(command: "list[str]", environment: "Mapping[str, str]", doing: str) 
 
 
 def main(doing: str) -> int:
-    """Print where lancens is to be installed (``locate``), or install it if it is missing (``install``)."""
+    """Write the outputs of the step `locate` or `install`, and return its exit code."""
     started = time.time()
     try:
         place = place_of(os.environ)

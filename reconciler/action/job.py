@@ -1,4 +1,4 @@
-"""The state of one run of the Action, which its commands share: inputs, context, manifest, plan and secrets."""
+"""The state of one run, which the commands share."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PLACE = re.compile(r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLI
 
 
 class Secrets:
-    """The values of environment variables that are named like secrets, such as ``DB_PASSWORD``.
+    """The values of environment variables named like secrets (``DB_PASSWORD``).
 
     No output of the Action may hold one: the runner masks secrets in logs, but not in comments, summaries and
     artifacts.
@@ -61,7 +61,7 @@ class Secrets:
         return scrub(text, self._names)
 
     def check(self, what: str, document: str) -> None:
-        """Refuse to show the JSON ``document`` if it holds a secret; ``what`` names it in the message.
+        """Refuse a JSON ``document``, called ``what``, that holds a secret.
 
         Raises:
             RefusedError: naming the variable, without its value.
@@ -162,7 +162,7 @@ class Job:
         return {**found, **self.inputs.variables}
 
     def _keep_inside(self, path: str, name: str) -> None:
-        """Reject a link that leads out of the checkout: the author of the commit chose its target."""
+        """Reject a link out of the checkout: the commit's author chose its target."""
         top = os.path.realpath(self.context.workspace)
         folder, last = os.path.split(os.path.abspath(path))  # noqa: PTH100 - a Path would not take `..` out
         inside = Path(os.path.realpath(folder), last).is_relative_to(top)
@@ -170,7 +170,7 @@ class Job:
             raise InputError(f"input `{name}`: {display.printable(path)} leads out of the checkout")
 
     def plan(self) -> Plan:
-        """Return the current plan, after printing it to the log and annotating the lines of the manifest.
+        """Return the current plan, after printing it and annotating the manifest.
 
         Raises:
             LancensError: planning failed, or the plan would show a secret of the job.
@@ -230,7 +230,7 @@ class Job:
         return None
 
     def comment(self, kind: str, text: str, *, number: int | None, worth: bool) -> str:
-        """Create or update the comment of ``kind`` on pull request ``number`` and return its address.
+        """Create or update the comment of ``kind`` and return its address.
 
         With ``comment: changes-only``, a comment that is not ``worth`` reading is updated but never created.
         """

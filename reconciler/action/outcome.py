@@ -1,4 +1,4 @@
-"""The outcome of a step: its reasons for a failure, and its outputs, summary and files of the artifact.
+"""The outcome of a step: failure reason, outputs, summary and artifact.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#setting-an-output-parameter
 """
@@ -52,7 +52,7 @@ class FailureReason(StrEnum):
 
 
 class RefusedError(LancensError):
-    """The Action refuses the command; ``details`` is Markdown for the summary and the comment."""
+    """The Action refuses the command; ``details`` is Markdown for the summary."""
 
     def __init__(self, reason: FailureReason, message: str, details: str = "") -> None:
         super().__init__(message)
@@ -114,7 +114,7 @@ class StepEnd:
 
 
 def write_outputs(outcome: StepEnd, folder: Path, environment: Mapping[str, str]) -> None:
-    """Write the artifact's files into a new ``folder`` and the outputs to the runner's file."""
+    """Write the artifact's files into ``folder``, and the outputs."""
     folder.mkdir(parents=True, exist_ok=True)
     document = outcome.document()
     files = {"markdown": folder / "plan.md", "json": folder / "result.json"}

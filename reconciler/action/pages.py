@@ -27,7 +27,7 @@ _NO_CHANGES = ConfigChanges()
 
 
 def cut(lines: Iterable[str], longest: int) -> list[str]:
-    """Return the first of ``lines`` that fit into ``longest`` characters, then a line that counts the rest."""
+    """Return the lines that fit into ``longest`` characters, and a count of the rest."""
     kept: list[str] = []
     room, left_out = longest, 0
     for line in lines:
@@ -40,7 +40,7 @@ def cut(lines: Iterable[str], longest: int) -> list[str]:
 
 
 def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
-    """Return ``lines``, cut at ``longest`` characters, as a block of code: Markdown and mentions have no effect."""
+    """Return ``lines`` as a block of code, without effect of Markdown and mentions."""
     return markdown_text.fenced(cut(lines, longest), language)
 
 
@@ -53,7 +53,7 @@ def plan_comment(
     removed: Mapping[Key, str] | None = None,
     first: ConfigChanges = _NO_CHANGES,
 ) -> str:
-    """Return the comment, without its marker, on a pull request whose merge would apply ``plan``.
+    """Return the comment on a pull request that shows ``plan``, without its marker.
 
     ``shown`` is the commit and run of the plan, ``removed`` has notes on the data of deregistered tables, ``first``
     comes before the plan. A plan too long for a comment is cut: the comment then says what was left out and approves
@@ -92,7 +92,7 @@ def plan_body(plan: Plan, *, run_url: str) -> str:
 
 
 def plan_summary(plan: Plan, limit: int = _SUMMARY_LIMIT) -> str:
-    """Return ``plan`` for the summary of a step, which takes 1 MiB, cut to ``limit`` characters."""
+    """Return ``plan`` for the summary of a step, cut to ``limit`` characters."""
     whole = render_markdown(plan)
     return whole if length_of(whole) <= limit else pull_request_comment(plan, limit=limit)
 
@@ -136,7 +136,7 @@ def difference(approved: Plan | None, now: Plan) -> str:
 
 
 def _compared(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return a diff of the lines; without a search for equal lines if there are too many."""
+    """Return a diff of the lines; of too many, without a search for equal ones."""
     if max(len(before), len(after)) > _COMPARED_LINES:
         return [*(f"- {line}" for line in before), *(f"+ {line}" for line in after)]
     # With this much context there is one hunk, behind two lines of names and one of line numbers.

@@ -60,7 +60,7 @@ def _exit_code(made: Plan) -> int:
 
 
 def comment_plan(job: Job, text: str, *, worth: bool) -> str:
-    """Create or update the pull request's comment, unless the pull request has a newer commit.
+    """Create or update the comment, unless the pull request has a newer commit.
 
     So a rerun of an old job does not overwrite the newest comment.
     """
@@ -111,7 +111,7 @@ def _withdraw_one_of_two(job: Job, pull_request: PullRequest) -> None:
 
 
 def _shown_plans(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, Shown, bool]]:
-    """Yield the comments with a plan of this commit and the key of ``job``, and whether this step wrote each."""
+    """Yield the comments with a plan of this commit, and whether each is our own."""
     own = job.marker("plan")
     for comment in find_comments(job.github, pull_request.number, marked("plan", job.key.digest)):
         shown = shown_in(comment.body)
@@ -150,7 +150,7 @@ def validate_untrusted(job: Job) -> StepEnd:
 
 
 def drift(job: Job) -> StepEnd:
-    """Report whether the catalogs differ from the committed manifest, and open, update or close the issue."""
+    """Report drift from the committed manifest, and open, update or close its issue."""
     made = job.plan()
     outcome = StepEnd(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
     if job.inputs.comment is not CommentWhen.NEVER:

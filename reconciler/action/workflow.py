@@ -1,4 +1,4 @@
-"""The log of a step: workflow commands, annotations of the manifest, and text that must not act as a command.
+"""The log of a step: workflow commands, annotations, and text without effect.
 
 GitHub shows ten annotations of each level a step. One is reserved for other messages of the step, and the last of the
 others counts the rest.
@@ -33,7 +33,7 @@ _LONGEST_ANNOTATION = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A message beside a line of a file, or on the page of the run if no file is named."""
+    """A message beside a line of a file, or without a file on the page of the run."""
 
     level: Level
     title: str
@@ -72,7 +72,7 @@ def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
 
 
 def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], workspace: Path) -> None:
-    """Annotate the line of every error in a manifest that was loaded from the paths ``manifests``."""
+    """Annotate the line of every error in the manifest at ``manifests``."""
     first = Path(manifests[0])
     folder = os.path.realpath(first if first.is_dir() else first.parent)
     annotations = [

@@ -1,4 +1,4 @@
-"""The ``lancens`` command: a module for each subcommand, imported when it is called.
+"""The ``lancens`` command: a module for each subcommand, imported when called.
 
 Exit codes: 0 done; 1 any error, wrong usage included; 2 with ``--detailed-exitcode``, when there are changes; 3 when
 something is blocked; 130 when interrupted, by Ctrl-C or SIGTERM. The result goes to stdout, everything else to stderr,

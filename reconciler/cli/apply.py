@@ -69,7 +69,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
 
 
 def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:
-    """Return the saved plan that the arguments name, or else a new one, with its manifest."""
+    """Return the plan, saved or new, and its manifest."""
     named = flags.source.manifests
     saved = [path for path in named if path.endswith(_PLAN_SUFFIX)]
     if not saved:

@@ -134,7 +134,9 @@ def command(
 
 
 def _applied(rules: tuple[str, ...], skipped: tuple[str, ...], impl: str | None) -> list[str]:
-    """Return the names of the rules to run; without a manifest, only named rules may compare with one.
+    """Return the names of the rules to run.
+
+    Without a manifest, rules that compare with one run only if they are named.
 
     Raises:
         UsageError: no rule is left.

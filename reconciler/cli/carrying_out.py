@@ -1,4 +1,4 @@
-"""Confirm a plan, show the progress of its changes, and exit with the code of its report."""
+"""Confirm a plan, show its progress, and exit with the code of its report."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def _ask(plan: Plan, verb: str) -> None:
 
 
 def carry_out(plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool, verb: str = "Apply") -> None:
-    """Confirm, call ``run`` with ``on_event`` and ``stop``, show its progress, and exit with its report's code.
+    """Confirm, apply and exit with the report's code.
 
-    The first Ctrl-C finishes what is in flight; the second one ends the program as usual.
+    ``run`` is called with ``on_event`` and ``stop``. The first Ctrl-C finishes what is in flight; the second one ends
+    the program as usual.
 
     Raises:
         ApplyError: the user did not confirm.
@@ -67,9 +68,9 @@ def carry_out(plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool
 
 @contextmanager
 def shown_progress(total: int) -> Iterator[Callable[[Event], None]]:
-    """Yield the function that shows an event: a line for each change on stderr, with a bar below them on a terminal.
+    """Yield the function that shows an event on stderr.
 
-    ``NO_COLOR`` removes the colours, not the bar.
+    It prints a line for each change, and on a terminal a bar below them. ``NO_COLOR`` removes the colours, not the bar.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
 
@@ -99,7 +100,7 @@ def shown_progress(total: int) -> Iterator[Callable[[Event], None]]:
 
 @contextmanager
 def _interruptible(stop: StopSignal) -> Iterator[None]:
-    """Let the first Ctrl-C or SIGTERM finish what is in flight; the second one ends the program as usual."""
+    """Set ``stop`` at the first Ctrl-C or SIGTERM; end the program at the second."""
 
     def on_interrupt(_signal: int, _frame: object) -> None:
         stop.set()

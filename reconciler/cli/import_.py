@@ -81,7 +81,7 @@ def _check_target(out: str | None, append: str | None) -> None:
 def _import(
     source: CatalogSource, manifest: Manifest | None, catalog: str | None, folder: Path, options: ImportOptions
 ) -> Imported:
-    """Read the catalogs of ``manifest``, or the one that ``--impl`` names, and print the remarks on stderr."""
+    """Read the catalogs of ``manifest`` or of ``--impl``, and print the remarks."""
     from reconciler.writing.import_ import imported
 
     read = None if source.impl else manifest
@@ -92,7 +92,7 @@ def _import(
 
 
 def _append(path: str, source: CatalogSource, catalog: str | None, options: ImportOptions) -> None:
-    """Add blocks for live objects without one to the file at ``path``; restore the file if it cannot be loaded then."""
+    """Add missing blocks to the file at ``path``; restore it if it cannot be loaded."""
     from reconciler.writing.grafting import graft
 
     manifests = replace(source, manifests=source.manifests or (path,), impl=None, config={})

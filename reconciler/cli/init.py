@@ -17,7 +17,7 @@ from reconciler.cli.results import check_new_manifest, say, write_result
 @click.option("--name", metavar="NAME", help="The manifest's name; by default that of this folder.")
 @out_option("Write to this file.", default=DEFAULT_MANIFEST)
 def command(impl: str, name: str | None, out: str | None) -> None:
-    """Write a first manifest, with the keys of the implementation's config as comments.
+    """Write a first manifest, with the keys of its config as comments.
 
     It is valid and manages nothing yet. No catalog is read.
 

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what a shell completes for them."""
+"""Options and arguments that several commands share, and their completion."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, 
 
 
 def gathered(name: str, make: Callable[..., object], *options: Option) -> Option:
-    """Return ``options`` as one decorator; the command receives their values through ``make`` as ``name``."""
+    """Return ``options`` as one; the command receives ``name``, made by ``make``."""
     taken = signature(make).parameters
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
@@ -96,7 +96,7 @@ def complete_address(context: click.Context, _parameter: click.Parameter, incomp
 
 @dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """The catalogs that a command works on: those of manifests, or the one of ``--impl`` and ``--config``."""
+    """The catalogs of a command: of manifests, or of ``--impl`` and ``--config``."""
 
     manifests: tuple[str, ...]
     own_variables: Mapping[str, str]
@@ -121,7 +121,7 @@ class CatalogSource:
         return {**self.file_variables, **self.own_variables}
 
     def policy(self, *, checking: bool = False) -> Policy:
-        """Return what a manifest may read and reach; with ``checking``, nothing of the environment."""
+        """Return what a manifest may read; with ``checking``, no environment."""
         from reconciler.manifest import CHECKING, OPEN
 
         return replace(
@@ -132,7 +132,7 @@ class CatalogSource:
         )
 
     def load(self, *, checking: bool = False) -> Manifest:
-        """Return the named manifest, ``lancens.yaml`` by default, or one made of ``--impl`` and ``--config``.
+        """Return the manifest, or one made of ``--impl`` and ``--config``.
 
         Raises:
             ManifestError, ConfigError: it cannot be used.
@@ -156,7 +156,9 @@ class CatalogSource:
         return load(*paths, variables=self.variables, policy=self.policy(checking=checking))
 
     def load_existing(self) -> Manifest:
-        """Return the manifest and report missing root directories: a mistyped one looks like an empty catalog.
+        """Return the manifest, and report missing root directories.
+
+        A mistyped one looks like an empty catalog.
 
         Raises:
             ConfigError: the root of ``--config`` is missing.
@@ -211,7 +213,7 @@ _SOURCE_OPTIONS = (
 
 
 def source_options(*manifests: Option) -> Option:
-    """Return the options of a :class:`CatalogSource`, which the command receives as ``source``."""
+    """Return the options of a :class:`CatalogSource`, received as ``source``."""
     return gathered("source", CatalogSource, *manifests, *_SOURCE_OPTIONS)
 
 
@@ -221,7 +223,7 @@ manifest_options = source_options(_MANIFESTS)
 
 
 def catalog_options(what: str) -> Option:
-    """Return :data:`manifest_options` with ``--impl`` and ``--config``, with ``what`` as help."""
+    """Return :data:`manifest_options` with ``--impl``, whose help is ``what``."""
     return source_options(
         _MANIFESTS,
         click.option("--impl", metavar="IMPL", shell_complete=complete_impl, help=what),
@@ -246,7 +248,7 @@ def select_option(what: str) -> Option:
 
 
 def out_option(what: str, **more: Any) -> Option:
-    """Return the option ``-o``, whose help begins with ``what``; the command receives None for stdout."""
+    """Return the option ``-o``, whose help begins with ``what``; None is stdout."""
     return click.option(
         "-o",
         "--out",
@@ -258,7 +260,7 @@ def out_option(what: str, **more: Any) -> Option:
 
 
 def format_option(what: str, choices: Sequence[str] = ("text", "json")) -> Option:
-    """Return the option ``--format`` with the help ``what``; the command receives it as ``form``."""
+    """Return the option ``--format``, received as ``form``, with the help ``what``."""
     return click.option("--format", "form", type=click.Choice(choices), default="text", help=what)
 
 

@@ -32,7 +32,7 @@ BLOCKED = 3
 def make_plan(
     flags: PlanFlags, manifest: Manifest, *, profile: Profile | None = None, spark: SparkOptions | None = None
 ) -> Plan:
-    """Return the plan and print on stderr what was read; safety thresholds are not checked.
+    """Return the plan, without a check of its removals, and print what was read.
 
     ``spark`` plans on Spark; otherwise ``profile`` receives the duration of each stage.
     """

@@ -1,4 +1,4 @@
-"""The registry of checks, and the context of one: its own namespace in the catalog, and locations for real data."""
+"""The registry of checks, and the context that each runs in."""
 
 from __future__ import annotations
 
@@ -37,15 +37,16 @@ Offer = Callable[["Backend"], LanceNamespace]
 
 
 def offered(backend: Backend) -> LanceNamespace:
-    """Return ``backend`` as a ``LanceNamespace``, or the namespace that it stands for."""
+    """Return ``backend`` as a ``LanceNamespace``."""
     return backend.client if isinstance(backend, OthersNamespace) else CatalogNamespace(backend)
 
 
 @dataclass(frozen=True)
 class CheckContext:
-    """The context of one check. ``base`` is an empty namespace that can hold tables, created for this check.
+    """The context of one check.
 
-    The methods are short forms of the operations: identifiers in, plain values out, errors of the namespace.
+    ``base`` is an empty namespace that can hold tables, created for this check. The methods are short forms of the
+    operations: identifiers in, plain values out, errors of the namespace.
     """
 
     backend: Backend
@@ -64,7 +65,7 @@ class CheckContext:
 
     @property
     def nests(self) -> bool:
-        """Whether ``base`` can hold namespaces: of two kinds, the one that holds tables cannot."""
+        """Whether ``base`` can hold namespaces."""
         if not self.is_ours:
             return self._can_nest()
         able = self.backend.capabilities
@@ -84,7 +85,7 @@ class CheckContext:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is a backend, which promises more than the specification, and not another's namespace."""
+        """Whether it is a backend, which promises more than the specification."""
         return not isinstance(self.backend, OthersNamespace)
 
     def gives_place(self, table: Identifier) -> bool:
@@ -92,7 +93,7 @@ class CheckContext:
         return not self.is_ours or self.backend.default_location(table) is not None
 
     def _can_nest(self) -> bool:
-        """Return whether a namespace can be created below ``base``, by creating one: nothing declares it."""
+        """Return whether a namespace can be created below ``base``, by creating one."""
         tried = (*self.base, "lancens_nests")
         try:
             self.create(tried)
@@ -102,9 +103,10 @@ class CheckContext:
         return True
 
     def nested(self, name: str = "inner", *, with_tables: bool = False) -> Identifier:
-        """Return the identifier of a namespace below ``base``; the check does not apply where none can be created.
+        """Return the identifier of a namespace below ``base``.
 
-        With ``with_tables``, both ``base`` and the namespace must be able to hold tables.
+        The check does not apply if none can be created. With ``with_tables``, both ``base`` and the namespace must be
+        able to hold tables.
         """
         need(self.nests, "namespaces do not nest here")
         most = self.backend.capabilities.table_depths[1]
@@ -115,7 +117,7 @@ class CheckContext:
     # ---- locations and data ----------------------------------------------------------------------------------------
 
     def place(self, identifier: Identifier, suffix: str = "") -> str:
-        """Return a location that the catalog accepts for a table, a different one for each ``suffix``."""
+        """Return a location that the catalog accepts, one for each ``suffix``."""
         if not self.is_ours:
             return locations.join(self._place_of_others(), f"{identifier[-1]}{suffix}_{uuid.uuid4().hex[:8]}.lance")
         default = self.backend.default_location(identifier)
@@ -163,7 +165,7 @@ class CheckContext:
         return int(storage.open_dataset(location, self.backend.storage_options()).count_rows())
 
     def data(self, location: str) -> Mapping[str, str]:
-        """Return a digest of each file of the dataset at ``location``, or its rows if it is remote."""
+        """Return a digest of each file of a dataset, or its rows if it is remote."""
         root = storage.local_path(location)
         if root is None:
             table: pa.Table = storage.open_dataset(location, self.backend.storage_options()).to_table()
@@ -184,7 +186,7 @@ class CheckContext:
     # ---- operations ----------------------------------------------------------------------------------------------
 
     def call(self, operation: str, identifier: Sequence[str], **fields: Any) -> Any:
-        """Return the response of an operation of the specification, such as ``describe_table``."""
+        """Return the response of an operation, such as ``describe_table``."""
         return getattr(self.namespace, operation)(_request(operation, identifier, fields))
 
     def create(
@@ -202,7 +204,7 @@ class CheckContext:
         return self.call("describe_namespace", identifier).properties or {}
 
     def kept(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str | None]:
-        """Return those properties of a namespace that ``keys`` names; services add others."""
+        """Return the properties of a namespace in ``keys``; services add others."""
         found = self.namespace_properties(identifier)
         return {key: found.get(key) for key in keys}
 
@@ -217,7 +219,7 @@ class CheckContext:
     def declare(
         self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, location: str | None = None
     ) -> str:
-        """DeclareTable, by default at an accepted location; returns the location in force."""
+        """DeclareTable; returns the location in force."""
         place = location or self._needed_location(tuple(identifier))
         return self.call("declare_table", identifier, location=place, properties=properties).location or ""
 
@@ -260,7 +262,7 @@ class CheckContext:
             self.call("drop_table", identifier)
 
     def clear(self, identifier: Identifier) -> None:
-        """Drop a namespace and its content one by one: CASCADE may remove more than the check created."""
+        """Drop a namespace and its content one by one, without CASCADE."""
         try:
             tables = self.tables(identifier)
         except NamespaceNotFoundError:
@@ -324,7 +326,7 @@ class CheckContext:
 
     @contextmanager
     def second(self, properties: Mapping[str, str] | None = None, *, is_made: bool = True) -> Iterator[Identifier]:
-        """Yield the identifier of a sibling of ``base``, created if ``is_made``, and clear it in the end."""
+        """Yield a sibling of ``base``, created if ``is_made``, and clear it at the end."""
         other = self.beside("_second")
         try:
             if is_made:
@@ -369,7 +371,7 @@ def _request(operation: str, identifier: Sequence[str], fields: Mapping[str, Any
 
 @contextmanager
 def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[Where]) -> Iterator[CheckContext]:
-    """Yield the context of a check, with a new namespace, and remove all entries in it at the end.
+    """Yield the context of a check, and remove the entries that it created.
 
     Data is never deleted, so datasets under the catalog's own root stay.
     """
@@ -393,7 +395,7 @@ def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[W
 
 @dataclass(frozen=True, slots=True)
 class ConformanceCheck:
-    """One rule of the contract. ``operation`` groups checks in a report; ``title`` states the rule."""
+    """A rule of the contract, stated by ``title`` and grouped by ``operation``."""
 
     name: str
     operation: str
@@ -410,9 +412,10 @@ CheckFunction = Callable[[CheckContext], None]
 
 
 def check(operation: str, *, promised: bool = False) -> Callable[[CheckFunction], CheckFunction]:
-    """Register the decorated function as a check of ``operation``; its docstring is the title.
+    """Register a function as a check of ``operation``.
 
-    A check with ``promised`` tests a promise of lancens, not of the specification, and runs against backends only.
+    Its docstring is the title. A check with ``promised`` tests a promise of lancens, not of the specification, and runs
+    against backends only.
     """
 
     def register(function: CheckFunction) -> CheckFunction:

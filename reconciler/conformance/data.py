@@ -1,4 +1,4 @@
-"""Checks with real datasets: registering, creating, reading through pylance, and keeping data."""
+"""Checks with real datasets: registering, creating, reading, keeping data."""
 
 from __future__ import annotations
 

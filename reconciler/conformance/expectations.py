@@ -13,7 +13,7 @@ _Coded: TypeAlias = type[LanceNamespaceError] | type[BackendError]
 
 
 class ViolationError(AssertionError):
-    """The namespace violates the contract; the message has the expected and the actual value."""
+    """The namespace violates the contract."""
 
 
 class NotApplicable(Exception):  # noqa: N818 - it is not an error

@@ -14,7 +14,7 @@ _PROPERTIES = {"owner": "ml-platform", "note": "größer, 東京, 'quoted' \"twi
 
 
 def awkward_properties(context: CheckContext) -> dict[str, str]:
-    """Return properties with unicode, quotes and the longest value that the catalog keeps."""
+    """Return properties with unicode, quotes and the longest possible value."""
     return {**_PROPERTIES, "long": "x" * (context.backend.capabilities.longest_property or _LONG)}
 
 

@@ -1,4 +1,4 @@
-"""An adapter to check any ``LanceNamespace``, which has no operations but the specification's."""
+"""An adapter to check any ``LanceNamespace``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Config(BackendConfig):
     implementation: str
 
     def identity(self) -> str:
-        """Return the name of the implementation: any key of its configuration may be secret."""
+        """Return the name of the implementation: any configuration may be secret."""
         return self.implementation
 
 
@@ -49,7 +49,7 @@ class OthersNamespace(Backend):
 
 
 def connect(impl: str, config: Mapping[str, str]) -> Callable[[], OthersNamespace]:
-    """Return a function that connects to an implementation by its class path or its name in ``lance_namespace``.
+    """Return a function that connects to an implementation by its class path.
 
     Raises:
         ConfigError: it cannot be imported, or it rejects the configuration.

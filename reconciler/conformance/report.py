@@ -35,7 +35,7 @@ class CheckOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check; ``detail`` has the violation, or the missing capability."""
+    """The result of a check; ``detail`` has the violation or missing capability."""
 
     check: ConformanceCheck
     outcome: CheckOutcome
@@ -165,7 +165,7 @@ def run(
 
 
 def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
-    """Return a function that connects to the backend ``impl``, or else to another's namespace."""
+    """Return a function that connects to ``impl``."""
     from reconciler.backends import registry
 
     if impl in registry.names():
@@ -176,7 +176,7 @@ def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
 
 
 def _require_working_place(backend: Backend, connect: Callable[[], Backend], where: Where) -> None:
-    """Raise ConfigError if the catalog cannot be reached, or no namespace can be created in it."""
+    """Raise ConfigError if no namespace can be listed, or created, in the catalog."""
     namespace = where.get("namespace", ())
     shown = f"namespace `{join(namespace)}`" if namespace else "the root"
     try:
