@@ -1,7 +1,7 @@
 """GitHub's REST and GraphQL API, as far as the Action needs it.
 
-https://docs.github.com/en/rest. Lists are read to their last page, what may pass is tried again, and an error names
-the call and what to do about it, never the token.
+https://docs.github.com/en/rest. Lists are read to their last page, transient failures are retried, and an error names
+the call and the remedy, never the token.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ JsonT = TypeVar("JsonT", dict[str, Any], list[Any])
 
 
 class GitHubError(LancensError):
-    """GitHub did not do what it was asked to."""
+    """A call to GitHub failed."""
 
 
 class _Retries(Retry):
-    """Failures that may pass, after a pause that doubles, or the one GitHub asks for where that is short.
+    """Retries of transient failures and rate limits, with exponential backoff.
 
-    https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: a secondary limit is a 403. What
-    was over a limit was not done, so it is sent again whatever its method.
+    https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api: a secondary limit is a 403. GitHub
+    did not act on a request over a limit, so any method is retried, after the pause that GitHub asks for.
     """
 
     @classmethod
     def of(cls, methods: Collection[str] | None) -> Self:
-        """Return what sends requests of ``methods`` again, None for all, even if what became of one is not known."""
+        """Return a policy that retries ``methods`` (None: all) after any failure."""
         return cls(
             _RETRIES,
             other=0,
@@ -58,15 +58,15 @@ class _Retries(Retry):
         )
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Return whether a request that was answered with ``status_code`` is sent again."""
+        """Return whether a request answered with ``status_code`` is retried."""
         limited = status_code == 429 or (status_code == 403 and has_retry_after)
         return limited or super().is_retry(method, status_code)
 
     def increment(self, *args: Any, **given: Any) -> Self:
-        """Return what is left after one more failure.
+        """Return the policy after one more failure.
 
         Raises:
-            MaxRetryError: nothing is left, or GitHub asks for a longer pause than a step has time for.
+            MaxRetryError: the retries are used up, or GitHub asks for a longer pause than a step can wait.
         """
         answer = given.get("response")
         if answer is not None and (self.get_retry_after(answer) or 0) > _LONGEST_PAUSE:
@@ -86,11 +86,11 @@ class GitHub:
         self._token = token
 
     def get(self, path: str) -> dict[str, Any]:
-        """Return what is at ``path`` below the repository."""
+        """Return the object at ``path`` below the repository."""
         return self._json("GET", path, dict)[0]
 
     def pages(self, path: str, **query: str) -> Iterator[Any]:
-        """Yield every item of a list, page after page until GitHub names no next one."""
+        """Yield every item of a list, until GitHub names no next page."""
         number, more = 0, True
         while more:
             number += 1
@@ -99,24 +99,24 @@ class GitHub:
             yield from page
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Create something; sent once only when what became of it is not known."""
+        """Create an object; not retried when the outcome is unknown."""
         return self._json("POST", path, dict, json=body)[0]
 
     def patch(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Set fields of something."""
+        """Set fields of an object."""
         return self._json("PATCH", path, dict, json=body)[0]
 
     def graphql(self, query: str, **variables: str) -> Any:
         """Return the data of a query (no mutation)."""
         answer, _ = self._json("POST", None, dict, json={"query": query, "variables": variables})
         if answer.get("errors") or not isinstance(answer.get("data"), dict):
-            said = display.printable(json.dumps(answer.get("errors")))
-            raise GitHubError(f"GitHub: the GraphQL query failed: {said[:_LONGEST_MESSAGE]}")
+            errors = display.printable(json.dumps(answer.get("errors")))
+            raise GitHubError(f"GitHub: the GraphQL query failed: {errors[:_LONGEST_MESSAGE]}")
         return answer["data"]
 
     @cached_property
     def login(self) -> str:
-        """Return the login of the user that the token speaks for, such as ``github-actions[bot]``."""
+        """Return the login of the authenticated user."""
         # The REST call for this, /user, is closed to the tokens of apps and workflows.
         return str(self.graphql("query { viewer { login } }")["viewer"]["login"])
 
@@ -124,19 +124,20 @@ class GitHub:
     def _session(self) -> Session:
         session = Session()
         session.headers.update({**_HEADERS, "Authorization": f"Bearer {self._token}"})
-        session.auth = lambda request: request  # without one, requests sends what .netrc has for the host
+        session.auth = lambda request: request  # otherwise requests sends the credentials of .netrc
         for prefix in ("https://", "http://"):
             session.mount(prefix, HTTPAdapter(max_retries=_Retries.of({"GET", "PATCH"})))
-        session.mount(self._graphql, HTTPAdapter(max_retries=_Retries.of(None)))  # only queries are sent there
+        # Only queries are sent here, and repeating one is safe.
+        session.mount(self._graphql, HTTPAdapter(max_retries=_Retries.of(None)))
         return session
 
     def _json(self, method: str, path: str | None, kind: type[JsonT], **content: Any) -> tuple[JsonT, bool]:
-        """Return the JSON of an answer, which is of ``kind``, and whether a next page follows."""
+        """Return the JSON of an answer, a ``kind``, and whether a next page exists."""
         doing = "the GraphQL query" if path is None else f"{method} {path}"
         if not self._token:
-            raise GitHubError(f"GitHub: {doing}: no token; give the input `token`")
+            raise GitHubError(f"GitHub: {doing}: no token; set the input `token`")
         if not (self._token.isascii() and self._token.isprintable()):
-            raise GitHubError(f"GitHub: {doing}: the input `token` holds what no header can carry")
+            raise GitHubError(f"GitHub: {doing}: the input `token` must be printable ASCII")
         url = self._graphql if path is None else self._repository + path
         try:
             answer = self._session.request(method, url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **content)
@@ -161,10 +162,10 @@ def _decoded(answer: Response) -> Any:
 
 
 def _refusal(answer: Response, document: Any) -> str:
-    """Return what GitHub says, and what to do about it."""
-    text, said = str(answer.status_code), document.get("message") if isinstance(document, dict) else None
-    if isinstance(said, str):
-        text = f"{text}: {display.shorten(said, _LONGEST_MESSAGE)}"
+    """Return the status, GitHub's message and the remedy."""
+    text, message = str(answer.status_code), document.get("message") if isinstance(document, dict) else None
+    if isinstance(message, str):
+        text = f"{text}: {display.shorten(message, _LONGEST_MESSAGE)}"
     if answer.headers.get("X-RateLimit-Remaining") == "0":
         return f"{text}; the token's requests of this hour are used up: run again later"
     match answer.status_code:

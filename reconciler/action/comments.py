@@ -1,6 +1,6 @@
-"""What the Action keeps up to date on GitHub: one comment for each step that plans or applies, and one issue of drift.
+"""Comments on pull requests, and the issue of drift, each updated in place.
 
-The issue is open for as long as the catalogs differ from the manifest.
+Each step that plans or applies has one comment. The issue is open for as long as the catalogs differ from the manifest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from reconciler.action.api import GitHub
 
 LABEL = "lancens-drift"
-"""The label by which the issue is found among all that are open."""
+"""The label by which the drift issue is found."""
 
 _EDITOR = """query($id: ID!) { node(id: $id) { ... on IssueComment { author { login } editor { login } } } }"""
 
@@ -28,9 +28,9 @@ class Comment:
 
 
 def _own(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) -> Iterator[Mapping[str, Any]]:
-    """Yield those that begin with ``marker`` and are by the token's own user.
+    """Yield the documents that begin with ``marker`` and are by the token's own user.
 
-    The marker alone proves nothing: everybody who may comment can write it.
+    The marker alone proves nothing: anybody who can comment can write it.
     """
     for document in documents:
         starts = (document.get("body") or "").startswith(marker)
@@ -39,29 +39,29 @@ def _own(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) ->
 
 
 def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
-    """Yield the own comments on a pull request that begin with ``marker``, oldest first."""
+    """Yield the own comments that begin with ``marker``, oldest first."""
     for found in _own(github, github.pages(f"/issues/{number}/comments"), marker):
         yield Comment(int(found["id"]), str(found["node_id"]), str(found["body"]), str(found["html_url"]))
 
 
 def is_untouched(github: GitHub, comment: Comment) -> bool:
-    """Return whether nobody but its author has edited ``comment``: people with write access can."""
+    """Return whether only its author has edited ``comment``."""
     node = github.graphql(_EDITOR, id=comment.node_id)["node"]
     return bool(node) and (node["editor"] is None or node["editor"] == node["author"])
 
 
 def put_comment(github: GitHub, number: int, marker: str, text: str, *, create: bool = True) -> str:
-    """Make ``text`` the comment with ``marker``, in place where there is one, and return its address.
+    """Create or update the comment with ``marker`` and return its address.
 
-    Without ``create``, a comment that is not there is not made, and the address is empty.
+    Without ``create``, a missing comment is not created, and the address is empty.
     """
     body = f"{marker}\n{text}"
-    there = next(find_comments(github, number, marker), None)
-    if there is None:
+    existing = next(find_comments(github, number, marker), None)
+    if existing is None:
         return str(github.post(f"/issues/{number}/comments", {"body": body})["html_url"]) if create else ""
-    if there.body != body:
-        github.patch(f"/issues/comments/{there.id}", {"body": body})
-    return there.url
+    if existing.body != body:
+        github.patch(f"/issues/comments/{existing.id}", {"body": body})
+    return existing.url
 
 
 def _open_issue(github: GitHub, marker: str) -> Mapping[str, Any] | None:
@@ -69,21 +69,21 @@ def _open_issue(github: GitHub, marker: str) -> Mapping[str, Any] | None:
 
 
 def put_issue(github: GitHub, marker: str, title: str, text: str) -> str:
-    """Open the issue with ``marker``, or bring the one that is open up to date; return its address."""
+    """Open or update the issue with ``marker`` and return its address."""
     content = {"title": title, "body": f"{marker}\n{text}"}
-    there = _open_issue(github, marker)
-    if there is None:
+    existing = _open_issue(github, marker)
+    if existing is None:
         return str(github.post("/issues", {**content, "labels": [LABEL]})["html_url"])
-    if any(there[key] != value for key, value in content.items()):
-        github.patch(f"/issues/{there['number']}", content)
-    return str(there["html_url"])
+    if any(existing[key] != value for key, value in content.items()):
+        github.patch(f"/issues/{existing['number']}", content)
+    return str(existing["html_url"])
 
 
 def close_issue(github: GitHub, marker: str, reason: str) -> str:
-    """Close the issue with ``marker`` where one is open, saying why; return its address, empty where there is none."""
-    there = _open_issue(github, marker)
-    if there is None:
+    """Close the open issue with ``marker``, and return its address if there is one."""
+    existing = _open_issue(github, marker)
+    if existing is None:
         return ""
-    github.post(f"/issues/{there['number']}/comments", {"body": reason})
-    github.patch(f"/issues/{there['number']}", {"state": "closed", "state_reason": "completed"})
-    return str(there["html_url"])
+    github.post(f"/issues/{existing['number']}/comments", {"body": reason})
+    github.patch(f"/issues/{existing['number']}", {"state": "closed", "state_reason": "completed"})
+    return str(existing["html_url"])

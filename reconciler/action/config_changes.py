@@ -1,7 +1,8 @@
-"""What a pull request changes of how catalogs are reached: shown first, since credentials go where ``config`` says.
+"""The changes that a pull request makes to the `config` of catalogs.
 
-The manifest of the base is put together from GitHub's API: the tree of its commit tells which files are as they are
-here, and only the others are fetched. No placeholder of either manifest is looked up.
+They are shown first, since credentials go where ``config`` says. The manifest of the base is assembled from GitHub's
+API: the tree of its commit says which files are unchanged, and only the others are fetched. No placeholder of either
+manifest is resolved.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ _INTRODUCTION = (
 
 
 def config_changes(job: Job) -> ConfigChanges:
-    """Return every ``config`` that differs from the base of the pull request; no text where none does.
+    """Return every ``config`` that differs from the base of the pull request.
 
-    What cannot be compared is said, and stops nothing.
+    What cannot be compared is reported and does not stop the plan.
 
     Raises:
         ManifestError: the manifest itself cannot be used.
@@ -55,7 +56,7 @@ def config_changes(job: Job) -> ConfigChanges:
         return ConfigChanges(_block([display.message(why)]), whole=False)
     if not groups:
         return ConfigChanges()
-    room = _LONGEST_BLOCK // len(groups)  # so that none pushes another one out
+    room = _LONGEST_BLOCK // len(groups)  # each group keeps its share
     shown = [cut((display.shorten(line, _LONGEST_LINE) for line in group), room) for group in groups]
     lines = [*chain.from_iterable(shown)]
     return ConfigChanges(_block(lines), whole=shown == groups and length_of("\n".join(lines)) < 2 * _LONGEST_BLOCK)
@@ -66,7 +67,7 @@ def _block(lines: Iterable[str]) -> str:
 
 
 def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
-    """Yield the lines of each catalog, and of each file of variables, under one that names it."""
+    """Yield the differences of each catalog and file of variables."""
     answer = job.github.get(f"/git/trees/{commit}?recursive=1")
     tree = {str(one["path"]): str(one["sha"]) for one in answer.get("tree", []) if one.get("type") == "blob"}
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +91,7 @@ def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[st
 def _variables_differing(
     job: Job, manifest: Manifest, tree: Mapping[str, str], path: str, scratch: Path
 ) -> Iterator[str]:
-    """Yield what a file of variables says otherwise than in the base, where a ``config`` asks for it."""
+    """Yield the differing variables of a file that a ``config`` uses."""
     here = job.context.workspace / path
     if path.startswith("../"):
         return
@@ -119,14 +120,14 @@ def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
 
 
 def _differing(key: str, was: str | None, now: str | None, sensitive: str) -> Iterator[str]:
-    """Yield the lines of what differs; values are redacted as those of the key ``sensitive`` are."""
+    """Yield the lines of a difference, redacted as for the key ``sensitive``."""
     for sign, text in (("-", was), ("+", now)) if was != now else ():
         if text is not None:
             yield f"{sign}   {display.key(key)}: {display.value(redact_value(sensitive, text))}"
 
 
 def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]) -> Iterator[str]:
-    """Yield which files that a ``config`` reads are other ones than in the base; what is in them is not shown."""
+    """Yield the names of differing files that a ``config`` reads."""
     workspace = os.path.realpath(job.context.workspace)
     for key, path in files_read_by(catalog.config):
         passed = [os.path.relpath(one, workspace) for one in _passed(path)]
@@ -137,7 +138,7 @@ def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]
 
 
 def _passed(path: str) -> Iterator[str]:
-    """Yield the symbolic links on the way to ``path``, and where they lead."""
+    """Yield the symbolic links on the way to ``path``, then its real path."""
     yield from (str(one) for one in (*reversed(Path(path).parents), Path(path)) if one.is_symlink())
     yield os.path.realpath(path)
 
@@ -149,11 +150,11 @@ def _blob_of(path: Path) -> str | None:
 
 
 def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
-    """Return the manifest of the base, put together in ``folder``, or why there is none."""
+    """Return the manifest of the base, or why it cannot be read."""
     workspace = Path(os.path.realpath(job.context.workspace))
     paths = [Path(os.path.relpath(os.path.realpath(path), workspace)) for path in job.inputs.manifest]
     if any(path.parts[:1] == ("..",) for path in paths):
-        return "it lies outside of the checkout"
+        return "it lies outside the checkout"
     roots = [path if (workspace / path).is_dir() else path.parent for path in paths]
     fetched = 0
     for name, sha in tree.items():
@@ -171,11 +172,11 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
         return load(*(folder / path for path in paths), policy=UNTRUSTED)
     except ManifestError as error:
         there = all((folder / path).exists() for path in paths)
-        return f"{len(error.problems)} errors in it" if there else "there is none"
+        return f"{len(error.problems)} errors in it" if there else "it does not exist"
 
 
 def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:
-    """Return a file of the base, and whether it is another one ``here``; only then it is fetched."""
+    """Return a file of the base, fetched if it differs from ``here``, and whether."""
     data = here.read_bytes() if here.is_file() else b""
     if _blob(data) == sha:
         return data, False
@@ -183,5 +184,5 @@ def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:
 
 
 def _blob(data: bytes) -> str:
-    """Return the name that git gives to a file with this content."""
+    """Return the name that git gives a file with this content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -1,8 +1,8 @@
-"""Which events of GitHub are trusted with the repository's secrets, and which are not.
+"""The events of GitHub that are trusted with the repository's secrets.
 
-A manifest decides where credentials are sent, so what matters is who wrote the commit that is checked out. This table
-is the only one: ``action.yml`` refuses by it before anything is installed, ``docs/security.md`` shows it, and tests
-hold all three together. An event that is not in it is refused.
+A manifest decides where credentials are sent, so trust depends on who wrote the commit that is checked out.
+``action.yml`` refuses by the same table before anything is installed, ``docs/security.md`` shows it, and tests keep the
+three equal. An event that is not in the table is refused.
 https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows
 """
 
@@ -14,10 +14,10 @@ from typing import Any, Final
 
 
 class Trust(StrEnum):
-    """What a run may do for what it checked out.
+    """What a run may do with the manifest that it checked out.
 
-    ``FULL``: everything. ``VALIDATE``: the manifest is checked; nothing is resolved, read or applied for it.
-    ``NONE``: the step is refused.
+    ``FULL``: everything. ``VALIDATE``: check it, without resolving, reading or applying anything. ``NONE``: nothing,
+    the step is refused.
     """
 
     FULL = "full"
@@ -26,19 +26,19 @@ class Trust(StrEnum):
 
 
 EVENTS: Final[Mapping[str, tuple[Trust, Trust]]] = {
-    # What only those can start who may write to the repository, with a commit that is in it already.
+    # Only people with write access can start these, on a commit of the repository.
     "push": (Trust.FULL, Trust.FULL),
     "schedule": (Trust.FULL, Trust.FULL),
     "workflow_dispatch": (Trust.FULL, Trust.FULL),
     "repository_dispatch": (Trust.FULL, Trust.FULL),
     "release": (Trust.FULL, Trust.FULL),
-    # The head of a pull request. GitHub gives a fork no secrets, so it can be told whether its manifest is valid.
+    # The head of a pull request. GitHub gives a fork no secrets, so its manifest can be validated.
     "pull_request": (Trust.FULL, Trust.VALIDATE),
     "pull_request_review": (Trust.FULL, Trust.VALIDATE),
     "pull_request_review_comment": (Trust.FULL, Trust.VALIDATE),
-    # Several heads in one commit, perhaps of forks, and secrets are there: which is which cannot be told.
+    # One commit of several heads, perhaps of forks, with secrets: their authors are unknown.
     "merge_group": (Trust.VALIDATE, Trust.VALIDATE),
-    # These have the repository's secrets also where what they are about is a fork's.
+    # These have the repository's secrets even for a commit of a fork.
     "pull_request_target": (Trust.FULL, Trust.NONE),
     "workflow_run": (Trust.FULL, Trust.NONE),
 }
@@ -50,7 +50,7 @@ def trust_of(event: str, document: Mapping[str, Any], repository: str) -> Trust:
 
     Args:
         event: the name of the event, ``GITHUB_EVENT_NAME``.
-        document: what came with it. A head whose repository it does not name, such as that of a deleted fork, is a
+        document: the event's document. A head without a repository, such as that of a deleted fork, counts as a
             fork's.
         repository: in which the workflow runs, as ``owner/name``.
     """

@@ -1,4 +1,4 @@
-"""The inputs of the Action, as ``action.yml`` hands them over: one environment variable each."""
+"""The inputs of the Action, and the key that they give a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_LABEL = "default"
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What the runner and this step hold themselves: inputs, tokens of the job, addresses that give out more of them.
+# Variables of the runner and of this step: inputs, tokens of the job, addresses that issue tokens.
 _RUNNERS_OWN = re.compile(
     r"(?:INPUT|ACTIONS|GITHUB|RUNNER|LANCENS_ACTION)_|LANCENS_(?:MATRIX|PATH|PYTHON|STARTED)$", re.IGNORECASE
 )
@@ -36,7 +36,7 @@ class InputError(LancensError):
 
 
 class Command(StrEnum):
-    """What a step is asked to do."""
+    """The command of a step."""
 
     PLAN = "plan"
     APPLY = "apply"
@@ -46,7 +46,7 @@ class Command(StrEnum):
 
 
 class CommentWhen(StrEnum):
-    """When a pull request gets a comment; drift treats its issue alike."""
+    """When a pull request gets a comment; the same holds for the issue of drift."""
 
     CHANGES_ONLY = "changes-only"
     ALWAYS = "always"
@@ -65,9 +65,9 @@ def _names(text: str) -> frozenset[str]:
     found = frozenset(_words(text))
     for one in sorted(found):
         if not _VARIABLE.fullmatch(one):
-            raise ValueError("expected names of environment variables, and no values")
+            raise ValueError("expected names of environment variables, without values")
         if _RUNNERS_OWN.match(one):
-            raise ValueError(f"{one} is the runner's own, and no manifest gets it")
+            raise ValueError(f"{one} belongs to the runner, and a manifest cannot read it")
     return found
 
 
@@ -111,9 +111,9 @@ Switch = Annotated[bool, BeforeValidator(_switch)]
 
 
 class Inputs(BaseModel):
-    """What the workflow asks for; ``plan_file``, ``master`` and ``history`` are empty where none is given.
+    """The inputs, by their names in ``action.yml``.
 
-    ``environment`` holds the variables that a manifest may read, ``allow_hosts`` the hosts it may name, empty for any.
+    ``environment`` holds the variables that a manifest may read, ``allow_hosts`` the hosts it may name (empty: any).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -161,10 +161,10 @@ _OF_A_PLAN = ("select", "adopt", "take_over", "engine")
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
-    """Return the inputs in ``environment``; one that is empty or not there has its default.
+    """Return the inputs in ``environment``; an empty or missing one has its default.
 
     Raises:
-        InputError: one cannot be used. Values are not repeated in the message: a variable may hold a secret.
+        InputError: an input cannot be used. The message never repeats a value, which may be a secret.
     """
     texts = {name: environment.get(f"INPUT_{name.upper()}", "").strip() for name in Inputs.model_fields}
     try:
@@ -183,7 +183,7 @@ def _shown(name: str) -> str:
 
 
 def _check_together(inputs: Inputs) -> None:
-    """Refuse what the command would not look at: a workflow that asks for it expects something else.
+    """Reject inputs that the command would ignore.
 
     Raises:
         InputError: naming the first such input.
@@ -196,18 +196,18 @@ def _check_together(inputs: Inputs) -> None:
         if name in given and command is Command.AUDIT:
             raise InputError(f"input `{_shown(name)}` does not go with `command: audit`, which plans nothing")
         if name in given and inputs.plan_file:
-            raise InputError(f"a saved plan is carried out as it is: give `plan-file` or `{_shown(name)}`, not both")
+            raise InputError(f"a saved plan is applied unchanged: give `plan-file` or `{_shown(name)}`, not both")
     if not (inputs.engine == "spark" or command is Command.AUDIT) and {"master", "spark_conf"} & given.keys():
         raise InputError("inputs `master` and `spark-conf` go with `engine: spark`, or with `command: audit`")
 
 
 @dataclass(frozen=True)
 class PlanKey:
-    """What tells several plans of one repository apart: manifests, variables and the label.
+    """The identity of a plan in its repository: manifests, variables and label.
 
-    By its key a plan finds its comment, its issue and its artifact, and apply finds what was approved: so the step that
-    plans and the step that applies are given the same ones. Paths are as seen from the top of the checkout. Values of
-    variables are in no key, which is written where everybody reads it.
+    A plan finds its comment, issue and artifact by its key, and apply finds the approval. So the step that plans and
+    the step that applies need the same manifests, variables and label. Paths are relative to the checkout. Keys are
+    public, so they hold no values of variables.
     """
 
     manifests: tuple[str, ...]
@@ -217,13 +217,13 @@ class PlanKey:
 
     @classmethod
     def of(cls, inputs: Inputs, workspace: Path) -> PlanKey:
-        """Return the key of what ``inputs`` ask for; however a path is written, it is the same one."""
+        """Return the key of ``inputs``, with every path in one form."""
         top = os.path.realpath(workspace)
 
         def seen(paths: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(sorted({Path(os.path.relpath(os.path.realpath(path), top)).as_posix() for path in paths}))
 
-        # Of two files the last one wins, so their order is a part of what is planned.
+        # The last of two files wins, so their order is part of the key.
         files = tuple(one for path in inputs.var_file for one in seen((path,)))
         return cls(seen(inputs.manifest), tuple(sorted(inputs.variables)), files, inputs.label)
 
@@ -234,10 +234,10 @@ class PlanKey:
 
     @cached_property
     def digest(self) -> str:
-        """A short text that stands for the key where no path and no name may."""
+        """A digest of the key, for places where paths and names are not allowed."""
         return digest_of([self.manifests, self.variables, self.files, self.label])
 
 
 def digest_of(parts: object) -> str:
-    """Return a short digest of what JSON is made of."""
+    """Return a short digest of ``parts`` as JSON."""
     return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_DIGITS]

@@ -1,4 +1,4 @@
-"""One run of the Action: what the commands share."""
+"""The state of one run, which the commands share."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 _DIGITS_IN_NAME = 8
-# A shorter one would be found in plans that do not have it, and stop them.
+# Shorter values would match by chance and stop plans that do not hold them.
 _SHORTEST_SECRET = 8
-# The shell's current and previous folder, where a relative `root` of a manifest is.
+# The current and previous folder: a relative `root` of a manifest resolves to it.
 _FOLDERS = frozenset({"PWD", "OLDPWD"})
-# Where a secret is kept is none: AWS_WEB_IDENTITY_TOKEN_FILE, CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE, TOKEN_PATH.
+# Paths of secrets are not secret: AWS_WEB_IDENTITY_TOKEN_FILE, CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE, TOKEN_PATH.
 _PLACE = re.compile(r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLICATION_CREDENTIALS", re.IGNORECASE)
 
 
 class Secrets:
-    """The values of the environment variables that are named like secrets, such as ``DB_PASSWORD``.
+    """The values of environment variables named like secrets (``DB_PASSWORD``).
 
-    Nothing that the Action shows or keeps may hold one: the runner masks secrets in logs, but not in comments,
-    summaries and artifacts.
+    No output of the Action may hold one: the runner masks secrets in logs, but not in comments, summaries and
+    artifacts.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -57,14 +57,14 @@ class Secrets:
         }
 
     def scrub(self, text: str) -> str:
-        """Return ``text`` without them."""
+        """Return ``text`` with every secret replaced."""
         return scrub(text, self._names)
 
     def check(self, what: str, document: str) -> None:
-        """Refuse to show ``document``, which is JSON, if one is in it; ``what`` is what it is called.
+        """Refuse a JSON ``document``, called ``what``, that holds a secret.
 
         Raises:
-            RefusedError: naming the variable, not its value.
+            RefusedError: naming the variable, without its value.
         """
         for value, name in self._names.items():
             if any(json.dumps(value, ensure_ascii=escaped)[1:-1] in document for escaped in (False, True)):
@@ -77,25 +77,25 @@ class Secrets:
 
 
 class Job:
-    """The inputs, the place it runs at, and what is made of them once."""
+    """One run: its inputs and context, and what is computed from them once."""
 
     def __init__(self, inputs: Inputs, context: StepContext, environment: Mapping[str, str]) -> None:
         self.inputs = inputs
         self.context = context
         self.key = PlanKey.of(inputs, context.workspace)
         self.secrets = Secrets(environment)
-        started = environment.get("LANCENS_STARTED", "")  # what the step that installs writes, if there was one
+        started = environment.get("LANCENS_STARTED", "")  # written by the step that installs lancens, if it ran
         self._begun = float(started) if re.fullmatch(r"[0-9]+\.[0-9]+", started) else None
         self.first = ConfigChanges()
-        """What is shown before anything else, as Markdown, whatever becomes of the plan."""
+        """The changes of `config`, shown first even when planning fails."""
         self.planned: Plan | None = None
-        """The plan of now, once it was made."""
+        """The current plan, once it was made."""
         self.removed: Mapping[Key, str] = {}
-        """What is to be said of the data of the tables that it deregisters."""
+        """Notes on the data of the tables that the plan deregisters."""
 
     @property
     def folder(self) -> Path:
-        """Where the files of the artifact go."""
+        """The folder of the artifact's files."""
         name = f"{self.inputs.command}-{self.inputs.label}-{self.key.digest[:_DIGITS_IN_NAME]}"
         return self.context.temporary / "lancens" / name
 
@@ -107,7 +107,7 @@ class Job:
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The manifest; the secrets of its configuration are masked in the log from here on.
+        """The manifest; loading it masks the secrets of its configuration in the log.
 
         Raises:
             ManifestError: it cannot be used.
@@ -122,14 +122,14 @@ class Job:
             try:
                 hidden = catalog.resolve_config().secrets
             except ManifestError:
-                continue  # planning reports it, and validating does without
+                continue  # planning reports it, and validating needs no configuration
             for secret in sorted(hidden):
                 mask(secret)
         return manifest
 
     @property
     def _resolves(self) -> bool:
-        """Whether the manifest's values may be looked up at all."""
+        """Whether placeholders of the manifest may be resolved."""
         return self.context.trust is Trust.FULL and self.inputs.command is not Command.VALIDATE
 
     def _policy(self) -> Policy:
@@ -143,10 +143,10 @@ class Job:
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
-        """Return what the manifest's ``${var:…}`` stand for.
+        """The values of the manifest's ``${var:…}``.
 
         Raises:
-            LancensError: a file of variables cannot be used; a link in the checkout that leads out of it is none.
+            LancensError: a file of variables cannot be used, or is a link that leads out of the checkout.
         """
         from reconciler.manifest import read_variables
 
@@ -162,7 +162,7 @@ class Job:
         return {**found, **self.inputs.variables}
 
     def _keep_inside(self, path: str, name: str) -> None:
-        """Refuse a link in the checkout that leads out of it: whoever wrote the commit chose what it leads to."""
+        """Reject a link out of the checkout: the commit's author chose its target."""
         top = os.path.realpath(self.context.workspace)
         folder, last = os.path.split(os.path.abspath(path))  # noqa: PTH100 - a Path would not take `..` out
         inside = Path(os.path.realpath(folder), last).is_relative_to(top)
@@ -170,10 +170,10 @@ class Job:
             raise InputError(f"input `{name}`: {display.printable(path)} leads out of the checkout")
 
     def plan(self) -> Plan:
-        """Return the plan of now, whatever it removes, after showing it in the log and beside the manifest's lines.
+        """Return the current plan, after printing it and annotating the manifest.
 
         Raises:
-            LancensError: there is no plan, or it would show a secret of the job.
+            LancensError: planning failed, or the plan would show a secret of the job.
         """
         from reconciler.operations.plan import look_at_removed
         from reconciler.output import render
@@ -203,7 +203,7 @@ class Job:
 
     @contextmanager
     def _engine(self) -> Iterator[Callable[..., Plan]]:
-        """Give what makes a plan of a manifest."""
+        """Yield the function that plans, on the engine that the inputs name."""
         inputs = self.inputs
         if inputs.engine == "local":
             from reconciler.operations.plan import plan
@@ -219,7 +219,7 @@ class Job:
 
     @cached_property
     def merged_pull_request(self) -> PullRequest | None:
-        """The pull request whose merge made the commit this run is about, None where there is none."""
+        """The pull request whose merge made the commit of this run, or None."""
         context = self.context
         if context.pull_request is not None:
             return context.pull_request
@@ -230,10 +230,9 @@ class Job:
         return None
 
     def comment(self, kind: str, text: str, *, number: int | None, worth: bool) -> str:
-        """Keep the comment of ``kind`` on pull request ``number`` up to date and return its address.
+        """Create or update the comment of ``kind`` and return its address.
 
-        With ``comment: changes-only`` one that is not ``worth`` reading is not made, though one that is there is still
-        brought up to date.
+        With ``comment: changes-only``, a comment that is not ``worth`` reading is updated but never created.
         """
         wanted = self.inputs.comment
         if number is None or wanted is CommentWhen.NEVER:

@@ -1,4 +1,4 @@
-"""The commands that change nothing: plan, validate and drift."""
+"""The commands that change no catalog: `plan`, `validate` and `drift`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _QUEUE = (
 
 
 def plan(job: Job) -> StepEnd:
-    """Plan; on a pull request, show the plan there."""
+    """Plan, and comment on the pull request."""
     pull_request = job.context.pull_request
     if pull_request is not None and job.inputs.comment is not CommentWhen.NEVER:
         _refuse_second_plan(job, pull_request)
@@ -54,14 +54,14 @@ def plan(job: Job) -> StepEnd:
 
 
 def _exit_code(made: Plan) -> int:
-    """Return what the command line ends with for the plan."""
+    """Return the exit code of the command line for the plan."""
     return 3 if made.blocked else 0 if made.is_empty else 2
 
 
 def comment_plan(job: Job, text: str, *, worth: bool) -> str:
-    """Keep the pull request's comment up to date, unless a newer commit has taken the place of this run's.
+    """Create or update the comment, unless the pull request has a newer commit.
 
-    Running an old job again thus leaves alone what the newest one said.
+    So a rerun of an old job does not overwrite the newest comment.
     """
     pull_request = job.context.pull_request
     if pull_request is None or pull_request.from_fork or job.inputs.comment is CommentWhen.NEVER:
@@ -77,29 +77,29 @@ def comment_plan(job: Job, text: str, *, worth: bool) -> str:
     return job.comment("plan", text, number=pull_request.number, worth=worth)
 
 
-# ---- two plans of one commit: of which of them would a merge be? -----------------------------------------------------
+# ---- duplicate plans -------------------------------------------------------------------------------------------------
 #
-# Each step writes its own comment, so none overwrites another's; the second one to come is refused. Two that run at
-# once look again after they have written, and then at least one of them sees the other.
+# A merge can apply only one of two plans of a commit. Each step writes its own comment, and the second step is refused.
+# Two concurrent steps look again after they have written, so at least one of them sees the other.
 
 
 def _refuse_second_plan(job: Job, pull_request: PullRequest) -> None:
-    """Refuse to plan where a plan with the key of ``job`` is shown of this commit, unless an earlier run showed it.
+    """Check that no other step shows a plan of this commit with the key of ``job``.
 
     Raises:
-        RefusedError: one is.
+        RefusedError: another step does.
     """
-    # A step runs once an attempt: what was shown in this one was shown by another, however alike they are.
+    # A step runs once an attempt, so an equal step that wrote in this attempt is another one.
     for comment, shown, is_own in _shown_plans(job, pull_request):
         if not is_own or shown.run == job.context.run:
             raise RefusedError(FailureReason.DUPLICATE_PLAN, f"{_duplicate(job, comment)} Nothing was read.")
 
 
 def _withdraw_one_of_two(job: Job, pull_request: PullRequest) -> None:
-    """Take the plan that was just shown back where another step shows one.
+    """Withdraw the plan that was just shown if another step shows one.
 
     Raises:
-        RefusedError: it was taken back.
+        RefusedError: it was withdrawn.
     """
     for comment, _, is_own in _shown_plans(job, pull_request):
         if not is_own:
@@ -110,7 +110,7 @@ def _withdraw_one_of_two(job: Job, pull_request: PullRequest) -> None:
 
 
 def _shown_plans(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, Shown, bool]]:
-    """Yield the comments that show a plan of this commit with the key of ``job``, and whether this step wrote each."""
+    """Yield the comments with a plan of this commit, and whether each is our own."""
     own = job.marker("plan")
     for comment in find_comments(job.github, pull_request.number, marked("plan", job.key.digest)):
         shown = shown_in(comment.body)
@@ -130,7 +130,7 @@ def _duplicate(job: Job, comment: Comment) -> str:
 
 
 def validate(job: Job) -> StepEnd:
-    """Check the manifest; reads no catalog and needs no secret."""
+    """Check the manifest, without reading a catalog or a secret."""
     manifest = job.manifest
     blocks = [catalog.desired for catalog in manifest.catalogs.values()]
     namespaces = sum(len(block.namespaces) for block in blocks)
@@ -140,7 +140,7 @@ def validate(job: Job) -> StepEnd:
 
 
 def validate_untrusted(job: Job) -> StepEnd:
-    """Validate, and say why there is no more than that."""
+    """Validate the manifest of an untrusted event, and say why it is not planned."""
     why = _QUEUE if job.context.pull_request is None else _FORK
     annotate("notice", why, title="lancens: validated only")
     outcome = validate(job)
@@ -149,7 +149,7 @@ def validate_untrusted(job: Job) -> StepEnd:
 
 
 def drift(job: Job) -> StepEnd:
-    """Tell whether the catalogs are what the committed manifest says; an issue is open for as long as they are not."""
+    """Report drift from the committed manifest, and open, update or close its issue."""
     made = job.plan()
     outcome = StepEnd(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
     if job.inputs.comment is not CommentWhen.NEVER:
@@ -168,12 +168,12 @@ def drift(job: Job) -> StepEnd:
 
 
 def _keep_issue(job: Job, made: Plan) -> str:
-    # However many workflows look, it is one drift.
+    # All workflows share one issue.
     first_line, run_url = marker("drift", job.key.digest, "any"), job.context.run_url
     if not _exit_code(made):
         return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
-    said = called(job.key).replace("`", "")
+    named = called(job.key).replace("`", "")
     blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
-    title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
+    title = f"lancens: {named}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"
     return put_issue(job.github, first_line, title, text + plan_body(made, run_url=run_url))

@@ -1,11 +1,11 @@
-"""What is written to the log of a step: workflow commands, and text that must not be taken for one.
+"""The log of a step: workflow commands, annotations, and text without effect.
 
-Annotations stand beside the lines of the manifest. GitHub shows ten of each level a step: one is left for what else the
-step has to say, and the last of the others counts the rest.
+GitHub shows ten annotations of each level a step. One is reserved for other messages of the step, and the last of the
+others counts the rest.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands. The runner acts on a line that
 begins with ``::`` and on ``##[`` anywhere in a line, so foreign text is printed between ``::stop-commands::TOKEN`` and
-``::TOKEN::`` with a token nobody can know.
+``::TOKEN::`` with a random token.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LONGEST_ANNOTATION = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A message beside a line of a file, or on the page of the run where no file is named."""
+    """A message beside a line of a file, or without a file on the page of the run."""
 
     level: Level
     title: str
@@ -43,26 +43,26 @@ class Annotation:
     column: int = 0
 
     def print(self) -> None:
-        """Print the command that shows it."""
+        """Print the workflow command."""
         place = {"file": self.file, "line": str(self.line or ""), "col": str(self.column or ""), "title": self.title}
         properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
         _print(f"::{self.level} {properties}::{_data(self.message)}")
 
 
 def annotate(level: Level, message: str, *, title: str) -> None:
-    """Put ``message`` on the page of the run."""
+    """Show ``message`` on the page of the run."""
     Annotation(level, title, message).print()
 
 
 def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
-    """Put every change beside its line; ``folder`` is the manifest's."""
+    """Annotate the line of every change; ``folder`` is the manifest's."""
     annotations = []
     for entry in entries_of(plan):
-        said = headline(entry)
+        reason = headline(entry)
         if isinstance(entry, Blocked):
-            said = display.printable(f"{entry.reason}. To do: {entry.remedy}")
+            reason = display.printable(f"{entry.reason}. To do: {entry.remedy}")
         if entry.source is not None:
-            message = f"{display.address(entry.catalog, *entry.identifier)}: {said}"
+            message = f"{display.address(entry.catalog, *entry.identifier)}: {reason}"
             file = _relative(entry.source.file, folder, workspace)
             annotations.append(
                 Annotation(_level(entry), f"lancens: {word_of(entry)}", message, file, entry.source.line)
@@ -72,7 +72,7 @@ def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
 
 
 def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], workspace: Path) -> None:
-    """Put every fault of a manifest beside its line; ``manifests`` are the paths it was loaded from."""
+    """Annotate the line of every error in the manifest at ``manifests``."""
     first = Path(manifests[0])
     folder = os.path.realpath(first if first.is_dir() else first.parent)
     annotations = [
@@ -97,9 +97,9 @@ def _level(entry: Entry) -> Level:
 
 
 def _relative(file: str, folder: str, workspace: Path) -> str:
-    """Return a manifest's file as GitHub wants it, from the top of the checkout.
+    """Return the path of a manifest's file relative to the checkout.
 
-    It is looked for from the current folder, then from the manifest's.
+    It is relative to the current folder, or else to the manifest's.
     """
     found = next((path for path in (Path(file), Path(folder, file)) if path.exists()), Path(file))
     return Path(os.path.relpath(os.path.realpath(found), os.path.realpath(workspace))).as_posix()
@@ -115,9 +115,9 @@ def _print_all(annotations: Sequence[Annotation], what: str) -> None:
 
 
 def mask(secret: str) -> None:
-    """Make the runner replace ``secret`` wherever a log would show it; the runner does not print this command.
+    """Mask ``secret`` in the log; the runner does not print this command.
 
-    A text of several lines is masked line by line, as the log is.
+    The runner masks single lines, so each line of a longer text is masked.
     """
     for line in secret.splitlines():
         if len(line.strip()) >= _SHORTEST_MASK:
@@ -126,7 +126,7 @@ def mask(secret: str) -> None:
 
 @contextmanager
 def verbatim(title: str) -> Iterator[None]:
-    """Let nothing that is printed inside be taken for a command; it stands in a group of its own."""
+    """Print a group whose lines the runner does not read as commands."""
     token = secrets.token_hex(16)
     _print(f"::group::{_data(title)}")
     _print(f"::stop-commands::{token}")

@@ -1,4 +1,4 @@
-"""Asking before a plan is carried out, and showing how that goes, for the commands that do."""
+"""Confirm a plan, show its progress, and exit with the code of its report."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _STYLES: Mapping[Status, str] = {
 
 
 def _ask(plan: Plan, verb: str) -> None:
-    """Return when the user types `yes`; ``verb`` says what is going to happen to the changes.
+    """Return if the user types `yes`; ``verb`` names what happens to the changes.
 
     Raises:
-        ApplyError: the answer is another one, or there is nobody to ask.
+        ApplyError: the answer was not `yes`, or stdin is not a terminal.
     """
     if not sys.stdin.isatty():
         raise ApplyError(
-            f"stdin is not a terminal: pass --auto-approve to {verb.lower()} without a question. Nothing was changed."
+            f"stdin is not a terminal: pass --auto-approve to {verb.lower()} without confirmation. Nothing was changed."
         )
     catalogs = count(len({change.catalog for change in plan.changes}), "catalog")
     question = f"{verb} {count(len(plan.changes), 'change')} to {catalogs}? Only `yes` is accepted: "
@@ -48,12 +48,13 @@ def _ask(plan: Plan, verb: str) -> None:
 
 
 def carry_out(plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool, verb: str = "Apply") -> None:
-    """Ask, call ``run`` with ``on_event`` and ``stop`` while a bar shows its progress, and exit with its report's code.
+    """Confirm, apply and exit with the report's code.
 
-    The first Ctrl-C finishes what is in flight; the second one ends the program as usual.
+    ``run`` is called with ``on_event`` and ``stop``. The first Ctrl-C finishes what is in flight; the second one ends
+    the program as usual.
 
     Raises:
-        ApplyError: the user was asked and did not type `yes`.
+        ApplyError: the user did not confirm.
     """
     if not auto_approve:
         _ask(plan, verb)
@@ -67,9 +68,9 @@ def carry_out(plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool
 
 @contextmanager
 def shown_progress(total: int) -> Iterator[Callable[[Event], None]]:
-    """Give what shows an event of an apply: a line a change on stderr, and under them a bar where that is a terminal.
+    """Yield the function that shows an event on stderr.
 
-    ``NO_COLOR`` takes the colours away, not the bar.
+    It prints a line for each change, and on a terminal a bar below them. ``NO_COLOR`` removes the colours, not the bar.
     """
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
 
@@ -99,7 +100,7 @@ def shown_progress(total: int) -> Iterator[Callable[[Event], None]]:
 
 @contextmanager
 def _interruptible(stop: StopSignal) -> Iterator[None]:
-    """Let the first Ctrl-C or SIGTERM finish what is in flight; the second one ends the program as usual."""
+    """Set ``stop`` at the first Ctrl-C or SIGTERM; end the program at the second."""
 
     def on_interrupt(_signal: int, _frame: object) -> None:
         stop.set()

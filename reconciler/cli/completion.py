@@ -19,5 +19,5 @@ def command(context: click.Context, shell: str) -> None:
       lancens completion fish > ~/.config/fish/completions/lancens.fish
     """
     completion = get_completion_class(shell)
-    assert completion is not None  # noqa: S101 - it knows each of the choices
+    assert completion is not None  # noqa: S101 - click knows each of the choices
     click.echo(completion(context.find_root().command, {}, "lancens", "_LANCENS_COMPLETE").source())

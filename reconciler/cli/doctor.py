@@ -22,13 +22,13 @@ _PACKAGES = ("lancens", "pylance", "pyarrow", "lance-namespace", "boto3", "thrif
 
 
 @click.command("doctor")
-@catalog_options("Look at a catalog that no manifest describes.")
+@catalog_options("Check a catalog without a manifest.")
 @format_option("How to print the checks.")
 @parallelism_option()
 def command(source: CatalogSource, form: str, parallelism: int) -> None:
-    """Say for each catalog what it is, what the credentials may do, and what would not work. Nothing is changed.
+    """Check each catalog: its service, the permissions of the credentials, and what would fail. Nothing is changed.
 
-    Whether they may write is tried on names that do not exist. Exit 1 when a catalog cannot be read.
+    Write permissions are tested on names that do not exist. Exit 1 if a catalog cannot be read.
 
     \b
     Examples:

@@ -19,10 +19,10 @@ from reconciler.model.display import count
 @click.option(
     "--fail-on",
     type=click.Choice(["unmanaged"]),
-    help="Exit 2 as well where there are tables that no manifest manages.",
+    help="Exit 2 as well if there are tables that no manifest manages.",
 )
 def command(flags: PlanFlags, form: str, full: bool, fail_on: str | None) -> None:
-    """Tell whether the catalogs still are what the manifest says: exit 0 when they are, 2 when not, 3 when blocked.
+    """Report whether the catalogs differ from the manifest: exit 0 if not, 2 if they do, 3 if an object is blocked.
 
     This is `lancens plan --detailed-exitcode`, for a schedule.
 

@@ -23,15 +23,15 @@ _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json":
 
 @click.command("inventory")
 @manifest_options
-@out_option("Write to a file, or a Lance dataset; otherwise JSON to stdout.")
+@out_option("Write to a file or a Lance dataset; by default, JSON to stdout.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["lance", "parquet", "json"]),
-    help="How to write; otherwise what the end of FILE says.",
+    help="The format; by default, by the suffix of FILE.",
 )
 @spark_options
-@click.option("--partitions", type=click.IntRange(1), default=256, help="About how many tasks read, at most.")
+@click.option("--partitions", type=click.IntRange(1), default=256, help="The approximate maximum number of tasks.")
 @parallelism_option("Requests at once, of each task.")
 def command(
     source: CatalogSource,
@@ -41,10 +41,10 @@ def command(
     partitions: int,
     parallelism: int,
 ) -> None:
-    """Write everything that is in the catalogs to one file or dataset, read on Spark.
+    """Write every object of the catalogs to one file or dataset, on Spark.
 
-    It holds a row for each namespace, table and note, and for each namespace one that says whether what is in it was
-    read, with the error if not; the exit code is 1 then. No value that looks like a secret is in it.
+    It holds a row for each namespace, table and note, and a row for each namespace that says whether its content was
+    read, or with which error it failed. Exit 1 if one failed. Values that look like secrets are left out.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def command(
     """
     chosen = form or _form_of(out)
     if out is None and chosen != "json":
-        raise click.UsageError(f"only JSON goes to stdout: say with -o where to write {chosen}")
+        raise click.UsageError(f"only JSON can be written to stdout: name a file for {chosen} with -o")
     from reconciler.spark.inventory import write_inventory
 
     manifest = source.load_existing()
@@ -71,15 +71,15 @@ def _form_of(out: str | None) -> Form:
         return "json"
     form = _SUFFIXES.get(PurePath(out).suffix)
     if form is None:
-        raise click.UsageError(f"{out} ends in none of {', '.join(_SUFFIXES)}: say --format lance, parquet or json")
+        raise click.UsageError(f"{out} has none of the suffixes {', '.join(_SUFFIXES)}: pass --format")
     return form
 
 
 def _show_unread(found: Inventory) -> None:
     for one in found.unread[:_MOST_NAMED]:
-        # The error begins with the catalog as well, as everywhere.
-        said = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
-        say(f"{one.address}: {said}", err=True)
+        # The error names the catalog too, as the address does.
+        message = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
+        say(f"{one.address}: {message}", err=True)
     more = len(found.unread) - _MOST_NAMED
     rest = f", of which {more:,} are not shown" if more > 0 else ""
     click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)

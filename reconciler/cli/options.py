@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what a shell completes for them."""
+"""Options and arguments that several commands share, and their completion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.spark.session import SparkOptions
 
 DEFAULT_MANIFEST = "lancens.yaml"
-"""What a command takes that is given no manifest."""
+"""The manifest of a command that is given none."""
 
 _MOST_COMPLETED = 500
 
@@ -30,19 +30,19 @@ Option: TypeAlias = Callable[[Callable[..., None]], Callable[..., None]]
 
 
 def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """Turn ``key=value`` arguments into a mapping."""
+    """Return ``key=value`` arguments as a mapping."""
     found: dict[str, str] = {}
     for item in given:
         key, separator, value = item.partition("=")
         if not separator or not key:
-            # The text may hold a secret, so it is not repeated.
+            # The text may hold a secret, so the message leaves it out.
             raise click.BadParameter("expected `key=value`", context, parameter)
         found[key] = value
     return found
 
 
 def gathered(name: str, make: Callable[..., object], *options: Option) -> Option:
-    """Return ``options`` as one decorator; the command receives what ``make`` makes of them by the name ``name``."""
+    """Return ``options`` as one; the command receives ``name``, made by ``make``."""
     taken = signature(make).parameters
 
     def add(command: Callable[..., None]) -> Callable[..., None]:
@@ -63,14 +63,14 @@ def gathered(name: str, make: Callable[..., object], *options: Option) -> Option
 
 
 def complete_impl(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the implementations whose names begin with what is typed."""
+    """Return the implementations that begin with ``incomplete``."""
     from reconciler.backends import registry
 
     return [name for name in registry.names() if name.startswith(incomplete)]
 
 
 def complete_address(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return what the manifest names, one level at a time as a path is completed; no catalog is read."""
+    """Return the addresses in the manifest, one level at a time; no catalog is read."""
     from reconciler.operations.manifests import load
 
     given = context.params
@@ -96,7 +96,7 @@ def complete_address(context: click.Context, _parameter: click.Parameter, incomp
 
 @dataclass(frozen=True, slots=True)
 class CatalogSource:
-    """What describes the catalogs that a command is about: manifests, or ``--impl`` and ``--config``."""
+    """The catalogs of a command: of manifests, or of ``--impl`` and ``--config``."""
 
     manifests: tuple[str, ...]
     own_variables: Mapping[str, str]
@@ -111,17 +111,17 @@ class CatalogSource:
         if self.impl is None and self.config:
             raise click.UsageError("--config goes with --impl")
         if self.impl is not None and self.manifests:
-            raise click.UsageError("give a manifest or --impl, not both")
+            raise click.UsageError("pass a manifest or --impl, not both")
         if self.impl is not None and (self.allow_outside or self.allow_host or self.allow_env):
             raise click.UsageError("--allow-host, --allow-env and --allow-outside go with a manifest, not with --impl")
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The values of ``--var``, and those of the files that it does not name."""
+        """The values of ``--var-file`` and ``--var``, which wins."""
         return {**self.file_variables, **self.own_variables}
 
     def policy(self, *, checking: bool = False) -> Policy:
-        """Return what a manifest may read and reach; nothing of the environment where it is only checked."""
+        """Return what a manifest may read; with ``checking``, no environment."""
         from reconciler.manifest import CHECKING, OPEN
 
         return replace(
@@ -132,7 +132,7 @@ class CatalogSource:
         )
 
     def load(self, *, checking: bool = False) -> Manifest:
-        """Return the manifest that is named, else ``lancens.yaml`` here, or one made of ``--impl`` and ``--config``.
+        """Return the manifest, or one made of ``--impl`` and ``--config``.
 
         Raises:
             ManifestError, ConfigError: it cannot be used.
@@ -144,7 +144,7 @@ class CatalogSource:
             return manifest_of_service(self.impl, self.config)
         if not self.manifests and not Path(DEFAULT_MANIFEST).exists():
             raise LancensError(
-                f"no {DEFAULT_MANIFEST} in this folder; name a manifest, or make one of what is there with "
+                f"no {DEFAULT_MANIFEST} in this folder; name a manifest, or write one of a live catalog with "
                 "`lancens import --impl dir --config root=PATH`"
             )
         saved = next((path for path in self.manifests if path.endswith(".json")), None)
@@ -156,17 +156,19 @@ class CatalogSource:
         return load(*paths, variables=self.variables, policy=self.policy(checking=checking))
 
     def load_existing(self) -> Manifest:
-        """Return the manifest and report root directories that do not exist: a mistyped one reads as an empty catalog.
+        """Return the manifest, and report missing root directories.
+
+        A mistyped one looks like an empty catalog.
 
         Raises:
-            ConfigError: the root that ``--config`` names does not exist.
+            ConfigError: the root of ``--config`` is missing.
         """
         from reconciler.operations.connections import missing_roots
 
         manifest = self.load()
         for missing in missing_roots(manifest):
             if self.impl is not None:
-                raise ConfigError(f"{missing} Nothing was looked at.")
+                raise ConfigError(f"{missing} Nothing was read.")
             say(missing, err=True)
         return manifest
 
@@ -178,18 +180,18 @@ def _read_files(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 
 
 _SOURCE_OPTIONS = (
-    click.option("--allow-outside", is_flag=True, help="Let includes and ${file:…} lead out of the manifest's folder."),
+    click.option("--allow-outside", is_flag=True, help="Allow includes and ${file:…} outside the manifest's folder."),
     click.option(
         "--allow-host",
         multiple=True,
         metavar="HOST",
-        help="Only let `config` name this host, or .example.com for all below one. Can be repeated.",
+        help="Allow `config` to name only this host, or .example.com for all below one. Can be repeated.",
     ),
     click.option(
         "--allow-env",
         multiple=True,
         metavar="NAME",
-        help="Only let ${env:…} read this variable, none where it is empty. Can be repeated.",
+        help="Allow ${env:…} to read only this variable; none if empty. Can be repeated.",
     ),
     click.option(
         "--var",
@@ -211,7 +213,7 @@ _SOURCE_OPTIONS = (
 
 
 def source_options(*manifests: Option) -> Option:
-    """Return the options of a :class:`CatalogSource`, which the command receives as ``source``."""
+    """Return the options of a :class:`CatalogSource`, received as ``source``."""
     return gathered("source", CatalogSource, *manifests, *_SOURCE_OPTIONS)
 
 
@@ -221,12 +223,12 @@ manifest_options = source_options(_MANIFESTS)
 
 
 def catalog_options(what: str) -> Option:
-    """Return :data:`manifest_options` with ``--impl`` and ``--config``; their help says ``what`` they are for."""
+    """Return :data:`manifest_options` with ``--impl``, whose help is ``what``."""
     return source_options(
         _MANIFESTS,
         click.option("--impl", metavar="IMPL", shell_complete=complete_impl, help=what),
         click.option(
-            "--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="With --impl: how to reach it."
+            "--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="With --impl: its configuration."
         ),
     )
 
@@ -235,7 +237,7 @@ def catalog_options(what: str) -> Option:
 
 
 def select_option(what: str) -> Option:
-    """Return the option ``--select``, of which the help says ``what`` it does."""
+    """Return the option ``--select``, whose help begins with ``what``."""
     return click.option(
         "--select",
         multiple=True,
@@ -246,7 +248,7 @@ def select_option(what: str) -> Option:
 
 
 def out_option(what: str, **more: Any) -> Option:
-    """Return the option ``-o``, of which the help says ``what`` is written; `-` is stdout, which is None."""
+    """Return the option ``-o``, whose help begins with ``what``; None is stdout."""
     return click.option(
         "-o",
         "--out",
@@ -258,12 +260,12 @@ def out_option(what: str, **more: Any) -> Option:
 
 
 def format_option(what: str, choices: Sequence[str] = ("text", "json")) -> Option:
-    """Return the option ``--format``, of which the help says ``what`` is printed."""
+    """Return the option ``--format``, received as ``form``, with the help ``what``."""
     return click.option("--format", "form", type=click.Choice(choices), default="text", help=what)
 
 
 def parallelism_option(what: str = "Requests at once.") -> Option:
-    """Return the option ``--parallelism``, of which the help says ``what`` is counted."""
+    """Return the option ``--parallelism`` with the help ``what``."""
     return click.option("--parallelism", type=click.IntRange(1, 256), default=DEFAULT_PARALLELISM, help=what)
 
 
@@ -271,9 +273,7 @@ plan_format_option = format_option("How to print the plan.", list(FORMATS))
 
 full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
 
-journal_option = click.option(
-    "--journal", metavar="DIR", default=".lancens", help="Where the journals of the runs are kept."
-)
+journal_option = click.option("--journal", metavar="DIR", default=".lancens", help="The folder of the journals.")
 
 
 # ---- options of plans and of Spark -----------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ journal_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class PlanFlags:
-    """What every command that makes a plan takes on its command line."""
+    """The options of every command that plans."""
 
     source: CatalogSource
     select: tuple[str, ...]
@@ -302,9 +302,7 @@ plan_flags = gathered(
     click.option(
         "--allow-mass-removal", is_flag=True, help="Allow removing more than the manifest's `safety` thresholds."
     ),
-    click.option(
-        "--no-probe", is_flag=True, help="Do not open the data of tables that are deregistered to say what it holds."
-    ),
+    click.option("--no-probe", is_flag=True, help="Do not open the data of tables to be deregistered."),
     parallelism_option(),
 )
 
@@ -322,7 +320,7 @@ spark_options = gathered(
         "--master",
         metavar="URL",
         help="Where Spark runs: local[4], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for Spark Connect. "
-        "Otherwise on all cores of this machine, or where spark-submit says.",
+        "By default, all cores of this machine, or the master of spark-submit.",
     ),
     click.option(
         "--spark-conf",
@@ -330,6 +328,6 @@ spark_options = gathered(
         multiple=True,
         callback=pairs,
         metavar="KEY=VALUE",
-        help="A setting of Spark's, such as spark.driver.memory=4g. Can be repeated.",
+        help="A setting of Spark, such as spark.driver.memory=4g. Can be repeated.",
     ),
 )

@@ -15,10 +15,10 @@ from reconciler.cli.showing import print_plan
 @click.argument("globs", nargs=-1, required=True, metavar="GLOB...", shell_complete=complete_address)
 @source_options(
     click.option(
-        "--manifest", "manifests", multiple=True, metavar="MANIFEST", help="Whose marks; lancens.yaml. Can be repeated."
+        "--manifest", "manifests", multiple=True, metavar="MANIFEST", help="Whose marks; lancens.yaml by default."
     )
 )
-@click.option("--protected", is_flag=True, help="Release what is protected too.")
+@click.option("--protected", is_flag=True, help="Release protected objects too.")
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @journal_option
 @parallelism_option()
@@ -30,10 +30,10 @@ def command(
     journal: str,
     parallelism: int,
 ) -> None:
-    """Take the marks of lancens off what GLOB matches, so that no manifest manages it any more.
+    """Remove the ownership marks of lancens from objects that match GLOB, so that no manifest manages them.
 
-    Entries, their other properties and their data stay as they are. A block that still names such an object takes it
-    over again with the next change; without a block, nothing ever prunes it.
+    Entries, their other properties and their data stay unchanged. A block that names such an object claims it again
+    with its next change; without a block, it is never pruned.
 
     \b
     Examples:

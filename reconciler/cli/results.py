@@ -1,4 +1,4 @@
-"""What commands print and write: lines for people, results on stdout or in a file, saved plans."""
+"""Printing lines, writing results to stdout or a file, and reading saved plans."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print one line, in which foreign text stands as it is: on stdout, or on stderr."""
+    """Print one line on stdout or stderr, with control characters escaped."""
     click.echo(display.message(text), err=err)
 
 
 def check_new_manifest(out: str | None, command: str) -> None:
-    """Check that ``command`` can write a manifest to ``out``, where that is not stdout.
+    """Check that ``command`` can write a new manifest to ``out``, if that is a file.
 
     Raises:
-        UsageError: something is there, or its folder is not.
+        UsageError: the file exists, or its folder does not.
     """
     if out is None:
         return
@@ -39,7 +39,7 @@ def check_new_manifest(out: str | None, command: str) -> None:
 
 
 def write_result(text: str, path: str | None = None, *, private: bool = False) -> None:
-    """Write a command's result to ``path``, or to stdout; see :func:`write_file`."""
+    """Write a result to ``path`` as :func:`write_file` does, or to stdout."""
     if path in (None, "-"):
         click.echo(text, nl=not text.endswith("\n"))
         return
@@ -47,9 +47,9 @@ def write_result(text: str, path: str | None = None, *, private: bool = False) -
 
 
 def write_file(path: str, data: bytes, *, private: bool = False) -> None:
-    """Write ``data`` to the file ``path``, which is whole or as it was; a link stays one, and so does a device.
+    """Write ``data`` to the file ``path`` atomically; links and devices are kept.
 
-    ``private``: nobody but this user can read it.
+    With ``private``, only this user can read the file.
 
     Raises:
         LancensError: it cannot be written.
@@ -62,7 +62,7 @@ def write_file(path: str, data: bytes, *, private: bool = False) -> None:
             return
         try:
             partial.unlink(missing_ok=True)
-            # A link that somebody left there is not followed.
+            # O_EXCL: a link planted at this path is not followed.
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
             with os.fdopen(os.open(partial, flags, 0o600 if private else 0o666), "wb") as opened:
                 opened.write(data)
@@ -79,7 +79,7 @@ def read_plan(path: Path) -> Plan:
     """Return the saved plan in a file.
 
     Raises:
-        PlanFileError: naming the file, when it holds no plan that can be used.
+        PlanFileError: naming the file, if it holds no usable plan.
     """
     from reconciler.planner.plan import Plan
 

@@ -13,7 +13,7 @@ from reconciler.cli.results import say
 @click.command("runs")
 @journal_option
 def command(journal: str) -> None:
-    """List the applies that were run here, the newest first. No catalog is read.
+    """List the journals of past applies, the newest first. No catalog is read.
 
     \b
     Examples:

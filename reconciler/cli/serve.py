@@ -21,20 +21,22 @@ _MIB = 1024 * 1024
 
 
 @click.command("serve")
-@catalog_options("Serve a catalog that no manifest describes.")
-@click.option("--host", default="127.0.0.1", help="Others than loopback need a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=2333, help="0 is any free one.")
+@catalog_options("Serve a catalog without a manifest.")
+@click.option("--host", default="127.0.0.1", help="An address other than loopback needs a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=2333, help="0 picks a free port.")
 @click.option("--read-token-file", multiple=True, metavar="FILE", help="Holds a token that may read. Repeatable.")
 @click.option("--write-token-file", multiple=True, metavar="FILE", help="Holds a token that may read and write.")
 @click.option(
     "--server-name", multiple=True, metavar="NAME", help="Answer to this name in the Host header. Repeatable."
 )
 @click.option(
-    "--location", "places", multiple=True, metavar="PREFIX", help="Tables may be below it as well. Repeatable."
+    "--location", "places", multiple=True, metavar="PREFIX", help="Also allow tables below this location. Repeatable."
 )
 @click.option("--max-body", type=click.IntRange(1, 4096), default=16, metavar="MIB", help="Longest body.")
 @click.option("--timeout", type=click.FloatRange(0.1, 3600), default=60, metavar="S", help="Longest request.")
-@click.option("--grace", type=click.IntRange(0, 3600), default=30, metavar="S", help="Time to end when stopped.")
+@click.option(
+    "--grace", type=click.IntRange(0, 3600), default=30, metavar="S", help="Time to finish requests at the end."
+)
 def command(
     source: CatalogSource,
     host: str,
@@ -47,10 +49,10 @@ def command(
     timeout: float,
     grace: int,
 ) -> None:
-    """Serve catalogs to anything that speaks Lance REST.
+    """Serve catalogs over Lance REST.
 
-    Of a manifest, each catalog is served below its name; with --impl, one catalog is served as it is. Prints the
-    address and serves until it is told to stop. No data is ever deleted through it.
+    Each catalog of a manifest is served below its name; with --impl, one catalog is the root. The command prints the
+    address and serves until it is stopped. No request deletes data.
 
     \b
     Examples:
@@ -70,7 +72,7 @@ def command(
     tokens = Tokens(read_only=map(TokenFile, read_token_file), read_write=map(TokenFile, write_token_file))
     if not address.is_loopback and not tokens:
         raise ConfigError(
-            f"--host {host} can be reached from other machines, so a token is needed: give --read-token-file or "
+            f"--host {host} can be reached from other machines, so it needs a token: pass --read-token-file or "
             "--write-token-file, or listen on 127.0.0.1"
         )
     settings = Settings(
@@ -85,7 +87,7 @@ def command(
         catalogs = _served(connections, source, places)
         app = make_app(catalogs, settings)
         run(app, address, grace_seconds=grace, started=click.echo)
-    if app.state.workers.active:  # Python would wait for calls that hang, until whoever stops this loses patience
+    if app.state.workers.active:  # at exit, Python would wait for calls that hang
         sys.stdout.flush()
         os._exit(0)
 

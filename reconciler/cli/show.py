@@ -19,9 +19,9 @@ _JOURNAL_SUFFIX = ".jsonl"
 @plan_format_option
 @full_option
 @journal_option
-@click.option("--manifest", "restore", is_flag=True, help="Print the blocks that bring back what the run removed.")
+@click.option("--manifest", "restore", is_flag=True, help="Print the blocks that restore what the run removed.")
 def command(what: str, form: str, full: bool, journal: str, restore: bool) -> None:
-    """Show a saved plan, or what a journal says of an apply. No catalog is read.
+    """Show a saved plan, or the journal of an apply. No catalog is read.
 
     RUN is a run that `lancens runs` lists, or the path of its journal.
 
@@ -45,10 +45,10 @@ def command(what: str, form: str, full: bool, journal: str, restore: bool) -> No
 
 
 def _path(what: str, journals: Path) -> Path:
-    """Return the file that holds the plan or the run.
+    """Return the file of the plan or the run.
 
     Raises:
-        LancensError: there is none.
+        LancensError: no such file exists.
     """
     run = journals / f"{what}{_JOURNAL_SUFFIX}"
     path = run if run.is_file() else Path(what)

@@ -1,4 +1,4 @@
-"""Making plans and printing them, for the commands that do."""
+"""Make plans and print them, for every command that plans."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 BLOCKED = 3
-"""The exit code of a plan that could not plan everything, of its `apply` and of `drift`."""
+"""The exit code of `plan`, `apply` and `drift` if an object is blocked."""
 
 
 def make_plan(
     flags: PlanFlags, manifest: Manifest, *, profile: Profile | None = None, spark: SparkOptions | None = None
 ) -> Plan:
-    """Return the plan, saying on stderr what was read; thresholds are not looked at yet.
+    """Return the plan, without a check of its removals, and print what was read.
 
-    It is made on Spark where ``spark`` says where that is; otherwise ``profile`` gets what each stage took.
+    ``spark`` plans on Spark; otherwise ``profile`` receives the duration of each stage.
     """
     from reconciler.output.wording import read_line
 
@@ -54,7 +54,7 @@ def make_plan(
 
 @contextmanager
 def _engine(manifest: Manifest, profile: Profile | None, spark: SparkOptions | None) -> Iterator[Callable[..., Plan]]:
-    """Give what makes a plan; a terminal's stderr shows meanwhile that catalogs are being read."""
+    """Yield the function that plans; a terminal shows that catalogs are being read."""
     if spark is not None:
         from reconciler.spark.engine import plan_on_spark
         from reconciler.spark.session import spark_session
@@ -78,9 +78,9 @@ def _engine(manifest: Manifest, profile: Profile | None, spark: SparkOptions | N
 
 
 def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
-    """Print ``plan`` to stdout, with what is to be said of the data of tables that are ``removed``.
+    """Print ``plan`` to stdout, with notes on the data of ``removed`` tables.
 
-    A terminal gets colour, unless the environment asks for none (https://no-color.org).
+    A terminal gets colour, unless the environment forbids it (https://no-color.org).
     """
     from reconciler.output import render
 
@@ -90,8 +90,8 @@ def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] 
     write_result(render(plan, form, color=color, full=full, width=width, removed=removed))
 
 
-def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
-    """Return what is to be said of the data of the tables that ``plan`` deregisters."""
+def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
+    """Return notes on the data of the tables that ``plan`` deregisters."""
     if flags.no_probe:
         return {}
     from reconciler.operations.plan import look_at_removed
@@ -102,12 +102,12 @@ def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, 
 def plan_and_show(
     flags: PlanFlags, form: str, *, full: bool, spark: SparkOptions | None = None, profiled: str | None = None
 ) -> Plan:
-    """Load, plan and print; a plan that removes too much is printed and then refused.
+    """Load the manifest, plan, and print the plan, then check its removals.
 
-    ``profiled`` is the file that is told where the time went.
+    ``profiled`` is the file of the profile.
 
     Raises:
-        SafetyError: too much would be removed.
+        SafetyError: the plan removes too much.
     """
     from reconciler.operations.plan import Profile
     from reconciler.planner.plan import check_removals
@@ -117,7 +117,7 @@ def plan_and_show(
         manifest = flags.source.load()
     plan = make_plan(flags, manifest, profile=profile, spark=spark)
     with profile.stage("removed data"):
-        removed = {} if form == "json" else what_goes(flags, plan, manifest)
+        removed = {} if form == "json" else removal_notes(flags, plan, manifest)
     with profile.stage("output"):
         print_plan(plan, form, full=full, removed=removed)
     if profiled is not None:

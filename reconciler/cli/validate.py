@@ -14,8 +14,8 @@ from reconciler.model.display import count
 def command(source: CatalogSource) -> None:
     """Check manifests without reading any catalog.
 
-    All errors of all files are printed at once, each as file:line:column. What ${env:…} and ${file:…} stand for is not
-    looked up, so this runs where there are no credentials.
+    All errors of all files are printed at once, each as file:line:column. ${env:…} and ${file:…} are not resolved, so
+    this runs without credentials.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Checks with real datasets: registering, creating, reading through pylance, and that data is never deleted."""
+"""Checks with real datasets: registering, creating, reading, keeping data."""
 
 from __future__ import annotations
 

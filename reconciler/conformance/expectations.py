@@ -1,4 +1,4 @@
-"""What a check expects, and how it ends where that does not hold."""
+"""The assertions of checks, and the exceptions by which a check ends."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from reconciler.model.errors import BackendError
 _Coded: TypeAlias = type[LanceNamespaceError] | type[BackendError]
 
 
-class FaultError(AssertionError):
-    """The namespace does not do what the contract says; the message says what was expected and what came."""
+class ViolationError(AssertionError):
+    """The namespace violates the contract."""
 
 
 class NotApplicable(Exception):  # noqa: N818 - it is not an error
-    """The namespace cannot do this and says so; the message says what."""
+    """The namespace declares that it lacks a capability; the message names it."""
 
 
 class NotAsked(NotApplicable):
-    """The check is for backends of lancens: the specification does not say, or has no operation for, what it asks."""
+    """The check is for backends of lancens: the specification does not cover it."""
 
 
 def need(able: bool, reason: str) -> None:
-    """End the check as not applicable unless the backend is ``able``."""
+    """Raise NotApplicable unless the backend is ``able``."""
     if not able:
         raise NotApplicable(reason)
 
 
 def equal(what: str, actual: object, wanted: object) -> None:
-    """Find fault unless ``actual`` is ``wanted``."""
+    """Raise ViolationError unless ``actual`` equals ``wanted``."""
     if actual != wanted:
-        raise FaultError(f"{what}: expected {wanted!r}, got {actual!r}")
+        raise ViolationError(f"{what}: expected {wanted!r}, got {actual!r}")
 
 
 def raises(wanted: _Coded | tuple[_Coded, ...], call: Callable[[], object]) -> None:
-    """Find fault unless ``call`` raises ``wanted`` with the code that belongs to it."""
+    """Raise ViolationError unless ``call`` raises ``wanted`` with its code."""
     kinds = wanted if isinstance(wanted, tuple) else (wanted,)
     names = " or ".join(kind.__name__ for kind in kinds)
     try:
         answer = call()
     except kinds as error:
         if error.code not in {kind.code for kind in kinds}:
-            raise FaultError(f"expected the code of {names}, got {error.code}") from error
+            raise ViolationError(f"expected the code of {names}, got {error.code}") from error
     except (NotApplicable, NotImplementedError, UnsupportedOperationError):
-        raise  # what that means, whoever runs the check knows
+        raise  # run_check decides what these mean
     except Exception as error:
-        raise FaultError(f"expected {names}, got {type(error).__name__}: {error}") from error
+        raise ViolationError(f"expected {names}, got {type(error).__name__}: {error}") from error
     else:
-        raise FaultError(f"expected {names}, got the answer {answer!r}")
+        raise ViolationError(f"expected {names}, got the answer {answer!r}")

@@ -14,7 +14,7 @@ _PROPERTIES = {"owner": "ml-platform", "note": "größer, 東京, 'quoted' \"twi
 
 
 def awkward_properties(context: CheckContext) -> dict[str, str]:
-    """Return properties with everything in them that a catalog should keep, as long as this one can."""
+    """Return properties with unicode, quotes and the longest possible value."""
     return {**_PROPERTIES, "long": "x" * (context.backend.capabilities.longest_property or _LONG)}
 
 
@@ -80,7 +80,7 @@ def an_unknown_mode_is_refused(context: CheckContext) -> None:
 
 @check("CreateNamespace")
 def the_root_cannot_be_created_or_dropped(context: CheckContext) -> None:
-    """The root namespace is always there: creating or dropping it raises InvalidInput."""
+    """The root namespace always exists: creating or dropping it raises InvalidInput."""
     refusals: tuple[type[spec.LanceNamespaceError], ...] = (spec.InvalidInputError,)
     if not context.is_ours:
         refusals = (
@@ -95,7 +95,7 @@ def the_root_cannot_be_created_or_dropped(context: CheckContext) -> None:
 
 @check("CreateNamespace", promised=True)
 def fixed_levels_stay(context: CheckContext) -> None:
-    """The outermost levels that a catalog keeps itself are never created or dropped."""
+    """The fixed outermost levels of a catalog are never created or dropped."""
     fixed = context.backend.capabilities.fixed_levels
     need(fixed > 0, "every level can be created")
     need(len(context.base) > fixed, "no fixed level is above")
@@ -167,7 +167,7 @@ def altering_a_namespace_merges(context: CheckContext) -> None:
 
 @check("AlterNamespace", promised=True)
 def altering_a_missing_namespace_is_not_found(context: CheckContext) -> None:
-    """A missing namespace cannot be altered: NamespaceNotFound."""
+    """Altering a missing namespace raises NamespaceNotFound."""
     need(context.backend.capabilities.alter_namespace, "the properties of a namespace cannot be changed")
     missing = context.beside("_missing")
     raises(ours.NamespaceNotFoundError, lambda: context.backend.alter_namespace(missing, PropertyChanges({"a": "b"})))
@@ -184,8 +184,8 @@ def an_empty_namespace_is_dropped(context: CheckContext) -> None:
 
 @check("DropNamespace")
 def dropping_a_missing_namespace(context: CheckContext) -> None:
-    """A missing namespace is NamespaceNotFound in mode fail and nothing in mode skip."""
-    # What no mode means differs: the Iceberg REST specification counts a missing namespace as dropped.
+    """Dropping a missing namespace raises NamespaceNotFound in mode fail and succeeds in mode skip."""
+    # The default mode differs: in Iceberg REST, a missing namespace counts as dropped.
     missing = context.beside("_missing")
     raises(spec.NamespaceNotFoundError, lambda: context.drop(missing, mode="Fail"))
     context.drop(missing, mode="SKIP")
@@ -233,7 +233,7 @@ def cascade_goes_deepest_first(context: CheckContext) -> None:
 
 @check("DropNamespace", promised=True)
 def foreign_objects_keep_a_namespace(context: CheckContext) -> None:
-    """A namespace that holds a view or another format's table is kept, by cascade too, with all that is in it."""
+    """A namespace that holds a view or another format's table is not dropped, not even by cascade."""
     with context.foreign():
         context.declare((*context.base, "ours"))
         raises(spec.NamespaceNotEmptyError, lambda: context.drop(context.base, behavior="cascade"))

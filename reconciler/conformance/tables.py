@@ -1,4 +1,4 @@
-"""Checks of the table operations that are about the catalog's entries."""
+"""Checks of the table operations on entries of the catalog."""
 
 from __future__ import annotations
 

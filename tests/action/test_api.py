@@ -102,7 +102,7 @@ def test_no_answer_is_one_clear_error_without_the_token(pauses: list[float]) -> 
 
 def test_without_a_token_nothing_is_sent(api: GitHubApi) -> None:
     github = GitHub(api_url=api.url, graphql_url=api.url, repository=REPOSITORY, token="")
-    with pytest.raises(GitHubError, match="give the input `token`"):
+    with pytest.raises(GitHubError, match="set the input `token`"):
         github.get("/pulls/7")
     assert api.calls == []
 

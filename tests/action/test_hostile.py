@@ -222,7 +222,7 @@ def test_a_link_to_a_file_of_the_runner_is_no_manifest(workspace: Workspace, api
 
 @pytest.fixture
 def elsewhere() -> Iterator[Scripted]:
-    """The server of whoever opened the pull request."""
+    """The server of the pull request's author."""
     with scripted(lambda _: (200, {"operations": [], "namespaces": [], "tables": []})) as server:
         yield server
 
