@@ -1,8 +1,7 @@
-"""The audit: read the catalogs, probe the storage of each table, and evaluate the rules on the executors.
+"""Audit catalogs: read the entries, probe the storage of each table, evaluate the rules, and search for orphans.
 
-Catalogs and manifest meet in a full outer join. Shared and nested locations are found by grouping and joining. The
-roots are searched for datasets that nobody registered. The driver gets counts, and as many findings and tables as a
-report shows. Nothing is changed anywhere.
+The executors do the work. The driver gets counts, and as many findings and tables as a report shows. Nothing is
+changed anywhere.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from reconciler.auditor.document import (
 )
 from reconciler.auditor.entries import Coverage, persisted, read_entries, with_relations
 from reconciler.auditor.evaluate import EVALUATED, Evaluator
-from reconciler.auditor.orphans import DEEPEST, find_unregistered, named_datasets
+from reconciler.auditor.orphans import DEEPEST, find_orphans, named_datasets
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
 from reconciler.auditor.totals import (
@@ -57,17 +56,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AuditOptions:
-    """How to audit.
+    """The options of an audit.
 
     Args:
-        now: the present moment, with a time zone.
-        stale_after: how old a table's last commit may be, None for any age.
-        depth: how closely datasets are looked at.
-        limits: what else the rules measure by, by the names in ``LIMITS``; those not named are as in ``RuleLimits``.
+        now: the current time, with a time zone.
+        stale_after: the age from which a table's last commit is stale, None for no age.
+        depth: how much of each dataset is read.
+        limits: the limits of ``LIMITS`` by name; the others are those of ``RuleLimits``.
         rules: the names of the rules to apply.
         parallelism: how many requests each task has in flight at a catalog.
-        most_findings: how many of them the document holds; all of them are counted.
-        most_tables: how many of them the document lists.
+        most_findings: how many findings the document holds; all of them are counted.
+        most_tables: how many tables the document lists.
     """
 
     now: datetime
@@ -80,18 +79,18 @@ class AuditOptions:
     most_tables: int = 100_000
 
     def measures(self) -> RuleLimits:
-        """Return what the rules measure by."""
+        """Return the limits of the rules."""
         return RuleLimits(self.now, self.stale_after, **self.limits)
 
 
 def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> AuditDocument:
-    """Return what is wrong with the tables in the scope of ``manifest``, and with the datasets under its roots.
+    """Return the findings about the tables in the scope of ``manifest`` and the datasets under its roots.
 
-    What could not be read is in the document; ``complete`` says whether there is such a thing.
+    The document names what could not be read.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
-        LancensError: a catalog cannot be used at all.
+        LancensError: a catalog refuses its configuration, or cannot be reached by Spark.
     """
     began = monotonic()
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
@@ -117,13 +116,13 @@ def _evaluated_tables(
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
         related = with_relations(persisted(entries, stack)).repartition(probe_tasks(number))
         evaluated = persisted(related.mapInArrow(evaluator, spark_schema(EVALUATED)), stack)
-        return evaluated, figures_of(evaluated)  # the first question computes it all, and is counted in this stage
+        return evaluated, figures_of(evaluated)  # this query computes the frame, so it belongs to the stage
 
 
 def _evaluated_orphans(
     spark: SparkSession, evaluated: DataFrame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
 ) -> DataFrame | None:
-    """Return the datasets that nobody registered, as rows like those of ``evaluated``; None when there are none."""
+    """Return the unregistered datasets as ``EVALUATED``; None if there are none."""
     from pyspark.sql import functions as f
 
     search = searchable_roots(evaluator.catalogs.values(), evaluator.unread, coverage.places)
@@ -133,7 +132,7 @@ def _evaluated_orphans(
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
         places = evaluated.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
         claims = persisted(places.repartition(row_tasks(coverage.tables)), stack)
-        found = find_unregistered(spark, search, evaluator.catalogs, claims)
+        found = find_orphans(spark, search, evaluator.catalogs, claims)
         coverage.failures += found.failures
         coverage.notes += found.notes
         if found.is_cut_short:
@@ -202,11 +201,11 @@ def _document(
 def _findings(
     evaluated: DataFrame, coverage: Coverage, options: AuditOptions
 ) -> tuple[Sequence[Finding], FindingCounts]:
-    """Return the most urgent findings, as many as the document holds, and the counts of all."""
+    """Return the most severe findings, as many as the document holds, and the counts of all."""
     unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
     unread = [finding for finding in unread if finding.rule in options.rules]
     first = findings_of(evaluated, options.most_findings)
-    # All of them are counted here; Spark is asked to count only when there are more.
+    # Spark has to count the findings only if there are more than these.
     is_cut = len(first) == options.most_findings
     tallies = tallies_of(evaluated) if is_cut else Counter(map(FindingCounts.group_of, first))
     tallies.update(map(FindingCounts.group_of, unread))

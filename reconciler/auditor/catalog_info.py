@@ -1,4 +1,4 @@
-"""What an audit knows of each catalog before it reads the tables: how to open its datasets, and where they are."""
+"""Collect what an audit needs of each catalog before it reads tables, and choose the roots to search for orphans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
-from reconciler.spark.reading import tried
+from reconciler.spark.reading import result_or_error
 from reconciler.storage import SCHEMES
 
 if TYPE_CHECKING:
@@ -29,18 +29,17 @@ class CatalogInfo:
     """One catalog as an audit sees it.
 
     Args:
-        spec: how to reach it.
+        spec: its configuration and scope.
         owner: the manifest's marker for it.
-        options: pylance's, for its datasets; they may be secret.
-        roots: under which its tables go by themselves, the configured one first.
-        problem: why the roots are not known, without secrets; None when they are.
-        stays_under_root: whether it takes no table anywhere else.
-        has_foreign: whether it may hold tables of other kinds.
-        safeguard: the property without which its tables are not safe.
+        options: pylance's options for its datasets; they may be secret.
+        roots: the directories of its default locations, the configured one first.
+        problem: the error of reading the roots, without secrets.
+        stays_under_root: whether it refuses tables outside of its roots.
+        safeguard: the property that protects its tables from deletion of their data.
         shows_columns: whether its entries may show columns.
-        opens_tables: whether its service, or the entry of a table, says something of opening the table's data.
-        root_keys: the properties of namespaces that say under which place their tables go by themselves.
-        mirror: the line by which it follows another one.
+        opens_tables: whether its service, or the entry of a table, has options for opening the table's data.
+        root_keys: the properties of namespaces that name the directory of their tables.
+        mirror: the mirror of the manifest, if it is one.
     """
 
     spec: CatalogSpec
@@ -49,7 +48,6 @@ class CatalogInfo:
     roots: tuple[str, ...] = ()
     problem: str | None = None
     stays_under_root: bool = False
-    has_foreign: bool = False
     safeguard: Safeguard | None = None
     shows_columns: bool = False
     opens_tables: bool = False
@@ -63,7 +61,7 @@ class CatalogInfo:
 
 
 class SearchedRoot(NamedTuple):
-    """A directory, and the catalog whose credentials open it."""
+    """A directory to search, and the catalog whose credentials open it."""
 
     catalog: str
     location: str
@@ -71,7 +69,7 @@ class SearchedRoot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Where to search for orphans: ``roots`` and what is below them, but not ``closed``; ``reasons`` for the rest."""
+    """Where to search for orphans: below ``roots``, not below ``closed``; ``reasons`` explain what is left out."""
 
     roots: Sequence[SearchedRoot] = ()
     closed: Sequence[str] = ()
@@ -79,10 +77,10 @@ class Search:
 
 
 def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
-    """Return what is known of each catalog, by its name.
+    """Return the catalogs of an audit by name.
 
     Raises:
-        CatalogError: a catalog does not take its configuration.
+        CatalogError: a catalog refuses its configuration.
     """
     found = in_parallel(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs, _CATALOGS_AT_ONCE)
     return {catalog.name: catalog for catalog in found}
@@ -90,7 +88,7 @@ def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dic
 
 def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
     with spec.connect() as backend:
-        roots = tried(spec, backend.roots)
+        roots = result_or_error(spec, backend.roots)
         return CatalogInfo(
             spec=spec,
             owner=desired.owner,
@@ -98,7 +96,6 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
             problem=str(roots) if isinstance(roots, CatalogError) else None,
             stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
-            has_foreign=isinstance(backend, optional.HoldsForeign),
             safeguard=backend.capabilities.safeguard,
             shows_columns=isinstance(backend, optional.ShowsColumns),
             opens_tables=backend.hosts is not None or isinstance(backend, optional.OpensData),
@@ -108,14 +105,14 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
 
 
 class RootIndex:
-    """Finds the root that a location belongs to in as many steps as the location has directories."""
+    """Finds the root of a location in as many steps as the location has directories."""
 
     def __init__(self, roots: Iterable[str]) -> None:
         self._by_place = {locations.normalise(root): root for root in reversed(tuple(roots))}
         self._first = next(reversed(self._by_place.values()), None)
 
     def of(self, location: str) -> str | None:
-        """Return the innermost root that ``location`` is at or below; the first one when it is below none."""
+        """Return the innermost root at or above ``location``, or else the first root."""
         place = locations.normalise(location)
         while place not in self._by_place:
             above = place.rpartition("/")[0]
@@ -130,13 +127,13 @@ def searchable_roots(
     unread: Mapping[str, Collection[Identifier]],
     places: Mapping[str, Mapping[Identifier, str]],
 ) -> Search:
-    """Return where orphans can be told: a dataset is called one only where what is likely to register it was read.
+    """Return where to search for orphans: where all entries that may register a dataset were read.
 
     Args:
-        catalogs: all of them.
-        unread: the namespaces of each catalog that could not be read. Each costs its own place, where that is known,
-            and the roots of its catalog otherwise.
-        places: where the tables of each catalog's namespaces go, of those that say so.
+        catalogs: the catalogs.
+        unread: the namespaces of each catalog that could not be read. Each excludes its own directory, if that is
+            known, and the roots of its catalog otherwise.
+        places: the directories of each catalog's namespaces, where they name one.
     """
     reasons: list[str] = []
     roots: list[tuple[str, bool, SearchedRoot]] = []
@@ -161,7 +158,7 @@ def searchable_roots(
     searched: list[SearchedRoot] = []
     shut: list[str] = []
     around: str | None = None
-    # What is below a directory comes right after it, and of one directory what is closed comes first.
+    # A directory sorts right before those below it, and a closed one before the same one that is open.
     for directory, is_open, place in sorted(roots, key=lambda item: item[:2]):
         if around is None or not directory.startswith(around):
             around = directory
@@ -174,7 +171,7 @@ def searchable_roots(
 def _closed(
     catalog: CatalogInfo, unread: Collection[Identifier], places: Mapping[Identifier, str], reasons: list[str]
 ) -> frozenset[str]:
-    """Return the roots of a catalog that are not to be searched, and add why to ``reasons``."""
+    """Return the roots of a catalog that must not be searched, and add the ``reasons``."""
     everything = frozenset((*catalog.roots, *places.values()))
     if not catalog.spec.scope.is_everything:
         if everything:
@@ -185,11 +182,11 @@ def _closed(
         return everything
     closed: set[str] = set()
     for identifier in sorted(unread):
-        shown = address(catalog.name, identifier)
+        unread_address = address(catalog.name, identifier)
         around = (places.get(identifier[:depth]) for depth in range(len(identifier), 0, -1))
         place = None if catalog.stays_under_root else next(filter(None, around), None)
         below = "the roots of " + catalog.name if place is None else locations.redact(place)
-        reason = f"Orphans were not looked for below {below}: {shown} could not be read"
+        reason = f"Orphans were not looked for below {below}: {unread_address} could not be read"
         if not catalog.stays_under_root:
             reason += ", and an orphan elsewhere may be one of its tables"
         if everything:
@@ -199,7 +196,7 @@ def _closed(
 
 
 def _unsearchable(root: str) -> str | None:
-    """Return why the place of a namespace, or a root, is not gone through."""
+    """Return why a root, or the directory of a namespace, cannot be searched."""
     if locations.scheme(locations.pylance_uri(root)) not in SCHEMES:
         return "Lance has no driver for it"
     return "it is the root of all files of this machine" if locations.normalise(root) == "/" else None

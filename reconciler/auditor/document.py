@@ -1,7 +1,7 @@
-"""The audit document: what was looked at, what could not be, and what was found.
+"""The audit document: the coverage, the counts, the findings and the tables of one audit.
 
-It is data, made by ``reconciler.auditor.audit`` and shown by the other modules here. Its JSON form has a schema in
-``schemas/audit.schema.json``. Locations lose their credentials when they enter it, so that no form can show them.
+``reconciler.auditor.audit`` creates it and ``reconciler.report`` renders it. Its JSON form has a schema in
+``schemas/audit.schema.json``. Locations are redacted when they enter it, so that no form can show credentials.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezon
 
 
 class _Part(BaseModel):
-    """Frozen; unknown keys are ignored, so that a document of a later minor version can be read."""
+    """A frozen model that ignores unknown keys, so that it reads documents of later minor versions."""
 
     model_config = ConfigDict(
         frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_serialization_defaults_required=True
     )
 
 
-# ---- what was looked at ----------------------------------------------------------------------------------------------
+# ---- settings and coverage -------------------------------------------------------------------------------------------
 
 
 class RuleInfo(_Part):
-    """A rule that was run.
+    """A rule that was applied.
 
-    ``title`` says on one line what a finding of it means, ``help`` why that matters and what can be done, in a few
-    sentences. ``severity`` is the highest of its findings.
+    ``title`` is one line on what a finding means; ``help`` says why it matters and what to do. ``severity`` is the
+    highest of its findings.
     """
 
     name: str
@@ -56,7 +56,7 @@ class RuleInfo(_Part):
 
 
 class AuditSettings(_Part):
-    """What the audit was asked for."""
+    """The options of the audit."""
 
     stale_after_days: Count | None = Field(default=None, description="Without it, no table is too old.")
     depth: Depth = Depth.QUICK
@@ -65,10 +65,10 @@ class AuditSettings(_Part):
 
 
 class CatalogCoverage(_Part):
-    """How much of one catalog was seen.
+    """How much of one catalog was read.
 
-    ``namespaces`` and ``tables`` are those found; ``namespaces_unread`` of these namespaces could not be read. Storage
-    was asked about ``tables_looked_at`` tables, and did not let ``tables_unreadable`` of those be read.
+    ``namespaces`` and ``tables`` count what was found. ``namespaces_unread`` of the namespaces could not be read.
+    ``tables_looked_at`` tables were probed in storage; ``tables_unreadable`` of them could not be opened.
     """
 
     name: str
@@ -80,11 +80,11 @@ class CatalogCoverage(_Part):
     tables_unreadable: Count = 0
 
 
-# ---- how many were found ---------------------------------------------------------------------------------------------
+# ---- counts ----------------------------------------------------------------------------------------------------------
 
 
 class SeverityCounts(_Part):
-    """How many findings of each severity."""
+    """The number of findings of each severity."""
 
     error: Count = 0
     warning: Count = 0
@@ -92,7 +92,7 @@ class SeverityCounts(_Part):
 
     @property
     def total(self) -> int:
-        """How many findings of any severity."""
+        """The number of all findings."""
         return self.error + self.warning + self.note
 
     @property
@@ -121,18 +121,18 @@ class NamespaceCount(SeverityCounts):
 
     @property
     def address(self) -> str:
-        """What a person calls the namespace."""
+        """The address that people use for the namespace."""
         return names.address(self.catalog, self.namespace)
 
 
 class OwnerCount(SeverityCounts):
-    """The findings about what one owner answers for; ``owner`` None: about what has none."""
+    """The findings about the tables of one owner; ``owner`` is None for tables without one."""
 
     owner: str | None
 
 
 class FindingCounts(_Part):
-    """All findings, counted four ways; what has most comes first, and what has none is left out."""
+    """All findings, counted by rule, catalog, namespace and owner, the highest counts first."""
 
     by_rule: tuple[RuleCount, ...] = ()
     by_catalog: tuple[CatalogCount, ...] = ()
@@ -141,10 +141,7 @@ class FindingCounts(_Part):
 
     @classmethod
     def of(cls, tallies: Mapping[tuple[str, Severity, str, Identifier, str | None], int]) -> FindingCounts:
-        """Return the counts of findings that are grouped by rule, severity, catalog, namespace and owner.
-
-        See :meth:`group_of` for the group of one finding; Spark may count them as well.
-        """
+        """Return the counts of findings that are grouped as by :meth:`group_of`."""
         rules, catalogs, namespaces, owners = (_Tally() for _ in range(4))
         for (rule, severity, catalog, namespace, owner), number in tallies.items():
             rules[rule][severity.value] += number
@@ -163,12 +160,12 @@ class FindingCounts(_Part):
 
     @staticmethod
     def group_of(finding: Finding) -> tuple[str, Severity, str, Identifier, str | None]:
-        """Return the group under which ``finding`` is counted."""
+        """Return the rule, severity, catalog, namespace and owner of ``finding``."""
         return finding.rule, finding.severity, finding.catalog, finding.namespace, finding.owner
 
 
 class _Tally(defaultdict[Any, Counter[str]]):
-    """Findings by severity, for each of something."""
+    """The number of findings by severity, for each key."""
 
     def __init__(self) -> None:
         super().__init__(Counter)
@@ -180,7 +177,7 @@ class _Tally(defaultdict[Any, Counter[str]]):
 class Totals(_Part):
     """The headline figures; rows, bytes and fragments are of the tables that could be opened.
 
-    ``bytes_on_disk`` and ``reclaimable`` are of those whose files were listed, None where those of no table were to be.
+    ``bytes_on_disk`` and ``reclaimable`` are of the tables whose files were listed; null with `--depth quick`.
     """
 
     catalogs: Count = 0
@@ -195,7 +192,7 @@ class Totals(_Part):
 
 
 class Bin(_Part):
-    """One class of a distribution; it begins at ``at_least`` and ends where the next one begins."""
+    """One class of a distribution, from ``at_least`` to the beginning of the next class."""
 
     label: str
     at_least: Count
@@ -203,7 +200,7 @@ class Bin(_Part):
 
 
 class Distribution(_Part):
-    """How many tables are in each class; ``unknown`` are those of which storage did not say it."""
+    """The number of tables in each class; ``unknown`` counts those without a value."""
 
     unit: str
     bins: tuple[Bin, ...]
@@ -211,66 +208,66 @@ class Distribution(_Part):
 
     @classmethod
     def of(cls, scale: Scale, tables: Mapping[int | None, int]) -> Distribution:
-        """Return the distribution on ``scale`` with this many tables at each position of ``Scale.bin_of``, or None."""
+        """Return the distribution of ``tables``, counted by ``Scale.bin_of``, or None for unknown."""
         bins = [
             Bin(label=label, at_least=edge, tables=tables.get(at, 0)) for at, (edge, label) in enumerate(scale.classes)
         ]
         return cls(unit=scale.unit, bins=tuple(bins), unknown=tables.get(None, 0))
 
 
-# ---- what was found --------------------------------------------------------------------------------------------------
+# ---- findings and tables ---------------------------------------------------------------------------------------------
 
 
 class _Table(_Part):
-    """A table, or a dataset that no table points at; of the latter, the names are the path below its root.
+    """A table, or an unregistered dataset, whose names are the path below its root.
 
-    A finding may be about a namespace as well; without any name it is about the root.
+    A finding may also be about a namespace; without any name it is about the root.
     """
 
     catalog: str
     namespace: tuple[str, ...]
     name: str
 
-    @computed_field(description="What a person calls the table.")  # type: ignore[prop-decorator] # pydantic's own way
+    @computed_field(description="The address that people use for the table.")  # type: ignore[prop-decorator] # as in pydantic's docs
     @property
     def address(self) -> str:
-        """What a person calls the table."""
+        """The address that people use for the table."""
         return names.address(self.catalog, self.identifier)
 
     @property
     def identifier(self) -> Identifier:
-        """The names from the root to the table, none for the root."""
+        """The names from the root to the table; empty for the root."""
         return (*self.namespace, self.name) if self.namespace or self.name else ()
 
 
 class Finding(_Table):
-    """One defect: what, why it is one, and what to do about it. No text holds a secret."""
+    """One defect: the reason, and the remedy. No text holds a secret."""
 
     rule: str
     severity: Severity
     reason: str
     remedy: str
     location: Location | None = None
-    owner: str | None = Field(default=None, description="Who answers for it: its property `owner`, or its namespace's.")
+    owner: str | None = Field(default=None, description="The property `owner` of the table, or of its namespace.")
     manager: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
-    source: Source | None = Field(default=None, description="The place in the manifest that is about the table.")
+    source: Source | None = Field(default=None, description="The place of the table's block in the manifest.")
     details: Details = Field(default_factory=dict)
 
     @property
     def rank(self) -> tuple[int, str, str]:
-        """What to sort by, to have what matters most first."""
+        """The sort key that puts the most severe findings first."""
         return list(Severity).index(self.severity), self.rule, self.address
 
 
 class ReportedTable(_Table):
-    """One table with what storage says of it; a number that is not known is None.
+    """One table with its figures in storage; an unknown figure is null.
 
-    ``bytes`` are those of the data files of ``version``, the latest one; ``bytes_on_disk`` those of all its files, of
-    which a clean-up can give back ``reclaimable`` at most. ``rules`` are those that found something.
+    ``bytes`` counts the data files of ``version``, the latest one, and ``bytes_on_disk`` all files. A clean-up frees at
+    most ``reclaimable`` bytes. ``rules`` are those with a finding.
     """
 
     location: Location | None = None
-    owner: str | None = Field(default=None, description="Who answers for it: its property `owner`, or its namespace's.")
+    owner: str | None = Field(default=None, description="The property `owner` of the table, or of its namespace.")
     manager: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
     rows: Count | None = None
     bytes: Count | None = None
@@ -284,11 +281,11 @@ class ReportedTable(_Table):
     rules: tuple[str, ...] = ()
 
 
-# ---- the whole -------------------------------------------------------------------------------------------------------
+# ---- the document ----------------------------------------------------------------------------------------------------
 
 
 class RunSummary(_Part):
-    """What the history keeps of one run."""
+    """One run in the history."""
 
     run_id: str
     finished: Moment
@@ -301,11 +298,11 @@ class RunSummary(_Part):
 
 
 class AuditDocument(_Part):
-    """Everything one audit says.
+    """The result of one audit.
 
-    ``findings`` and ``tables`` may be cut short; all of them are in the counts, the totals and the distributions.
-    Findings are in the order of their ``rank``. ``notes`` are sentences on what the catalogs hold that cannot be shown,
-    and on what was left out on purpose. ``history`` holds the runs of this manifest, this one last.
+    ``findings``, the most severe first, and ``tables`` may be cut short; the counts, the totals and the distributions
+    cover all of them. ``notes`` name what the catalogs hold that cannot be shown, and what was not searched.
+    ``history`` holds the runs of this manifest, this one last.
     """
 
     format_version: str = FORMAT_VERSION
@@ -335,7 +332,7 @@ class AuditDocument(_Part):
         return not self.failures and not any(catalog.namespaces_unread for catalog in self.coverage)
 
     def summary(self) -> RunSummary:
-        """Return what the history keeps of this run."""
+        """Return the row of this run in the history."""
         return RunSummary(
             run_id=self.run_id,
             finished=self.finished,

@@ -1,4 +1,4 @@
-"""The entries that an audit checks: each table in the manifest or a catalog, and how much could be read."""
+"""Read the entries that an audit checks: each table of the manifest and the catalogs, with related locations."""
 
 from __future__ import annotations
 
@@ -48,41 +48,43 @@ ENTRIES = pa.schema(
         ("claimed", STRING),
     ]
 )
-"""What the manifest and the catalogs say of a table.
+"""A table in the manifest or a catalog.
 
-``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` what the entry of a live table says,
-with the columns of ``rows.LIVE``. The location of a table of another format is in ``foreign_location``; one that is
-marked as a Lance table and is of the wrong type has both. ``location`` is that as far as anybody says, and ``claimed``
-the same normalised, wherever symbolic links lead; ``scheme``, ``place`` (like ``claimed``) and ``above``, the
-directories that the place lies in, are null for what is not a live Lance table at a place.
+``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` the fields ``rows.LIVE`` of a live
+table. ``foreign_location`` and ``foreign_format`` are those of a table of another format; a table that is marked as a
+Lance table and is of the wrong type has both. ``location`` is the live one, else the foreign one, else that of the
+block; ``claimed`` is the same normalised and with symbolic links resolved. ``scheme``, ``place`` (like ``claimed``) and
+``above``, the directories around the place, are null except for a live Lance table with a location.
 """
 
 MOST_NAMED = 5
-"""How many of the tables at a place are named, beside the one they are named for."""
+"""How many of the related tables of a table are named."""
 
 _READ = pa.unify_schemas([rows.ROWS, ENTRIES])
 """An entry, whose kind is ``TABLE``, or one of the other ``rows.ROWS``."""
 
 
-# ---- each of these runs in whatever process has the rows -------------------------------------------------------------
+# ---- functions over Arrow batches, for any process -------------------------------------------------------------------
 
 
-def read_entries_of(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
-    """Yield what is in a unit: an entry for each table of any format, and the other rows as they are."""
+def unit_entries(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+    """Yield the content of a unit as ``_READ``."""
     found = read_unit(unit, last_attempt=last_attempt, foreign=True)
-    return record_batches((_entry(row) if row["kind"] in (rows.TABLE, rows.FOREIGN) else row for row in found), _READ)
+    return record_batches(
+        (_live_entry(row) if row["kind"] in (rows.TABLE, rows.FOREIGN) else row for row in found), _READ
+    )
 
 
-def entries_of_blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield an entry for each pair of a catalog and a block that travel in ``batches``."""
+def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield an entry for each pair of a catalog and a block in ``batches``."""
     for blocks in unbatched(batches):
-        yield record_batch((_wanted(catalog, block) for catalog, block in blocks), ENTRIES)
+        yield record_batch((_block_entry(catalog, block) for catalog, block in blocks), ENTRIES)
 
 
-def merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield one entry for each table in ``batches``, which hold everything that is said of it.
+def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield one entry for each table, merged of all its entries, which ``batches`` must hold together.
 
-    Where they differ, a live Lance table comes before a table of another format, and that before the block.
+    A live Lance table takes precedence over a table of another format, and that over the block.
     """
     said = [row for batch in batches for row in batch.to_pylist()]
     said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
@@ -92,8 +94,7 @@ def merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return record_batches(entries.values(), ENTRIES)
 
 
-def _entry(row: Row) -> Row:
-    """Return what a row of ``rows.ROWS`` says of a table."""
+def _live_entry(row: Row) -> Row:
     location, identifier = row["location"], (*row["namespace"], row["name"])
     place = storage.place_of(location) if location else None
     entry = {**_named(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": place}
@@ -104,8 +105,7 @@ def _entry(row: Row) -> Row:
     return {**entry, "live": {name: row[name] for name in rows.LIVE.names}}
 
 
-def _wanted(catalog: str, block: DesiredTable) -> Row:
-    """Return what the manifest says of a table."""
+def _block_entry(catalog: str, block: DesiredTable) -> Row:
     place = None if block.location is None else storage.place_of(block.location)
     named = _named(catalog, block.id)
     return {**named, "block": pickle.dumps(block), "location": block.location, "claimed": place}
@@ -116,7 +116,7 @@ def _named(catalog: str, identifier: Identifier) -> Row:
 
 
 def directories_above(place: str) -> list[str]:
-    """Return the directories that a normalised location lies in, the outermost first."""
+    """Return the directories around a normalised location, the outermost first."""
     names = place.split("/")
     return ["/".join(names[:depth]) or "/" for depth in range(1, len(names))] if place != "/" else []
 
@@ -126,16 +126,16 @@ def directories_above(place: str) -> list[str]:
 
 @dataclass(slots=True)
 class Coverage:
-    """What could be read.
+    """How much could be read.
 
     Args:
-        namespaces: how many were found in each catalog.
-        unread: those that could not be read.
-        failures: what else could not be.
-        notes: sentences about the catalogs, and about what was not looked for.
-        tables: how many were read, those of other kinds included.
-        teams: who answers for a catalog's namespaces, of those that say so.
-        places: where the tables of each catalog's namespaces go, of those that say so.
+        namespaces: the number of namespaces in each catalog.
+        unread: the namespaces that could not be read.
+        failures: other parts of catalogs that could not be read.
+        notes: the notes of the catalogs, and on what was not searched.
+        tables: the number of tables of any format.
+        teams: the owners of each catalog's namespaces, where they name one.
+        places: the directories of each catalog's namespaces, where they name one.
     """
 
     namespaces: dict[str, int] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class Coverage:
     places: dict[str, dict[Identifier, str]] = field(default_factory=dict)
 
     def add_namespace(self, catalog: CatalogInfo, namespace: LiveNamespace) -> None:
-        """Count a namespace, and keep what it says of those in it."""
+        """Count a namespace, and keep its owner and its directory."""
         name = catalog.name
         self.namespaces[name] = self.namespaces.get(name, 0) + 1
         if owner := namespace.properties.get(OWNER):
@@ -164,7 +164,7 @@ class Coverage:
 
 
 def persisted(frame: DataFrame, stack: ExitStack) -> DataFrame:
-    """Return ``frame``, computed once and kept on the executors' disks until ``stack`` is closed."""
+    """Return ``frame``, computed once and kept on the executors' disks until ``stack`` closes."""
     from pyspark import StorageLevel
 
     found = frame.persist(StorageLevel.DISK_ONLY)
@@ -175,13 +175,13 @@ def persisted(frame: DataFrame, stack: ExitStack) -> DataFrame:
 def read_entries(
     spark: SparkSession, manifest: Manifest, catalogs: Mapping[str, CatalogInfo], stack: ExitStack
 ) -> tuple[DataFrame, Coverage]:
-    """Read the catalogs, each once, and return what is said of each table, as ``ENTRIES``.
+    """Read each catalog once, and return ``ENTRIES`` and the coverage.
 
     Args:
         spark: the session to work in.
-        manifest: whose blocks are joined with the entries.
+        manifest: its blocks are merged with the entries.
         catalogs: its catalogs by name.
-        stack: what is kept is given back when it is closed.
+        stack: frames are released when it closes.
 
     Raises:
         LancensError: a catalog cannot be read by other processes.
@@ -189,17 +189,17 @@ def read_entries(
     coverage = Coverage()
     read = _read(spark, catalogs, coverage, stack)
     blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
-    wanted = batched(spark, blocks).mapInArrow(entries_of_blocks, spark_schema(ENTRIES))
+    wanted = batched(spark, blocks).mapInArrow(block_entries, spark_schema(ENTRIES))
     said = read.filter(read["kind"] == rows.TABLE).select(*ENTRIES.names).union(wanted)
     together = said.repartition(row_tasks(coverage.tables + len(blocks)), "catalog", "key")
-    return together.mapInArrow(merged, spark_schema(ENTRIES)), coverage
+    return together.mapInArrow(merge_entries, spark_schema(ENTRIES)), coverage
 
 
 def _read(spark: SparkSession, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack) -> DataFrame:
-    """Return everything that is in the catalogs, as ``_READ``, and add to ``coverage`` what was read."""
+    """Return the content of the catalogs as ``_READ``, and add to ``coverage``."""
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as running:
         units = list_units([catalog.spec for catalog in catalogs.values()])
-        read = persisted(each_unit(spark, units, read_entries_of, _READ), stack)
+        read = persisted(each_unit(spark, units, unit_entries, _READ), stack)
         others = read.filter(read["kind"] != rows.TABLE).select(*rows.ROWS.names).collect()
         for row in others:
             if row["kind"] == rows.NAMESPACE:
@@ -216,14 +216,13 @@ def _read(spark: SparkSession, catalogs: Mapping[str, CatalogInfo], coverage: Co
 
 
 def with_relations(tables: DataFrame) -> DataFrame:
-    """Return ``tables`` with how the location of each is related to those of the others.
+    """Return ``tables`` with the tables at the same place and around it.
 
-    Needed are the columns ``address``, ``scheme``, ``place``, the normalised location, and ``above``, the directories
-    that it lies in: null for what is not to be related. Added are, as in a ``TableRecord``, ``sharing`` (which may
-    still name the table itself), ``schemes`` and ``inside``; null for none.
+    It adds ``sharing``, ``schemes`` and ``inside`` as in a ``TableRecord``, null for none; ``sharing`` may also name
+    the table itself. It needs ``address``, ``scheme``, ``place`` and ``above`` of ``ENTRIES``.
 
-    A table is inside another one when the other's place is one of the directories above it. Tables that are beside
-    each other have these in common, so they are looked up once a directory that holds tables.
+    A table is inside another one whose place is one of the directories above it. Tables in one directory have the same
+    directories above, so these are joined once for each directory.
     """
     from pyspark.sql import functions as f
 

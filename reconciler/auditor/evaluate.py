@@ -1,7 +1,6 @@
-"""Evaluating the rules on the executors: a row with all that is said of a table becomes a row with its findings.
+"""Probe tables and evaluate the rules on them: rows of entries become rows with findings.
 
-Where the row is, storage is asked about the table as well, and the catalog about the columns that its entry shows: what
-they answer goes no further than to the rules.
+The answers of storage, and of catalogs about columns, do not leave the process of the row.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from reconciler.auditor.records import Depth, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
-from reconciler.auditor.storage_probe import Looker, Shown
+from reconciler.auditor.storage_probe import ColumnMismatch, TableProber
 from reconciler.model import locations
 from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
 from reconciler.model.live import ForeignTable, StorageKind
@@ -33,11 +32,11 @@ ABOUT = (
     ("namespace", STRINGS),
     *((name, STRING) for name in ("name", "address", "location", "owner", "manager")),
 )
-"""The columns that say which table is meant, where it is and whose."""
+"""The columns that identify a table, its location and its owner."""
 
 _LATEST = ("rows", "bytes", "fragments", "small_fragments", "version")
 AMOUNTS = (*_LATEST, "versions", "bytes_on_disk", "reclaimable")
-"""What storage says of a table in numbers: of its latest version, and of all its files."""
+"""The figures of a table in storage: of its latest version, and of all its files."""
 
 EVALUATED = pa.schema(
     [
@@ -68,11 +67,10 @@ EVALUATED = pa.schema(
         ),
     ]
 )
-"""One table after the rules, without secrets.
+"""A table with its findings, without secrets.
 
-``claimed`` is the normalised place that an entry or a block names, and ``closed`` whether nothing below it is to be
-searched. ``size_bin`` and ``age_bin`` are positions in the scales of the report. What storage did not say is null, and
-so is what takes a listing of files, where there was none.
+``claimed`` is the normalised location of the entry or the block; if ``closed``, nothing below it is searched for
+orphans. ``size_bin`` and ``age_bin`` are positions in the scales of the report. Unknown figures are null.
 """
 
 
@@ -83,15 +81,15 @@ _SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """Applies the rules to rows of tables; called on the executors by ``mapInArrow``.
+    """Applies the rules to rows of tables, in any process.
 
     Args:
-        catalogs: all of them by name.
-        limits: what the rules measure by.
-        rules: the names of those to apply.
-        unread: the namespaces of each catalog that could not be read, so that nothing is missing from them.
-        teams: who answers for the namespaces of each catalog.
-        depth: how closely datasets are looked at.
+        catalogs: the catalogs by name.
+        limits: the limits of the rules.
+        rules: the names of the rules to apply.
+        unread: the namespaces of each catalog that could not be read; no table is missing from them.
+        teams: the owners of the namespaces of each catalog.
+        depth: how much of each dataset is read.
     """
 
     catalogs: Mapping[str, CatalogInfo]
@@ -102,23 +100,25 @@ class Evaluator:
     depth: Depth
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row of ``EVALUATED`` for each row of what is known of a table.
+        """Yield a row of ``EVALUATED`` for each table or unregistered dataset.
 
-        That is ``catalog``, ``location``, ``claimed``, the ``id`` of a dataset that nobody registered and, where there
-        is a table at all, the columns of ``ENTRIES`` and those that ``with_relations`` adds.
+        A table has the columns of ``ENTRIES`` and those that ``with_relations`` adds; an unregistered dataset has
+        ``catalog``, ``id``, ``location`` and ``claimed``.
         """
         roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
         with ExitStack() as stack:
-            looker = Looker(self.catalogs, stack)
+            prober = TableProber(self.catalogs, stack)
             for batch in batches:
                 rows = [row for row in batch.to_pylist() if not self._is_unread(row)]
-                stored = looker.stored(rows, self.depth)
-                shown = looker.shown(rows, stored) if stale_columns.name in self.rules else [None] * len(rows)
-                known = zip(rows, stored, shown, strict=True)
+                stored = prober.probe(rows, self.depth)
+                columns = (
+                    prober.column_mismatches(rows, stored) if stale_columns.name in self.rules else [None] * len(rows)
+                )
+                known = zip(rows, stored, columns, strict=True)
                 records = (self._record(*one, roots[one[0]["catalog"]]) for one in known)
                 yield record_batch(map(self._evaluate, records), EVALUATED)
 
-    def _record(self, row: Row, stored: Stored, shown: Shown, roots: RootIndex) -> TableRecord:
+    def _record(self, row: Row, stored: Stored, columns: ColumnMismatch, roots: RootIndex) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
         own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
@@ -139,19 +139,19 @@ class Evaluator:
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
-            shown=shown,
+            entry_columns=columns,
             team=self._team(catalog, identifier),
             expect=said.expect if said is not None else NOTHING_EXPECTED,
         )
 
     def _team(self, catalog: str, identifier: Identifier) -> str | None:
-        """Return who answers for the innermost namespace around a table that says so."""
+        """Return the owner of the innermost namespace around a table that names one."""
         teams = self.teams.get(catalog, {})
         around = (identifier[:depth] for depth in range(len(identifier) - 1, 0, -1))
         return next((teams[namespace] for namespace in around if namespace in teams), None)
 
     def _is_unread(self, row: Row) -> bool:
-        """Return whether the table may be in a namespace that could not be read, so that nothing is known of it."""
+        """Return whether a desired table may be in a namespace that could not be read."""
         if row.get("live") is not None or row.get("foreign_format") is not None or row.get("block") is None:
             return False
         unread, identifier = self.unread.get(row["catalog"], frozenset()), _identifier(row)
@@ -196,14 +196,14 @@ def _found(finding: Finding) -> Row:
     return {**said, "severity_rank": _SEVERITY_RANK[finding.severity]}
 
 
-# ---- what the report shows of it -------------------------------------------------------------------------------------
+# ---- the rows in the document ----------------------------------------------------------------------------------------
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """Return the finding ``one`` in ``row``, beside the columns of its table."""
+    """Return the finding ``one`` of ``row``, with the columns of its table."""
     return Finding.model_validate({**row, **row["one"], "details": dict(row["one"]["details"] or ())})
 
 
 def table_of(row: Mapping[str, Any]) -> ReportedTable:
-    """Return the table in ``row``, of ``EVALUATED``."""
+    """Return the table of a row of ``EVALUATED``."""
     return ReportedTable.model_validate({**row, "rules": [one["rule"] for one in row["found"]]})

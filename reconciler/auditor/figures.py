@@ -1,4 +1,4 @@
-"""Numbers as a person reads them."""
+"""Format numbers, sizes and times for people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def size(value: int) -> str:
 
 
 def size_unit(value: int) -> int:
-    """Return how many bytes the unit has in which :func:`size` writes ``value``."""
+    """Return the number of bytes in the unit of :func:`size` for ``value``."""
     unit = 1
     while value >= unit * 1024:
         unit *= 1024
@@ -29,7 +29,7 @@ def size_unit(value: int) -> int:
 
 def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
     at = 0
-    # What would be rounded up to a whole step is written in the next unit.
+    # A value that would be rounded up to a whole step is written in the next unit.
     while abs(value) >= step - 0.5 and at < len(units) - 1:
         value /= step
         at += 1
@@ -38,7 +38,7 @@ def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
 
 
 def change(value: int, text: str) -> str:
-    """Return ``text``, which is ``value`` without its sign, with the sign of a change."""
+    """Return ``text`` with the sign of ``value``."""
     return f"{'+' if value > 0 else '−'}{text}"  # noqa: RUF001 -- the minus sign is as wide as the plus
 
 
@@ -48,7 +48,7 @@ def moment(value: datetime) -> str:
 
 
 def duration(value: timedelta) -> str:
-    """Return how long something took, such as ``41 s`` or ``3 min 20 s``."""
+    """Return a duration, such as ``41 s`` or ``3 min 20 s``."""
     seconds = round(value.total_seconds())
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

@@ -1,7 +1,7 @@
-"""The runs of audits over time: one Lance dataset, with one row and one commit a run.
+"""Keep the runs of audits in one Lance dataset, with one row and one commit a run.
 
-A run is in it whole or not at all, and runs that are appended at the same time are all in it. The dataset is marked
-with the version of its columns, so that nothing else is taken for a history, nor a later history read wrongly.
+A run is appended whole or not at all; concurrent appends all succeed. The schema is marked with a format version, so
+that no other dataset and no later format is read as a history.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 _MARK = b"lancens.history"
-_TRIES = 30
+_ATTEMPTS = 30
 _RUNS_SHOWN = 200
-# All that a first append can leave that was cut off before its commit; Lance never reads any of it.
+# What a first append that was interrupted before its commit can leave; Lance never reads it.
 _CUT_OFF = frozenset({"data", "_transactions", "_versions"})
 
 
 def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> None:
-    """Add the run of ``document`` to the history at ``uri``, which is made where nothing is yet.
+    """Append the run of ``document`` to the history at ``uri``, creating it first if needed.
 
     Args:
-        uri: a location as pylance takes it.
-        document: what the audit says.
+        uri: a location for pylance.
+        document: the audit.
         options: pylance's storage options.
 
     Raises:
-        LancensError: the place holds something else, a history of a later lancens, or cannot be written.
+        LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be written.
     """
     run = document.summary()
     rows = _table([run])
     with _errors(uri):
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             dataset = _open(uri, options)
             if dataset is not None and _has(dataset, run.run_id, uri, options):
                 return
             _commit(rows, uri, options, dataset)
-    raise _unusable(uri, f"others committed to it each of {_TRIES} times; append the run again")
+    raise _unusable(uri, f"other writers won each of {_ATTEMPTS} attempts; run the audit again")
 
 
 def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
-    """Return the runs in the history at ``uri``, newest last; none where nothing is yet.
+    """Return the runs in the history at ``uri``, the newest last; none if there is no history yet.
 
     Raises:
-        LancensError: the place holds something else, a history of a later lancens, or cannot be read.
+        LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be read.
     """
     from reconciler import storage
 
@@ -74,7 +74,7 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
 
 
 def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
-    """Return ``document`` with the latest of the earlier ``runs`` of its manifest, and its own as the last."""
+    """Return ``document`` with the latest earlier ``runs`` of its manifest, and its own as the last."""
     earlier = [run for run in runs if run.manifest == document.manifest.name and run.run_id != document.run_id]
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
 
@@ -130,7 +130,7 @@ def _table(runs: Iterable[RunSummary]) -> pa.Table:
 
 
 def _open(uri: str, options: Mapping[str, str]) -> Any:
-    """Return the dataset at ``uri``, None where there is none yet."""
+    """Return the dataset at ``uri``, None if there is none yet."""
     from reconciler import storage
 
     dataset = storage.examine(uri, options, lambda opened: opened)
@@ -147,7 +147,7 @@ def _open(uri: str, options: Mapping[str, str]) -> Any:
 
 
 def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
-    """Return whether ``uri`` holds no more than what a first append leaves that never came to its commit."""
+    """Return whether ``uri`` holds only the remains of a first append that was interrupted."""
     from reconciler import storage
 
     with storage.translated(uri, options):
@@ -160,7 +160,7 @@ def _rows_of(dataset: Any | None) -> list[Row]:
 
 
 def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> bool:
-    """Return whether a run is in the history: its commit may be in no version that led to the latest."""
+    """Return whether a run is in the latest version, since a commit can be lost to a concurrent one."""
     from reconciler import storage
 
     with storage.translated(uri, options):
@@ -168,9 +168,9 @@ def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> boo
 
 
 def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> None:
-    """Write ``rows``, unless somebody else makes the dataset or commits to it in the meantime.
+    """Append ``rows`` unless another writer creates the dataset or commits to it first.
 
-    ``dataset`` is the history, None where there is none yet.
+    ``dataset`` is the history, None if there is none yet.
     """
     import lance
 
@@ -187,7 +187,7 @@ def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any |
 
 @contextmanager
 def _errors(uri: str) -> Iterator[None]:
-    """Turn what storage answers inside the block into the one error that a user reads."""
+    """Raise errors of storage in the block as one error for the user."""
     from reconciler.model.errors import BackendError
 
     try:

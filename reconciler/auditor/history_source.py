@@ -1,7 +1,6 @@
-"""``spark.read.format("lancens-history")``: the history of audits as a table of Spark's, a row for each run.
+"""The data source ``spark.read.format("lancens-history")``: the history of audits, with a row for each run.
 
-Spark reads no Lance without a jar of its own, so pylance reads it, in one task. The rows are few and their columns
-nested: what a query does not ask for is left out by Spark.
+Spark reads Lance only with a jar of its own, so pylance reads the history, in one task.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _FORMAT = "lancens-history"
 
 
 class HistoryDataSource(DataSource):
-    """The format ``lancens-history``; what is loaded is a history as ``lancens audit --history`` makes it."""
+    """The format ``lancens-history``, which loads a history of ``lancens audit --history``."""
 
     @classmethod
     def name(cls) -> str:
@@ -40,7 +39,7 @@ class HistoryDataSource(DataSource):
         return spark_schema(history.schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the columns of ``schema``: all of them, or those that the user asked for."""
+        """Return the reader of the columns of ``schema``: all of them, or those the user asked for."""
         for option in self.options:
             known("option", option, ("path",), _FORMAT)
         path = self.options.get("path")
@@ -52,7 +51,7 @@ class HistoryDataSource(DataSource):
 
 
 class _Reader(DataSourceReader):
-    """One read of the latest version; filters are Spark's own, as one reader may be asked for several queries."""
+    """Reads the latest version; it takes no filters, since one reader may serve several queries."""
 
     def __init__(self, location: str, schema: pa.Schema) -> None:
         self._location = location

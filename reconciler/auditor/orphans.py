@@ -1,8 +1,8 @@
-"""Searching the roots for datasets that no table points at; nothing is written and nothing is deleted.
+"""Search the roots for datasets that no table points at; nothing is written or deleted.
 
-The executors list directories, one level below the roots after the other. A directory is a dataset when ``_versions``
-is in it. It was one, or is to become one, when files of data are in its ``data``. Nothing below a dataset, and nothing
-whose name begins with ``_`` or ``.``, is looked at.
+The executors list directories, one level below the roots after the other. A directory with ``_versions`` is a dataset.
+One with data files in ``data`` was a dataset, or will be one. The search does not enter datasets, nor directories whose
+names begin with ``_`` or ``.``.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _LISTINGS_AT_ONCE = 16
 
 
 @dataclass(slots=True)
-class Unregistered:
-    """What a search came to.
+class OrphanSearchResult:
+    """The result of a search.
 
     Args:
-        datasets: that nobody registered.
+        datasets: the unregistered datasets.
         failures: the directories below a configured root that could not be listed.
-        notes: the same of directories below the places of namespaces, which may be anybody's.
-        is_cut_short: whether directories were left that lie deeper than ``DEEPEST``.
+        notes: the directories below the places of namespaces, which may be foreign, that could not be listed.
+        is_cut_short: whether there are directories deeper than ``DEEPEST``.
     """
 
     datasets: list[SearchedRoot] = field(default_factory=list)
@@ -51,30 +51,30 @@ class Unregistered:
     is_cut_short: bool = False
 
 
-def find_unregistered(
+def find_orphans(
     spark: SparkSession, search: Search, catalogs: Mapping[str, CatalogInfo], claims: DataFrame
-) -> Unregistered:
-    """Return the datasets under the roots of ``search`` at places that nobody claims.
+) -> OrphanSearchResult:
+    """Return the datasets under the roots of ``search`` at places that are not claimed.
 
     Args:
         spark: the session to work in.
         search: where to search.
-        catalogs: all of them by name.
-        claims: each place (``storage.place_of``) that an entry or a block names, as ``claimed``; and whether it is
-            ``closed``, so that nothing below it is searched.
+        catalogs: the catalogs by name.
+        claims: the places of entries and blocks (``storage.place_of``) as ``claimed``, and whether each is ``closed``,
+            so that nothing below it is searched.
     """
     lister = _Lister(
         {name: catalog.options for name, catalog in catalogs.items()},
         frozenset(map(storage.place_of, search.closed)),
     )
     configured = [root for catalog in catalogs.values() for root in catalog.roots]
-    found = Unregistered()
+    found = OrphanSearchResult()
     level: list[SearchedRoot] = []
     for root in search.roots:
         place = SearchedRoot(root.catalog, storage.as_plain_path(root.location))
         if as_unicode(place.location) == place.location:
             level.append(place)
-        else:  # Arrow cannot take a lone surrogate, and no directory is called by one
+        else:  # Arrow cannot hold a lone surrogate
             found.notes.append(f"{place.catalog}: {_failure(place, 'it is not Unicode')['message']}")
     for _ in range(DEEPEST + 1):
         if not level:
@@ -92,12 +92,12 @@ def _search_level(
     level: list[SearchedRoot],
     lister: _Lister,
     claims: DataFrame,
-    found: Unregistered,
+    found: OrphanSearchResult,
     configured: Collection[str],
 ) -> list[SearchedRoot]:
-    """Add what is found in the directories of ``level`` to ``found``, and return those that are directly in them.
+    """List the directories of ``level``, add to ``found``, and return the directories directly in them.
 
-    The driver holds them between levels. A frame of frames would do without, and its plan doubles with every level.
+    The driver holds the directories between levels: the plan of a frame of all levels would double with each.
     """
     listed = batched(spark, level, _LISTINGS_AT_ONCE).repartition(probe_tasks(len(level)))
     listed = listed.mapInArrow(lister, spark_schema(_LISTED))
@@ -120,16 +120,16 @@ def _search_level(
 
 @dataclass(frozen=True, slots=True)
 class _Lister:
-    """Lists directories; runs on the executors.
+    """Lists directories, in any process.
 
-    ``options`` are pylance's for each catalog; what is ``closed``, by its place, is not gone into.
+    ``options`` are pylance's for each catalog; ``closed`` are the places that are not entered.
     """
 
     options: Mapping[str, Mapping[str, str]] = field(repr=False)
     closed: frozenset[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row of ``_LISTED`` for each directory that is a dataset and for what is in each of the others."""
+        """Yield ``_LISTED``: each directory that is a dataset, and the directories in each of the others."""
         for places in unbatched(batches):
             for rows in in_parallel(lambda place: list(self._list(place)), places, _LISTINGS_AT_ONCE):
                 if rows:
@@ -164,10 +164,10 @@ def _failure(place: SearchedRoot, reason: str) -> Row:
 
 
 def named_datasets(datasets: Sequence[SearchedRoot], catalogs: Mapping[str, CatalogInfo], search: Search) -> pa.Table:
-    """Return ``datasets`` with the columns ``catalog``, ``id``, ``location`` and ``claimed``, to be evaluated.
+    """Return ``datasets`` as rows for the evaluator.
 
-    A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that. What is below
-    none is below the place of a namespace.
+    A dataset belongs to the catalog with the innermost root around it, or else the innermost directory of a namespace;
+    its ``id`` is the path below that.
     """
     owners = {locations.normalise(root.location): root.catalog for root in search.roots}
     owners |= {

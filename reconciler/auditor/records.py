@@ -1,4 +1,4 @@
-"""What an audit knows of one table."""
+"""The record of one table that the rules of an audit check."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from reconciler.planner.facts import EntryColumns
 from reconciler.storage import Files, Index
 
 OWNER = "owner"
-"""The property that says who answers for a table, or for those in a namespace."""
+"""The property with the owner of a table, or of the tables in a namespace."""
 
 
 class Severity(Enum):
-    """How much a finding matters: data at risk or unusable, likely a mistake, worth knowing."""
+    """How severe a finding is: data at risk or unusable; probably a mistake; worth knowing."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -30,7 +30,7 @@ class Severity(Enum):
 
 
 class Depth(Enum):
-    """How closely each dataset is looked at: its latest manifest, or that and one listing of its files."""
+    """How much of each dataset is read: its latest manifest, or also one listing of its files."""
 
     QUICK = "quick"
     FILES = "files"
@@ -38,12 +38,25 @@ class Depth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What storage holds at a location, and how much of it.
+    """The content of a location in storage.
 
-    ``bytes`` counts the data files of the latest version; ``committed`` is when that was written, in UTC. All but
-    ``kind`` are None where no dataset could be opened; ``detail`` then says why. ``reserved``: the place is marked as a
-    declared table's, without data yet. ``unversioned``: files of data are there, and no version of a dataset. ``files``
-    is None where they were not listed, ``cleanup`` where the dataset does not clean itself up.
+    The figures are of the latest version, and None if no dataset could be opened.
+
+    Args:
+        kind: whether a dataset is there.
+        detail: why no dataset could be opened.
+        reserved: whether the place is marked for a declared table without data yet.
+        version: the latest version.
+        rows: the number of rows.
+        bytes: the size of the data files.
+        fragments: the number of fragments.
+        schema: the columns.
+        committed: the time of the commit, in UTC.
+        small_fragments: the number of small fragments.
+        indices: the indices.
+        unversioned: whether there are data files without any version of a dataset.
+        files: the listed files; None if they were not listed.
+        cleanup: the dataset's auto clean-up, if it has one.
     """
 
     kind: StorageKind
@@ -62,8 +75,8 @@ class Stored:
     cleanup: AutoCleanup | None = None
 
 
-NOT_LOOKED_AT = Stored(StorageKind.UNKNOWN)
-"""Of a table that has no place yet."""
+NOT_PROBED = Stored(StorageKind.UNKNOWN)
+"""The content of no location: the table has none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +84,23 @@ class TableRecord:
     """Everything an audit knows of one table, or of a dataset that no table points at.
 
     Args:
-        catalog: its name in the manifest.
+        catalog: the catalog's name in the manifest.
         id: the identifier; of an orphan, the path below its root.
         owner: the manifest's marker for this catalog (``<manifest name>/<catalog>``).
-        expect: what the manifest expects of its data.
-        team: who answers for the namespace the table is in, as the nearest one's property ``owner`` says.
-        location: where it is; None for a table that is only in the manifest and has no place yet.
-        root: the root of the catalog, where it has one.
-        place: the location normalised, wherever symbolic links lead.
+        expect: the expectations of the manifest.
+        team: the owner of the innermost namespace around the table that names one.
+        location: the location; None for a table that is only in the manifest and has none yet.
+        root: the root of the catalog, if it has one.
+        place: the location, normalised and with symbolic links resolved.
         desired: the manifest's block.
         live: the catalog's entry.
-        foreign: the catalog's entry, where it is not marked as a Lance table.
-        stored: what storage holds.
-        sharing: addresses of other tables at the same location, in order; of very many, the first few.
-        schemes: the schemes with which tables at the same location are registered, its own included, in order.
-        inside: addresses of tables whose location this one's lies below, in order; of very many, the first few.
-        safeguard: the property without which the catalog's tables are not safe.
-        shown: the columns that the entry shows where they are not the data's, or why they could not be read.
+        foreign: the catalog's entry, if it is not marked as a Lance table.
+        stored: the content of the location.
+        sharing: addresses of other tables at the same location, in order, at most a few.
+        schemes: the schemes of all tables at the same location, in order.
+        inside: addresses of tables whose location is above this one's, in order, at most a few.
+        safeguard: the property that protects the catalog's tables from deletion of their data.
+        entry_columns: the columns of the entry if they differ from the data's, or the error of reading them.
     """
 
     catalog: str
@@ -98,35 +111,35 @@ class TableRecord:
     desired: DesiredTable | None = None
     live: LiveTable | None = None
     foreign: ForeignTable | None = None
-    stored: Stored = NOT_LOOKED_AT
+    stored: Stored = NOT_PROBED
     sharing: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()
     safeguard: Safeguard | None = None
-    shown: EntryColumns | str | None = None
+    entry_columns: EntryColumns | str | None = None
     place: str | None = None
     team: str | None = None
     expect: Expectations = NOTHING_EXPECTED
 
     @property
     def address(self) -> str:
-        """Return what a person calls the table."""
+        """Return the address that people use for the table."""
         return address(self.catalog, self.id)
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Return the live properties; none where there is no entry."""
+        """Return the live properties; none without an entry."""
         return self.live.properties if self.live else {}
 
     @property
     def responsible(self) -> str | None:
-        """Return who answers for the table, as its property ``owner`` says, or its block's, or the namespace's."""
+        """Return the property ``owner`` of the table, of its block or of its namespace."""
         wanted = self.desired.properties if self.desired is not None else {}
         return self.properties.get(OWNER) or wanted.get(OWNER) or self.team
 
     @property
     def manager(self) -> str | None:
-        """Return the manifest that manages the table, or would if it were there; None when nobody does."""
+        """Return the manifest that manages the table, or will once it exists."""
         if self.live is None and self.desired is not None:
             return self.owner
         return owner_of(self.properties)

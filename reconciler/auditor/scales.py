@@ -1,4 +1,4 @@
-"""The fixed classes in which the sizes and the ages of tables are counted, the same in every run."""
+"""The classes of the distributions of sizes and ages, the same in every run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Classes of a number that is zero or more; each begins at its edge and ends before the next one's.
+    """Classes of a number from zero on; each begins at its edge and ends before the next one's.
 
     Args:
-        unit: what is counted, ``bytes`` or ``days``.
-        classes: the edge of each class, ascending, the first at 0, and what a person calls the class.
+        unit: ``bytes`` or ``days``.
+        classes: the edge of each class, ascending from 0, and its label.
     """
 
     unit: str
     classes: Sequence[tuple[int, str]]
 
     def bin_of(self, value: float) -> int:
-        """Return the position of the class that ``value`` is in; less than nothing counts as nothing."""
+        """Return the position of the class of ``value``; a negative value counts as zero."""
         return bisect_right(self.classes, max(value, 0), key=lambda edge: edge[0]) - 1
 
 
@@ -42,7 +42,7 @@ SIZES = Scale(
         (1024 * _GIB, "1 TiB and more"),
     ),
 )
-"""The sizes of tables: bytes in the data files of the latest version."""
+"""The sizes of tables: the bytes of the data files of the latest version."""
 
 AGES = Scale(
     "days",
@@ -57,9 +57,9 @@ AGES = Scale(
         (730, "2 years and more"),
     ),
 )
-"""The ages of tables: days since the latest version was committed."""
+"""The ages of tables: the days since the last commit."""
 
 
 def age_in_days(committed: datetime, now: datetime) -> float:
-    """Return how long ago ``committed`` was; both have a time zone."""
+    """Return the days from ``committed`` to ``now``; both have a time zone."""
     return (now - committed) / timedelta(days=1)

@@ -1,4 +1,4 @@
-"""What storage and the catalogs say of tables, asked where the rows of the tables are."""
+"""Probe the storage of tables, and compare the columns of their entries, in the process that has their rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
-from reconciler.auditor.records import NOT_LOOKED_AT, Depth, Stored
+from reconciler.auditor.records import NOT_PROBED, Depth, Stored
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.columns import Schema
@@ -21,39 +21,39 @@ from reconciler.model.errors import BackendError, CatalogError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier, split
 from reconciler.planner.facts import EntryColumns
-from reconciler.spark.reading import tried
+from reconciler.spark.reading import result_or_error
 from reconciler.spark.rows import live_table
 from reconciler.spark.schemas import Row, chunks
 
 _PROBES_AT_ONCE = 16
-"""At places elsewhere, where a probe mostly waits. On this machine it works, and several are slower than one by one."""
+"""The probes of remote locations at once, which mostly wait. Local ones are faster one by one."""
 
 _TOGETHER = 256
-"""How many options are asked for before the first dataset is opened: credentials that are handed out expire."""
+"""The options that are fetched before the first dataset is opened, since vended credentials expire."""
 
 AnswerT = TypeVar("AnswerT")
 
-Shown: TypeAlias = EntryColumns | str | None
-"""The columns that an entry shows where the data has others, or why they could not be read."""
+ColumnMismatch: TypeAlias = EntryColumns | str | None
+"""The columns of an entry that differ from the data's, or the error of reading them; None if they agree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looker:
-    """Answers what storage and the catalogs know of tables; connects to the catalogs that have to be asked.
+class TableProber:
+    """Probes tables, and connects to their catalogs where that is needed.
 
-    A row has the ``catalog``, the ``location`` and, of a live table, ``key`` and ``live``.
+    A row has the ``catalog``, the ``location`` and, for a live table, ``key`` and ``live``.
 
     Args:
-        catalogs: all of them by name.
-        stack: the connections are closed with it.
+        catalogs: the catalogs by name.
+        stack: connections are closed when it closes.
     """
 
     catalogs: Mapping[str, CatalogInfo]
     stack: ExitStack
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
-    def stored(self, rows: Sequence[Row], depth: Depth) -> list[Stored]:
-        """Return what is at the location of each row; not known where the catalog cannot say how to open it."""
+    def probe(self, rows: Sequence[Row], depth: Depth) -> list[Stored]:
+        """Return the content of the location of each row, or the error of the catalog about opening it."""
         found: list[Stored] = []
         for some in chunks(rows, _TOGETHER):
             options = self._options(some)
@@ -67,20 +67,20 @@ class Looker:
             ]
         return found
 
-    def shown(self, rows: Sequence[Row], stored: Sequence[Stored]) -> list[Shown]:
-        """Return the columns that the entry of each row shows, where its data has others."""
+    def column_mismatches(self, rows: Sequence[Row], stored: Sequence[Stored]) -> list[ColumnMismatch]:
+        """Return the columns of each row's entry that differ from its data's."""
         asked: defaultdict[str, dict[Identifier, Schema]] = defaultdict(dict)
         for row, found in zip(rows, stored, strict=True):
             if found.schema is not None and row.get("live") is not None and self.catalogs[row["catalog"]].shows_columns:
                 asked[row["catalog"]][split(row["key"])] = found.schema
-        compared: dict[str, Mapping[Identifier, Shown]] = {}
+        compared: dict[str, Mapping[Identifier, ColumnMismatch]] = {}
         for name, tables in asked.items():
-            answer = self._ask(name, partial(_compared_columns, tables))
+            answer = self._ask(name, partial(_column_mismatches, tables))
             compared[name] = dict.fromkeys(tables, str(answer)) if isinstance(answer, CatalogError) else answer
         return [compared.get(row["catalog"], {}).get(split(row.get("key") or "")) for row in rows]
 
     def _options(self, rows: Sequence[Row]) -> list[Mapping[str, str] | CatalogError]:
-        """Return pylance's options for each row, or why its catalog could not say them."""
+        """Return pylance's options for each row, or the error of its catalog."""
         found: list[Mapping[str, str] | CatalogError] = [self.catalogs[row["catalog"]].options for row in rows]
         asked: defaultdict[str, dict[int, LiveTable]] = defaultdict(dict)
         for at, row in enumerate(rows):
@@ -90,7 +90,7 @@ class Looker:
                 if table.location and storage.local_path(table.location) is None:
                     asked[name][at] = table
         for name, tables in asked.items():
-            self._backend(name)  # before there are threads
+            self._backend(name)  # connect before threads do
 
             def options(table: LiveTable, name: str = name) -> Mapping[str, str] | CatalogError:
                 return self._ask(name, lambda backend: optional.table_storage_options(backend, table))
@@ -102,17 +102,17 @@ class Looker:
 
     def _ask(self, name: str, question: Callable[[Backend], AnswerT]) -> AnswerT | CatalogError:
         spec, backend = self.catalogs[name].spec, self._backend(name)
-        return backend if isinstance(backend, CatalogError) else tried(spec, lambda: question(backend))
+        return backend if isinstance(backend, CatalogError) else result_or_error(spec, lambda: question(backend))
 
     def _backend(self, name: str) -> Backend | CatalogError:
         if name not in self._backends:
             spec = self.catalogs[name].spec
-            self._backends[name] = tried(spec, lambda: self.stack.enter_context(spec.connect()))
+            self._backends[name] = result_or_error(spec, lambda: self.stack.enter_context(spec.connect()))
         return self._backends[name]
 
 
-def _compared_columns(tables: Mapping[Identifier, Schema], backend: Backend) -> Mapping[Identifier, Shown]:
-    """Return the columns of those ``tables`` whose entries show others than their data has."""
+def _column_mismatches(tables: Mapping[Identifier, Schema], backend: Backend) -> Mapping[Identifier, ColumnMismatch]:
+    """Return the columns of the entries of ``tables`` that differ from the data's."""
     compared = {
         identifier: EntryColumns(columns, to_show)
         for identifier, columns in optional.shown_columns(backend, tables).items()
@@ -125,9 +125,9 @@ def _compared_columns(tables: Mapping[Identifier, Schema], backend: Backend) -> 
 
 
 def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> Stored:
-    """Return what ``location`` holds; whatever storage answers, an error included, is in the result.
+    """Return the content of ``location``; errors of storage are in the result.
 
-    Of a dataset the latest manifest is read, which says rows, bytes and fragments; and its files are listed once, where
+    It reads the latest manifest of a dataset, which has rows, bytes and fragments, and lists its files once if
     ``depth`` asks for that.
     """
     if not location:
@@ -157,7 +157,7 @@ def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: De
         StorageKind.DATASET,
         version=latest["version"],
         rows=int(summary["total_rows"]),
-        # Datasets of old writers do not keep the sizes of their files; asking storage for each would cost too much.
+        # Old writers did not record the sizes of files, and a call for each file would cost too much.
         bytes=size if size or summary["total_data_files"] == "0" else None,
         fragments=int(summary["total_fragments"]),
         schema=from_arrow_schema(dataset.schema),
@@ -170,7 +170,7 @@ def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: De
 
 
 def _nothing(location: str, options: Mapping[str, str]) -> Stored:
-    """Return that nothing is there, and whether the place is kept for a declared table."""
+    """Return an empty location, and whether it is reserved for a declared table."""
     try:
         with storage.translated(location, options):
             reserved = storage.RESERVED_MARKER in storage.list_directory(location, options)
@@ -180,10 +180,10 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
 
 
 def probe_many(questions: Iterable[tuple[str | None, Mapping[str, str]]], depth: Depth = Depth.FILES) -> list[Stored]:
-    """Return what is at each of some places, given with pylance's options for it; None stands for no place."""
+    """Return the content of each location, given with pylance's options; None stands for no location."""
     asked = list(questions)
     return in_parallel(
-        lambda question: NOT_LOOKED_AT if question[0] is None else probe(question[0], question[1], depth),
+        lambda question: NOT_PROBED if question[0] is None else probe(question[0], question[1], depth),
         asked,
         _PROBES_AT_ONCE
         if any(location is not None and storage.local_path(location) is None for location, _ in asked)

@@ -1,4 +1,4 @@
-"""Totals of the evaluated tables: counts made by Spark, and the few rows that a report shows in full."""
+"""Query the evaluated tables for the totals, the findings and the tables of the document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
-"""Those of the amounts that only a listing of files tells."""
+"""The amounts that need a listing of files."""
 
 _ABOUT = (*(name for name, _ in ABOUT), "source")
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
@@ -28,11 +28,14 @@ _AMOUNTS = ("rows", "bytes", "fragments", *AMOUNTS_OF_FILES)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is counted of live tables.
+    """The figures of the live tables.
 
-    ``amounts`` are the rows, bytes and fragments of all; ``tables`` are those of each catalog, and ``unreadable`` those
-    of them that storage did not let be read. ``sizes`` and ``ages`` say how many tables have which size, and had their
-    last commit how long ago.
+    Args:
+        amounts: the sums of rows, bytes, fragments and more.
+        tables: the number of tables in each catalog.
+        unreadable: the number of tables in each catalog that could not be opened.
+        sizes: the distribution of their sizes.
+        ages: the distribution of the ages of their last commits.
     """
 
     amounts: Mapping[str, int]
@@ -68,7 +71,7 @@ def _sums(groups: Iterable[Row], key: str, column: str) -> Counter[Any]:
 
 
 def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
-    """Return how many findings there are in ``evaluated``, grouped as by ``FindingCounts.group_of``."""
+    """Return the number of findings in ``evaluated``, grouped as by ``FindingCounts.group_of``."""
     from pyspark.sql import functions as f
 
     found = evaluated.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
@@ -84,7 +87,7 @@ def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identi
 
 
 def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
-    """Return the ``most`` urgent findings in ``evaluated``."""
+    """Return the ``most`` most severe findings in ``evaluated``."""
     from pyspark.sql import functions as f
 
     found = evaluated.select(*_ABOUT, f.explode("found").alias("one"))
@@ -93,7 +96,7 @@ def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
 
 
 def tables_of(evaluated: DataFrame, most: int) -> list[ReportedTable]:
-    """Return ``most`` live tables in ``evaluated``, those with findings first, in the order of their addresses."""
+    """Return at most ``most`` live tables, preferring those with findings, in the order of their addresses."""
     from pyspark.sql import functions as f
 
     first = evaluated.filter("live").orderBy(f.size("found") == 0, "address").limit(most)

@@ -1,1 +1,1 @@
-"""What an audit found: one document, and one module for each form it is shown in."""
+"""Render an audit document: one module for each format."""

@@ -1,6 +1,6 @@
-"""The plots of the page: where the findings are, how large and old the tables are, and how all that changes.
+"""Lay out the charts of the page: findings by rule, owner, catalog and namespace, distributions, and trends.
 
-Here is where the marks are that the page draws in HTML and SVG, and its style colours.
+The template draws the marks in HTML and SVG; the style sheet colours them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ CountsT = TypeVar("CountsT", bound=SeverityCounts)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of findings, stacked by severity: what it counts, and the choice of findings that it leads to."""
+    """A bar of findings, stacked by severity; ``choice`` is the filter that it links to."""
 
     of: SeverityCounts
     choice: str
 
     def parts(self, most: int) -> Iterator[tuple[str, float, float]]:
-        """Yield style, beginning and width in percent of each part, where a bar of ``most`` is as wide as can be."""
+        """Yield the style, start and width of each part in percent of a bar of ``most`` findings."""
         at = 0.0
         for name in _SEVERITIES:
             width = 100 * getattr(self.of, name) / max(most, 1)
@@ -42,20 +42,20 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Bars on one scale: those in sight, those folded away, and how many more there are."""
+    """Bars on one scale: the visible ones, the folded ones, and the number of the others."""
 
-    shown: Sequence[Bar]
+    visible: Sequence[Bar]
     folded: Sequence[Bar]
     left_out: int
 
     @property
     def most(self) -> int:
-        """What the longest bar comes to."""
-        return max((bar.of.total for bar in (*self.shown, *self.folded)), default=0)
+        """The number of findings of the longest bar."""
+        return max((bar.of.total for bar in (*self.visible, *self.folded)), default=0)
 
 
 def breakdown(document: AuditDocument, data: PageData) -> dict[str, Card]:
-    """Return the findings by rule, owner, catalog and namespace; each bar leads to what it counts."""
+    """Return the cards of findings by rule, owner, catalog and namespace."""
     counts = document.counts
     return {
         "rules": _card(counts.by_rule, lambda of: f"rule={data.rule(of.rule)}", in_sight=None),
@@ -81,7 +81,7 @@ def _card(
 
 
 def columns(found: Distribution) -> Iterator[tuple[str, int, float]]:
-    """Yield the label, number and height in percent of a column for each class; the tallest is as high as can be."""
+    """Yield the label, number and height of a column for each class, in percent of the tallest."""
     most = max((each.tables for each in found.bins), default=0) or 1
     for each in found.bins:
         yield each.label, each.tables, 100 * each.tables / most
@@ -92,17 +92,17 @@ def columns(found: Distribution) -> Iterator[tuple[str, int, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One moment of a line: how much it was, what is said of it, and whether it can be compared with the others."""
+    """One run on a line; ``firm`` is false for a run that could not read everything."""
 
     at: datetime
     amount: int
-    says: str
+    label: str
     firm: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is followed over time, and by what its line is styled."""
+    """A figure over time, and the style of its line."""
 
     label: str
     style: str
@@ -110,19 +110,19 @@ class Line:
 
     @property
     def crowded(self) -> bool:
-        """Whether it has too many points to show each of them."""
+        """Whether it has too many points to draw each of them."""
         return len(self.points) > _MOST_DOTS
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Lines over time on one scale that begins at nothing.
+    """Lines over time on one scale that begins at zero.
 
     Args:
-        title: what they are about.
-        lines: the lines; each has a point or more.
-        written: how an amount is written at the scale.
-        unit_of: the unit in which the scale has round numbers, for the greatest amount.
+        title: the heading.
+        lines: the lines; each has at least one point.
+        written: formats an amount for the scale.
+        unit_of: the unit of the scale's round numbers, for the greatest amount.
     """
 
     title: str
@@ -143,12 +143,12 @@ class Plot:
         return min(moments), max(moments)
 
     @property
-    def says(self) -> str:
-        """What the lines come to, for who cannot see them."""
+    def summary(self) -> str:
+        """The latest amounts in words, for screen readers."""
         return "; ".join(f"{line.label}: {self.written(line.points[-1].amount)} now" for line in self.lines)
 
     def places(self, line: Line) -> list[str]:
-        """Return where the points of a line are, in a field of 1000 by 100."""
+        """Return the coordinates of a line's points, in a field of 1000 by 100."""
         (first, last), top = self.span, self.top
 
         def place(point: Point) -> str:
@@ -159,7 +159,7 @@ class Plot:
 
 
 def _round_up(amount: int, unit: int) -> int:
-    """Return the next amount that is easy to read off a scale, and to halve, in whole ``unit``s."""
+    """Return the next round amount in whole ``unit``s that halves to a round one."""
     while True:
         for factor in (2, 4, 6, 8, 10):
             if unit * factor >= amount:
@@ -168,9 +168,9 @@ def _round_up(amount: int, unit: int) -> int:
 
 
 def trend(runs: Sequence[RunSummary]) -> Sequence[Plot]:
-    """Return how findings, tables and bytes changed from run to run, the newest last; nothing for a first run.
+    """Return the plots of findings, tables and bytes over ``runs``, the newest last; none for a first run.
 
-    What a clean-up would give back is of the runs that listed files, where this one did.
+    The plot of reclaimable storage has only the runs that listed files, if this one did.
     """
     if len(runs) < 2:
         return ()
@@ -202,6 +202,6 @@ def _line(
     points = []
     for run, amount in zip(runs, amounts, strict=True):
         note = "" if run.complete else ", incomplete"
-        says = f"{figures.moment(run.finished)}: {written(amount)} {label}{note}"
-        points.append(Point(run.finished, amount, says, firm=run.complete))
+        text = f"{figures.moment(run.finished)}: {written(amount)} {label}{note}"
+        points.append(Point(run.finished, amount, text, firm=run.complete))
     return Line(label, style, points)

@@ -1,7 +1,7 @@
-"""The findings and tables of a document as the page's script takes them: compact, and safe to show as they are.
+"""Encode the findings and tables of a document for the page's script: compact, and safe to insert as text.
 
-Every text is made visible here (see ``reconciler.output.shown``), so that the script only places it. A text that
-recurs is written once and meant by its position; the parts of a hundred thousand entries stand in columns.
+Invisible characters are escaped here (see ``reconciler.model.display``), so that the script inserts texts as they are.
+A repeated text is written once and referenced by index; entries are stored by column.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from reconciler.auditor.records import Severity
 from reconciler.model import display
 from reconciler.model.names import Identifier
 
-NOBODY = -1
-"""The index of the owner of what nobody answers for."""
+NO_OWNER = -1
+"""The index of no owner."""
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
 class _Positions(dict[KeyT, int], Generic[KeyT]):
-    """The position of everything that was asked for, in the order in which it was."""
+    """The index of each key, in the order of first use."""
 
     def __missing__(self, key: KeyT) -> int:
         self[key] = len(self)
@@ -30,7 +30,7 @@ class _Positions(dict[KeyT, int], Generic[KeyT]):
 
 
 class PageData:
-    """What the script of the page finds in it, and the indices by which the page's links name it."""
+    """The data of the page's script, and the indices that the page's links use."""
 
     def __init__(self, document: AuditDocument) -> None:
         self._document = document
@@ -56,21 +56,21 @@ class PageData:
 
     def owner(self, owner: str | None) -> int:
         """Return the index of an owner."""
-        return NOBODY if owner is None else self._owners[owner]
+        return NO_OWNER if owner is None else self._owners[owner]
 
     def rule(self, name: str) -> int:
         """Return the index of a rule."""
         return self._rules[name]
 
     def to_json(self) -> str:
-        """Return the data as JSON in which nothing can end the element it stands in."""
+        """Return the data as JSON that cannot end the script element around it."""
         document = self._document
         parts: dict[str, Any] = {
             "severities": [severity.value for severity in Severity],
             "findings": _columns(_FINDING, map(self._finding, document.findings)),
             "tables": _columns(_TABLE, map(self._table, document.tables)),
         }
-        # The indices are complete only after everything has been asked for.
+        # The indices are complete only now that every entry is encoded.
         parts["catalogs"] = list(map(display.name, self._catalogs))
         parts["namespaces"] = [
             [self.catalog(catalog), display.address(catalog, *names)] for catalog, names in self._namespaces
@@ -85,7 +85,7 @@ class PageData:
         return self._texts[display.printable(text)]
 
     def _place(self, location: str | None) -> tuple[int, str] | tuple[None, None]:
-        """Return the directory of a location, which many share, and the rest."""
+        """Return the index of a location's directory, which many share, and the rest."""
         if location is None:
             return None, None
         directory, slash, rest = display.value(location).rpartition("/")

@@ -1,7 +1,7 @@
-"""An audit as one HTML page: no server, no network, nothing but itself.
+"""Render an audit as one HTML page that needs no server and no network.
 
 Without its script the page shows everything but the findings and tables beyond the first few. The script searches,
-filters and sorts those, and keeps what is chosen in the address. The markup is in ``templates/report.html``.
+filters and sorts them, and keeps the filters in the address. The markup is in ``templates/report.html``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _A_PAGE = 50
 
 
 def render_html(document: AuditDocument) -> str:
-    """Return the page, ready to be written as UTF-8."""
+    """Return the page, to be written as UTF-8."""
     data = PageData(document)
     return render_page(
         __package__,
@@ -43,26 +43,26 @@ def render_html(document: AuditDocument) -> str:
 
 
 def _unread(document: AuditDocument) -> str:
-    """Return how much could not be read."""
+    """Return the number of namespaces, or of other parts, that could not be read."""
     namespaces = sum(catalog.namespaces_unread for catalog in document.coverage)
     return count(namespaces, "namespace") if namespaces else count(len(document.failures), "part")
 
 
 def _incomplete(document: AuditDocument) -> frozenset[str]:
-    """Return the names of the catalogs of which something could not be read."""
+    """Return the names of the catalogs that could not be read completely."""
     unread = {catalog.name for catalog in document.coverage if catalog.namespaces_unread}
     return frozenset(unread | {failure.catalog for failure in document.failures})
 
 
 def _comparable(document: AuditDocument) -> RunSummary | None:
-    """Return the run before this one, where both saw everything."""
+    """Return the run before this one, if both are complete."""
     before = next((run for run in reversed(document.history) if run.run_id != document.run_id), None)
     return before if before is not None and before.complete and document.complete else None
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number and how it changed; ``since`` is None where there is nothing to compare it with."""
+    """A headline figure; ``since`` is its change, None without a run to compare with."""
 
     label: str
     amount: str
@@ -71,7 +71,7 @@ class Figure:
 
 
 def _headline(document: AuditDocument) -> Iterator[Figure]:
-    """Yield the figures, with how they changed since the last run that can be compared."""
+    """Yield the headline figures, with their change since the last comparable run."""
     totals, before = document.totals, _comparable(document)
     for name in (severity.value for severity in Severity):
         amount = getattr(totals.findings, name)

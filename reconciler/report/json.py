@@ -1,4 +1,4 @@
-"""The audit document as JSON, and the schema of that."""
+"""Render the audit document as JSON, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def render_json(document: AuditDocument) -> str:
-    """Return the document as ASCII text in which nothing acts, with every key, and one finding or table a line."""
+    """Return the document as inert ASCII text, with every key, and one finding or table a line."""
     parts = document.model_dump(mode="json")
     ordered = {"format_version": parts.pop("format_version"), "complete": parts.pop("complete"), **parts}
     lines = ",\n".join(f"  {json.dumps(key)}: {''.join(_value(part))}" for key, part in ordered.items())
@@ -21,7 +21,7 @@ def render_json(document: AuditDocument) -> str:
 
 
 def _value(part: Any) -> Iterator[str]:
-    """Yield ``part``, a list of objects with a line for each of them."""
+    """Yield ``part`` as JSON, with a line for each item of a list."""
     if not isinstance(part, list) or not part:
         yield json.dumps(part)
         return
@@ -31,7 +31,7 @@ def _value(part: Any) -> Iterator[str]:
 
 
 def audit_json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of documents of this major version, made from the models.
+    """Return the JSON Schema of documents of this major version.
 
     Unknown keys are allowed everywhere, so that a document of a later minor version is valid too.
     """
@@ -45,5 +45,5 @@ def audit_json_schema() -> dict[str, Any]:
         "$schema": _DIALECT,
         **schema,
         "title": "An audit of lancens",
-        "description": "What was looked at in which catalogs, what could not be, and what was found.",
+        "description": "The coverage, the counts, the findings and the tables of one audit.",
     }

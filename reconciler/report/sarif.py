@@ -1,8 +1,8 @@
-"""Findings as SARIF 2.1.0, for pull requests and code scanning.
+"""Render findings as SARIF 2.1.0, for pull requests and code scanning.
 
-A finding stands at the line of the manifest that is about its table; one without such a line, at the manifest as a
-whole, because services refuse a file in which a result has no place in a file. Its logical location always is the
-table's address. Its fingerprint is the same from run to run, whatever its words and lines are.
+A finding is located at the line of its table's block in the manifest, or at the first line of the manifest, because
+services refuse results without a place in a file. Its logical location is the table's address. Its fingerprint stays
+the same from run to run, even if its words or lines change.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from reconciler.spark.rows import ReadFailure
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _FINGERPRINT = "lancensFinding/v1"
-# GitHub refuses a run with more results than this; findings are sorted by severity, the highest first.
+# GitHub refuses a run with more results; the most severe findings come first.
 _MOST_RESULTS = 25_000
-# A message is plain text, in which this would be a link (SARIF 2.1.0, section 3.11.6).
+# This would be a link in a plain-text message (SARIF 2.1.0, section 3.11.6).
 _LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
 
 
 def render_sarif(document: AuditDocument) -> str:
-    """Return the findings as the text of a SARIF log with one run."""
+    """Return the findings as a SARIF log with one run."""
     findings = document.findings[:_MOST_RESULTS]
     fallback = document.manifest.files[0] if document.manifest.files else "lancens.yaml"
     positions = {rule.name: position for position, rule in enumerate(document.settings.rules)}
@@ -88,7 +88,7 @@ def _rule(rule: RuleInfo) -> dict[str, Any]:
 
 
 def _location(finding: Finding, fallback: str) -> dict[str, Any]:
-    """Return where a finding is, in the manifest and in its catalog (section 3.28)."""
+    """Return the location of a finding in the manifest and in its catalog (section 3.28)."""
     source = finding.source
     address = _address(finding)
     return {
@@ -103,7 +103,7 @@ def _location(finding: Finding, fallback: str) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Return the URI of a manifest's file; a relative one is as seen from where the audit ran."""
+    """Return the URI of a manifest's file; a relative one is relative to the working directory."""
     path = PurePath(file)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="surrogateescape")
 
@@ -113,7 +113,7 @@ def _address(finding: Finding) -> str:
 
 
 def _fingerprint(finding: Finding) -> str:
-    """Return a digest of the rule, the table and its place: what makes it the same finding in the next run."""
+    """Return a digest of the rule, the table and its location, which identifies the finding in every run."""
     place = None if finding.location is None else locations.normalise(finding.location)
     parts = json.dumps([finding.rule, finding.catalog, *finding.identifier, place])
     return hashlib.sha256(parts.encode()).hexdigest()
@@ -127,7 +127,7 @@ def _properties(finding: Finding) -> dict[str, Any]:
 
 
 def _notification(failure: ReadFailure) -> dict[str, Any]:
-    """Return what could not be read, as a condition the tool met (section 3.58)."""
+    """Return a read failure as a notification of the tool (section 3.58)."""
     address = display.address(failure.catalog, *failure.namespace)
     return {
         "level": "error",

@@ -1,8 +1,9 @@
-"""Comparing tables where they are read: what the Spark engine has its executors do.
+"""The work of the Spark engine's executors: read tables and compare them with their blocks.
 
-A task reads its unit, pairs what it finds with the blocks that came with it and compares at once. What needs an answer
-of storage, or of the catalog, is handed back: it is shared out evenly over tasks of its own, as one unit may have all
-of it. So is what only the driver can pair: tables that are moved, and namespaces that nobody knew of.
+A task reads its unit, pairs the tables with the blocks that came with it, and compares them at once. It hands back the
+tables that need an answer from storage or from the catalog: these are spread evenly over further tasks, since one unit
+may have all of them. It also hands back what only the driver can pair: moved tables, and namespaces that were not
+listed.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _QUESTIONS_TOGETHER = 16
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """A few tables that cannot be compared before somebody has been asked; ``load`` are they, packed."""
+    """A few tables that cannot be compared before storage or the catalog answers; ``load`` has them, packed."""
 
     count: int
     load: bytes
@@ -59,12 +60,16 @@ class Questions:
 
 @dataclass(slots=True)
 class Compared:
-    """What comparing some tables of a catalog came to.
+    """The comparison of some tables of a catalog.
 
-    ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace;
-    ``missing`` are the wanted tables that no scan found, ``new`` those of them whose data may be elsewhere (see
-    ``facts.new_names``). ``aside`` are the tables that may have had another name, ``questions`` those that are yet to
-    be compared.
+    Args:
+        outcomes: the changes and the blocked tables.
+        schemas: the schemas of the entries to be created.
+        counts: the number of live tables in each namespace.
+        missing: the desired tables that no scan found.
+        new: those of them whose data may be elsewhere (see ``facts.new_names``).
+        aside: the tables that may have had another name.
+        questions: the tables that are not compared yet.
     """
 
     outcomes: Outcomes = field(default_factory=Outcomes)
@@ -76,7 +81,7 @@ class Compared:
     questions: list[Questions] = field(default_factory=list)
 
     def merge(self, other: Compared) -> None:
-        """Add what comparing other tables of the same catalog came to."""
+        """Add the comparison of other tables of the same catalog."""
         self.outcomes.merge(other.outcomes)
         self.schemas.update(other.schemas)
         self.counts.update(other.counts)
@@ -86,7 +91,7 @@ class Compared:
         self.questions += other.questions
 
     def compare(self, context: CatalogContext, found: Iterable[MovedTable]) -> None:
-        """Compare the tables that can be compared now, and put the others where they belong."""
+        """Compare the tables that need no answer; keep the others in ``aside`` and ``questions``."""
         waiting: list[MovedTable] = []
         for pair in found:
             one = pair.desired or pair.live
@@ -106,14 +111,14 @@ class Compared:
         written: Mapping[Identifier, Storage],
         connect: Callable[[], AbstractContextManager[Backend]],
     ) -> None:
-        """Compare tables, some of which need an answer for it.
+        """Compare tables, and ask storage and the catalog where that is needed.
 
         Args:
-            context: how.
+            context: the rules of the comparison.
             together: the tables.
             spaces: the live namespaces.
             written: what storage will hold by the plan of another catalog.
-            connect: gives a connection to the catalog, and is called if somebody has to be asked.
+            connect: opens a connection to the catalog; called only if there is a question.
 
         Raises:
             CatalogError: the catalog could not say where a table goes, or what has its name.
@@ -132,7 +137,7 @@ class Compared:
             self._add(context, replace(pair, held=held.get(name, "")), facts.get(name))
 
     def unfound(self, source: CatalogInput) -> list[DesiredNamespace | DesiredTable]:
-        """Return the blocks of what should be there and was not found."""
+        """Return the blocks of the namespaces and tables that were not found."""
         blocks = missing_blocks(source.desired, source.live)
         return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in self.missing]
 
@@ -156,10 +161,10 @@ def units_with_blocks(
 ) -> tuple[list[Unit], dict[Identifier, DesiredTable]]:
     """Return the units of one catalog with their blocks, and those of ``tables`` that are in no listed namespace.
 
-    The units travel as data, so their ``spec`` names the catalog and no more.
+    The units travel as data, so their ``spec`` holds the catalog's name and no secret.
 
     Args:
-        listing: its namespaces.
+        listing: the namespaces of the catalog.
         size: how many of them a task reads.
         tables: the desired tables.
     """
@@ -177,10 +182,17 @@ def units_with_blocks(
 
 @dataclass(slots=True)
 class ComparedUnits:
-    """What was found in some units of a catalog.
+    """The content of some units of a catalog, and its comparison.
 
-    ``late`` are the tables of namespaces that no unit was made for; ``tables`` are all of them, where the driver wants
-    them. ``selected`` are the globs that some table is in.
+    Args:
+        compared: the comparison.
+        namespaces: the live namespaces.
+        notes: the notes of the scans.
+        late: the tables of namespaces that were not listed.
+        tables: all tables, where the driver needs them.
+        selected: the globs that match a table.
+        failures: what could not be read, each with the first namespace concerned.
+        count: the number of tables.
     """
 
     compared: Compared = field(default_factory=Compared)
@@ -193,7 +205,7 @@ class ComparedUnits:
     count: int = 0
 
     def merge(self, other: ComparedUnits) -> None:
-        """Add what was found in other units of the same catalog."""
+        """Add the content of other units of the same catalog."""
         self.compared.merge(other.compared)
         self.namespaces.update(other.namespaces)
         self.notes |= other.notes
@@ -209,10 +221,10 @@ class Reader:
     """Reads units and compares them with their blocks; runs on the executors.
 
     Args:
-        specs: how the catalogs are reached.
-        contexts: how their tables are compared.
-        whole: the catalogs whose tables the driver wants all of.
-        globs: of each catalog, the parts of which is to be told whether a table is in them.
+        specs: the catalogs by name.
+        contexts: the rules of the comparison for each catalog.
+        whole: the catalogs of which the driver needs every table.
+        globs: the globs of each catalog to match its tables with.
     """
 
     specs: Mapping[str, CatalogSpec]
@@ -221,7 +233,7 @@ class Reader:
     globs: Mapping[str, Collection[Scope]]
 
     def __call__(self, unit: Unit, last_attempt: bool) -> ComparedUnits:
-        """Return what is in a unit, compared as far as it can be."""
+        """Return the content of a unit, compared as far as no answer is needed."""
         with collector_paused():
             return self._read(unit, last_attempt)
 
@@ -255,7 +267,7 @@ Asked: TypeAlias = tuple[str, tuple[bytes, ...]]
 
 
 def asked_together(catalog: str, questions: Sequence[Questions], size: int) -> Iterator[Asked]:
-    """Yield the questions about a catalog, about ``size`` of them together."""
+    """Yield the questions about a catalog in groups of about ``size`` tables."""
     before = accumulate((some.count for some in questions), initial=0)
     for _, together in groupby(zip(before, questions, strict=False), key=lambda pair: pair[0] // size):
         yield catalog, tuple(some.load for _, some in together)
@@ -263,7 +275,7 @@ def asked_together(catalog: str, questions: Sequence[Questions], size: int) -> I
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks storage and the catalogs, and compares; runs on the executors. For ``spaces`` see :meth:`Compared.ask`."""
+    """Asks storage and the catalogs, and compares; runs on the executors. See :meth:`Compared.ask`."""
 
     specs: Mapping[str, CatalogSpec]
     contexts: Mapping[str, CatalogContext]
@@ -271,7 +283,7 @@ class Asker:
     written: Mapping[str, Mapping[Identifier, Storage]]
 
     def __call__(self, asked: Asked, _: bool) -> Compared | CatalogError:
-        """Return the comparison of some tables, or what could not be said."""
+        """Return the comparison of some tables, or the error of the catalog."""
         (name, loads), compared = asked, Compared()
         together = [pair for load in loads for pair in unpacked(load)]
         try:
@@ -281,12 +293,12 @@ class Asker:
         return compared
 
 
-# ---- finding what is in the way --------------------------------------------------------------------------------------
+# ---- finding clashing tables -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Which live tables the driver has to know: by identifier, by place, or by folded identifier."""
+    """The live tables that the driver needs: by identifier, by place, or by folded identifier."""
 
     names: frozenset[Identifier]
     places: frozenset[str]
@@ -294,9 +306,13 @@ class Lookup:
 
     @classmethod
     def of(cls, source: CatalogInput, compared: Compared, places: Sequence[str], stored: Stored) -> Lookup:
-        """Return what new objects of the plan may clash with, or be in other capitals.
+        """Return the names and places that new objects of the plan may clash with.
 
-        ``places`` are all that the plan is about, ``stored`` those where else the data of new tables may be.
+        Args:
+            source: the catalog.
+            compared: its comparison.
+            places: the places of all tables of the plan.
+            stored: other places where the data of new tables may be.
         """
         new = source.desired.namespaces.keys() - source.live.namespaces.keys()
         place_of = Facts(places=links_to(places, ())).place_of
@@ -310,11 +326,11 @@ class Lookup:
         )
 
     def __bool__(self) -> bool:
-        """Return whether there is anything to look for."""
+        """Return whether it asks for any table."""
         return bool(self.names or self.places or self.folded)
 
     def among(self, tables: Mapping[Identifier, LiveTable]) -> Iterator[LiveTable]:
-        """Yield those of ``tables`` that are asked for."""
+        """Yield those of ``tables`` that the driver needs."""
         links = storage.real_places(table.location for table in tables.values()) if self.places else {}
         for name, table in tables.items():
             if name in self.names or (self.folded and folded(name) in self.folded):
@@ -333,7 +349,7 @@ class Finder:
     lookups: Mapping[str, Lookup]
 
     def __call__(self, unit: Unit, last_attempt: bool) -> list[LiveTable] | CatalogError:
-        """Return the tables of a unit that are asked for, or what could not be read."""
+        """Return the tables of a unit that the driver needs, or the error of what could not be read."""
         name, live = unit.spec.name, list[LiveTable]()
         for reading in readings_of(replace(unit, spec=self.specs[name]), last_attempt=last_attempt):
             if isinstance(reading.found, CatalogError):

@@ -1,7 +1,7 @@
-"""``spark.read.format("lancens")``: the catalogs of a manifest as a table of Spark's.
+"""The data source ``spark.read.format("lancens")``: the catalogs of a manifest as a table of Spark's.
 
-Spark makes and asks these objects in processes of their own: where the query is planned, the manifest is read and the
-namespaces are listed; where it runs, each task reads its unit.
+Spark creates these objects in separate processes. The process that plans the query reads the manifest and lists the
+namespaces; each task of the query reads its unit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LancensDataSource(DataSource):
     """The format ``lancens``; see docs/pipeline.md for its options."""
 
     attempts = 1
-    """How often Spark tries a task; who registers it sets it for the session."""
+    """How often Spark attempts a task; :func:`register` sets it for the session."""
 
     @classmethod
     def name(cls) -> str:
@@ -47,14 +47,14 @@ class LancensDataSource(DataSource):
         return _FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns of the view, or those of them that the option ``columns`` names."""
+        """Return the columns of the view, or those that the option ``columns`` names."""
         view = self._view()
         given = self.options.get("columns")
         names = [name.strip() for name in given.split(",")] if given else view.schema.names
         return spark_schema(selected(view.schema, names, _FORMAT))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads the columns of ``schema``: those of :meth:`schema`, or what the user asked for instead."""
+        """Return the reader of the columns of ``schema``: those of :meth:`schema`, or those the user asked for."""
         view = self._view()
         columns = selected(view.schema, schema.fieldNames(), _FORMAT)
         return _Reader(self.options, view, columns, self.attempts)
@@ -77,11 +77,11 @@ def live_rows(
     partitions: int = DEFAULT_PARTITIONS,
     split: int = DEFAULT_SPLIT,
 ) -> DataFrame:
-    """Return what is in the catalogs, as rows of :mod:`reconciler.spark.rows`; nothing is redacted.
+    """Return the content of the catalogs as rows of :mod:`reconciler.spark.rows`, unredacted.
 
-    The namespaces are listed now; what is in them is read whenever the frame is. What could not be read after all
-    attempts of Spark is an error in its row of coverage. A namespace read in parts has such a row for each, and a note
-    may come more than once.
+    The namespaces are listed now and read whenever the frame is. A namespace that could not be read after all attempts
+    of Spark has its error in its row of coverage. One that is read in parts has a row of coverage for each part. A note
+    may occur more than once.
 
     Raises:
         LancensError: a catalog cannot be reached from other processes, or does not take its configuration.
@@ -94,7 +94,7 @@ def live_rows(
 
 
 class _Part(InputPartition):
-    """What one task reads, pickled, so that nothing of it shows where Spark shows partitions."""
+    """The pickled unit of one task: Spark shows partitions, and must not show credentials."""
 
     def __init__(self, unit: bytes) -> None:
         self.unit = unit
@@ -104,10 +104,10 @@ class _Part(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    """One read of one view.
+    """Reads one view.
 
-    It takes no filters: PySpark asks one reader for every query of a loaded table, so the filters of one query would
-    hold for the next as well. Options say what is read.
+    It takes no filters: PySpark uses one reader for every query of a loaded table, so the filters of one query would
+    also hold for the next. Options say what is read.
     """
 
     def __init__(self, options: Mapping[str, str], view: View, schema: pa.Schema, attempts: int) -> None:
@@ -117,7 +117,7 @@ class _Reader(DataSourceReader):
         self._attempts = attempts
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a partition for each unit; the namespaces are listed now."""
+        """List the namespaces, and return a partition for each unit."""
         specs = self._specs()
         units = list_units(
             specs,
@@ -130,7 +130,7 @@ class _Reader(DataSourceReader):
         return [_Part(pickle.dumps(unit)) for unit in units] or [_Part(b"")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield what is in one unit."""
+        """Yield the content of one unit."""
         assert isinstance(partition, _Part)  # noqa: S101 - what Spark hands over is what it was given
         if not partition.unit:
             return
@@ -164,7 +164,7 @@ class _Reader(DataSourceReader):
 
 
 def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema:
-    """Return those of the ``columns`` of the format ``source`` that have these names.
+    """Return the ``columns`` of the format ``source`` that ``names`` lists.
 
     Raises:
         LancensError: there is no such column.
@@ -173,15 +173,15 @@ def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema
 
 
 def _globs(text: str) -> Scope:
-    """Return what the comma-separated globs of an option select."""
+    """Return the scope that the comma-separated globs of an option select."""
     return Scope(tuple(pattern.strip() for pattern in text.split(",")))
 
 
 def known(what: str, name: str, names: Iterable[str], source: str) -> str:
-    """Return ``name``, that of an option, say, of the format ``source``, if it is one of ``names``.
+    """Return ``name``, such as that of an option of the format ``source``, if it is one of ``names``.
 
     Raises:
-        LancensError: naming the nearest.
+        LancensError: it is not; the message suggests the nearest name.
     """
     there = list(names)
     if name in there:

@@ -1,10 +1,9 @@
-"""The Spark engine of ``lancens plan``: the same planner, with the tables compared where they are read.
+"""The Spark engine of ``lancens plan``: executors compare tables, the driver decides the rest.
 
-A task reads its unit of the catalogs, has the blocks of that unit with it, compares at once and returns what has to
-change, and counts; nothing is shuffled. What storage or a catalog has to be asked for is shared out over tasks of its
-own, and where something is to be made, the tables that it may clash with are looked for. The driver pairs what is moved
-and mirrored, compares the namespaces, which are few, decides what only the whole catalog can decide and puts it in
-order, with the code of the local engine. So the plan is the same, byte for byte.
+A task reads its unit of a catalog, compares the tables with the blocks that came with it, and returns changes and
+counts; nothing is shuffled. Further tasks ask storage and the catalogs, and look for tables that new ones may clash
+with. The driver pairs moved and mirrored tables, compares the namespaces, decides what only the whole catalog can
+decide, and orders the changes, with the code of the local engine. So the plan is the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def plan_on_spark(
     allow_mass_removal: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> Plan:
-    """Return the plan that :func:`reconciler.plan` returns, made on Spark.
+    """Return the plan that :func:`reconciler.plan` returns, computed on Spark.
 
     Args:
         spark: the session to work in.
@@ -115,16 +114,16 @@ def _capabilities(connection: Connection) -> Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class _Tables(TablesInMemory):
-    """The live tables of one catalog: in memory are those that the driver has to know.
+    """The live tables of one catalog; in memory are only those that the driver needs.
 
-    ``counts`` says how many there are in each namespace, ``selected`` which globs of the user some table is in.
+    ``counts`` is the number of tables in each namespace; ``selected`` are the globs of the user that match a table.
     """
 
     counts: Mapping[Identifier, int] = field(default_factory=dict)
     selected: Collection[Scope] = ()
 
     def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
-        """Return how many tables are directly in each of ``namespaces``."""
+        """Return the number of tables directly in each of ``namespaces``."""
         return {namespace: self.counts.get(namespace, 0) for namespace in namespaces}
 
     def any_in(self, scope: Scope) -> bool:
@@ -134,9 +133,13 @@ class _Tables(TablesInMemory):
 
 @dataclass(slots=True)
 class _Read:
-    """Catalogs that have been read: their units, what was found, and what there is to plan each from.
+    """Catalogs that have been read.
 
-    ``stored`` is where else the data of new tables may be.
+    Args:
+        units: the units they were read in.
+        found: the content of each catalog, and its comparison.
+        sources: the planner's input for each catalog.
+        stored: other places where the data of new tables may be.
     """
 
     units: list[Unit]
@@ -148,7 +151,7 @@ class _Read:
         return self.found[name].compared
 
     def places(self, name: str) -> list[str]:
-        """Return where the tables of the plan will be, and where else the data of new ones may be."""
+        """Return the places of the planned tables, and other places where the data of new ones may be."""
         views = (change.after for change in self.compared(name).outcomes.changes)
         planned = [view.location for view in views if view is not None and view.location is not None]
         return [*planned, *chain.from_iterable(self.stored[name].values())]
@@ -173,9 +176,12 @@ class _Fleet:
         planning: Planning,
         kept: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
     ) -> Iterator[tuple[CatalogInput, LiveTables, CatalogPlan]]:
-        """Yield catalogs with what they are to have by their mirrors, their tables, and their plans.
+        """Yield the planner's input, the live tables and the plan of each catalog.
 
-        None mirrors another of them. ``kept`` are the names that the services of some of them keep in another form.
+        Args:
+            own: the catalogs, without what they mirror; none mirrors another of them.
+            planning: the plans of the catalogs that they mirror.
+            kept: the names that the service of a catalog keeps in another form.
         """
         read = self._read({name: planning.with_mirror(source, kept.get(name, {})) for name, source in own.items()})
         self._ask(read)
@@ -206,12 +212,12 @@ class _Fleet:
             facts = Facts(places=links, stored=read.stored[name])
             whole = planning.with_written(replace(source, facts=facts))
             plan = _conclude(whole, self.connections[name], compared, known)
-            # What others mirror is paired here, so its tables have to be.
+            # Mirrors of this catalog are paired on the driver, which needs its tables for that.
             mirrored = tables[name] if name in self.mirrored else {}
             yield replace(source, live=replace(source.live, tables=mirrored)), known, plan
 
     def _read(self, sources: Mapping[str, CatalogInput]) -> _Read:
-        """Read the catalogs, and compare what can be compared where it is read.
+        """Read the catalogs, and compare the tables where they are read.
 
         Raises:
             CatalogError: something could not be read.
@@ -247,19 +253,19 @@ class _Fleet:
         return _UNITS_A_CORE * tasks_at_once(self.spark)
 
     def _listed(self, specs: Iterable[CatalogSpec]) -> list[Listing]:
-        """Return the namespaces of some catalogs, listed once."""
+        """Return the namespaces of some catalogs; each catalog is listed once."""
         asked = list(specs)
         for listing in list_catalogs([spec for spec in asked if spec.name not in self._listings]):
             self._listings[listing.spec.name] = listing
         return [self._listings[spec.name] for spec in asked]
 
     def _globs(self, source: CatalogInput) -> list[Scope]:
-        """Return what each of the user's globs selects in a catalog."""
+        """Return the scope that each of the user's globs selects in a catalog."""
         globs = [Scope((pattern,)).below(source.desired.name) for pattern in self.select]
         return [glob.folded() if source.capabilities.folds_case else glob for glob in globs if glob.patterns]
 
     def _ask(self, read: _Read) -> None:
-        """Compare the tables that storage or a catalog has to be asked about, shared out evenly.
+        """Compare the tables that need an answer, spread evenly over tasks.
 
         Raises:
             CatalogError: a catalog could not say where a table goes, or what has its name.
@@ -283,7 +289,7 @@ class _Fleet:
             progress.note(count(sum(len(one.compared.outcomes.changes) for one in read.found.values()), "change"))
 
     def _compare_aside(self, source: CatalogInput, compared: Compared) -> None:
-        """Compare the tables that may have had another name, now that all of them are together."""
+        """Compare the tables that may have had another name, on the driver."""
         context, connection = CatalogContext.of(source), self.connections[source.desired.name]
         blocks = {pair.desired.id: pair.desired for pair in compared.aside if pair.desired is not None}
         live = {pair.live.id: pair.live for pair in compared.aside if pair.live is not None}
@@ -297,7 +303,7 @@ class _Fleet:
         compared.ask(context, together, source.live.namespaces, _written(source), connect)
 
     def _known(self, read: _Read) -> Mapping[str, Mapping[Identifier, LiveTable]]:
-        """Return the live tables of each catalog that the driver has to know.
+        """Return the live tables of each catalog that the driver needs.
 
         Raises:
             CatalogError: something could not be read again.
@@ -313,7 +319,7 @@ class _Fleet:
             return tables
         units = [replace(unit, blocks=()) for unit in read.units if unit.spec.name in asked]
         finder = Finder({name: self.connections[name].spec for name in asked}, asked)
-        with stage(self.spark, f"Looking for what may be in the way in {_catalogs(asked)}"):
+        with stage(self.spark, f"Looking for clashing tables in {_catalogs(asked)}"):
             for unit, answer in zip(units, in_tasks(self.spark, units, finder), strict=True):
                 tables[unit.spec.name].update((table.id, table) for table in answer)
         return tables
@@ -324,7 +330,7 @@ def _written(source: CatalogInput) -> Mapping[Identifier, Storage]:
 
 
 def _conclude(source: CatalogInput, connection: Connection, compared: Compared, tables: LiveTables) -> CatalogPlan:
-    """Plan one catalog of what comparing its tables came to."""
+    """Return the plan of a catalog whose tables have been compared."""
     backend, namespaces = connection.backend, compare_namespaces(source)
     with connection.spec.errors():
         notes = optional.schema_notes(backend, compared.schemas.elements())

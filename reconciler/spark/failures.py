@@ -1,4 +1,4 @@
-"""Spark's errors, shortened to the one line that says what went wrong."""
+"""Shorten Spark's errors to the one line that says what went wrong."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GONE = "its JVM has ended, mostly for want of memory (--spark-conf spark.driver
 
 @contextmanager
 def spark_errors(log: str | None = None) -> Iterator[None]:
-    """Turn what Spark raises in the block into one error that says what went wrong, and where Spark's log is.
+    """Raise Spark's errors in the block as one line that names the cause and Spark's log.
 
     Raises:
         LancensError: for every error of Spark's, and of the connection to its JVM.
@@ -45,14 +45,14 @@ def spark_errors(log: str | None = None) -> Iterator[None]:
         raise LancensError(f"Spark failed: {_GONE}{where}") from error
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        if log is not None and "JAVA_GATEWAY_EXITED" in text:  # what there is to say stands in the log only
+        if log is not None and "JAVA_GATEWAY_EXITED" in text:  # the cause is in the log only
             text = f"{Path(log).read_text('utf-8', 'replace')}\n{text}"
         raise LancensError(f"Spark failed: {_cause(text)}{where}") from error
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep off the terminal what PySpark logs and warns of in the block before it raises it."""
+    """Keep PySpark's own logs and warnings of errors in the block off the terminal."""
     from pyspark.logger import PySparkLogger
 
     root = logging.getLogger()
@@ -71,12 +71,12 @@ def quiet() -> Iterator[None]:
 
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:
-    """Return whether a record is not one of py4j's, which reports the end of the JVM through the root logger."""
+    """Return whether a record is not py4j's, which reports the end of the JVM through the root logger."""
     return record.module not in ("java_gateway", "clientserver")
 
 
 def _cause(text: str) -> str:
-    """Return the line of ``text`` that says most: the innermost error of Python or, where there is none, of Java."""
+    """Return the innermost error of Python in ``text`` or, without one, of Java."""
     before, traceback, worker = text.rpartition(_TRACEBACK)
     found: list[str] = _PYTHON.findall(worker)[:1] if traceback else [*_GRPC.findall(text), *_JAVA.findall(text)][-1:]
     lines = [*found, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]

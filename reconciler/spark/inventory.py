@@ -1,4 +1,4 @@
-"""An inventory: everything that is in the catalogs of a manifest, in one file or dataset, without secrets."""
+"""Write an inventory: the content of a manifest's catalogs in one file or dataset, without secrets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTS = pa.schema([("part", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What an inventory came to: how many namespaces and tables are in it, and what could not be read."""
+    """The number of namespaces and tables in an inventory, and what could not be read."""
 
     namespaces: int
     tables: int
@@ -48,17 +48,17 @@ def write_inventory(
     split: int = DEFAULT_SPLIT,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> Inventory:
-    """Write what is in the catalogs of ``manifest`` to ``out``, or as JSON to stdout, and return what it came to.
+    """Write the content of the catalogs of ``manifest``, and return how much there is.
 
-    It is written whole or not at all. A namespace that could not be read is in it as a row that says why.
+    The inventory is written whole or not at all. A namespace that could not be read is a row with the error.
 
     Args:
         manifest: from :func:`reconciler.load`.
-        out: a file, which is replaced; for Lance a directory or URI, which gets a new version.
-        form: how to write.
+        out: a file, which is replaced; for Lance a directory or URI, which gets a new version; None for stdout.
+        form: the format.
         options: where Spark runs.
         partitions: about how many tasks read, at most.
-        split: with more tables than this a namespace is read in parts, where the catalog reads tables by name.
+        split: a namespace with more tables is read in parts, where the catalog reads tables by name.
         parallelism: how many requests each task has in flight.
 
     Raises:
@@ -83,7 +83,7 @@ def write_inventory(
 
 @dataclass(slots=True)
 class _Part:
-    """What a task wrote of its unit: the part's name in the sink, its rows by kind, and the coverage with errors."""
+    """The part that a task wrote: its name in the sink, its rows by kind, and the rows of coverage with errors."""
 
     name: str = ""
     kinds: Counter[str] = field(default_factory=Counter)
@@ -91,7 +91,7 @@ class _Part:
 
 
 def _keep(write: Callable[[Iterable[Row]], str], unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a unit and yield what was written."""
+    """Write the rows of a unit, and yield the :class:`_Part`, packed."""
     part = _Part()
 
     def counted() -> Iterator[Row]:

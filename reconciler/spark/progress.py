@@ -1,6 +1,6 @@
-"""Progress on stderr: one line for each stage, with a bar on a terminal.
+"""Show progress on stderr: one line for each stage, with a bar on a terminal.
 
-Each stage has a name, which Spark's own pages show as well.
+Spark's own pages show the name of the stage, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOKS_A_SECOND = 5
 _PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 Tasks = tuple[int, int]
-"""How many tasks are done, and how many there are as far as Spark knows yet."""
+"""The number of tasks that are done, and of all tasks that Spark knows yet."""
 
 
 class Stage:
@@ -44,9 +44,9 @@ class Stage:
 
 @contextmanager
 def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
-    """Show that ``name`` is going on while the block runs; what ``spark`` does in it is counted in tasks.
+    """Show ``name`` while the block runs, with the number of Spark's tasks that are done.
 
-    One line stays on stderr when the block has ended; none when it fails, as the error says what there is to say.
+    One line stays on stderr when the block has ended; none when it fails, since the error says enough.
     """
     running = Stage()
     started = monotonic()
@@ -60,7 +60,7 @@ def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
 
 
 def _context(spark: SparkSession | None) -> SparkContext | None:
-    """Return what knows of the tasks; a client of Spark Connect has none."""
+    """Return the context that tracks tasks; a client of Spark Connect has none."""
     if spark is None:
         return None
     from pyspark.errors import PySparkException
@@ -73,7 +73,7 @@ def _context(spark: SparkSession | None) -> SparkContext | None:
 
 @contextmanager
 def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], Tasks]]:
-    """Give the jobs of the block a name and a function that counts their tasks."""
+    """Name the jobs of the block, and yield a function that counts their tasks."""
     if context is None:
         yield lambda: (0, 0)
         return
@@ -86,7 +86,7 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
 
     def count() -> Tasks:
         counts: list[Tasks] = []
-        with suppress(Py4JError, OSError):  # the JVM has gone; the block says so
+        with suppress(Py4JError, OSError):  # the JVM has ended; the block reports that
             jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
             stages = filter(None, map(tracker.getStageInfo, {number for job in jobs for number in job.stageIds}))
             counts += [(found.numCompletedTasks, found.numTasks) for found in stages]
@@ -96,11 +96,11 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
         yield count
     finally:
         for key, value in before.items():
-            context.setLocalProperty(key, value)  # type: ignore[arg-type] # None takes it away
+            context.setLocalProperty(key, value)  # type: ignore[arg-type] # None removes it
 
 
 def _bar(name: str, tasks: Callable[[], Tasks]) -> Progress:
-    """Return a line about a stage for the terminal, which counts ``tasks`` whenever it is drawn again."""
+    """Return the terminal line of a stage, which counts ``tasks`` at every refresh."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeElapsedColumn

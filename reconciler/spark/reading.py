@@ -1,4 +1,4 @@
-"""Reading one unit of a catalog, in whatever process, over a connection of its own."""
+"""Read one unit of a catalog over a connection of its own, in any process."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ _LASTING = frozenset(
 
 
 class _UnitScope(ChildrenOf):
-    """What is directly in the namespaces of a unit and within the manifest's scope, or leads to what is."""
+    """The objects directly in the namespaces of a unit that are within the manifest's scope, or above it."""
 
     def __init__(self, unit: Unit) -> None:
         super().__init__(unit.namespaces)
         self._scope = unit.spec.scope
-        # A namespace may have the name of a table beside it, and is not left out with that.
+        # A namespace may have the name of a table in another part, and must not be left out with it.
         self._without = frozenset((*unit.namespaces[0], name) for name in unit.without) - unit.known
 
     @cached_property
     def outermost(self) -> frozenset[str]:
-        """The outermost names of the namespaces and, as something of the root may be asked for, of the scope."""
+        """The outermost names of the namespaces and, since the root may be read, of the scope."""
         return super().outermost | self._scope.outermost
 
     def contains(self, identifier: Sequence[str]) -> bool:
-        """Return whether ``identifier`` is to be read, as far as its name says."""
+        """Return whether the unit may read ``identifier``, by its name alone."""
         if not super().contains(identifier) or tuple(identifier) in self._without:
             return False
         return self._scope.contains(identifier) or self._scope.reaches(identifier)
@@ -55,7 +55,7 @@ class _UnitScope(ChildrenOf):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading some namespaces of a unit: all that is directly in them, or why it could not be read.
+    """The content of some namespaces of a unit, or the error of reading them.
 
     ``foreign`` has the tables of other formats in each, where they were asked for.
     """
@@ -66,15 +66,15 @@ class Reading:
 
 
 def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Row]:
-    """Yield the rows of what is in ``unit``, and for each namespace its coverage.
+    """Yield the rows of ``unit``, and for each namespace its coverage.
 
     Args:
         unit: what to read.
-        last_attempt: whether an error is a row rather than raised, as nobody reads the unit again.
+        last_attempt: whether the unit is not read again after an error, which then is a row.
         foreign: whether tables of other formats are read, too.
 
     Raises:
-        CatalogError: something could not be read that can be at another attempt, and this is not the last one.
+        CatalogError: something could not be read; another attempt may succeed, and this is not the last one.
     """
     catalog, selected = unit.spec.name, unit.selected
     for reading in readings_of(unit, last_attempt=last_attempt, foreign=foreign):
@@ -93,12 +93,12 @@ def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -
 
 
 def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Reading]:
-    """Yield what is in ``unit``, and in what is found in it that no unit was made for.
+    """Yield the content of ``unit``, and of the namespaces found in it that were not listed.
 
     The arguments and the errors raised are those of :func:`read_unit`.
     """
     with ExitStack() as stack:
-        backend = tried(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
+        backend = result_or_error(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
         if isinstance(backend, CatalogError):
             yield Reading(unit.namespaces, _final(backend, last_attempt))
         else:
@@ -106,8 +106,8 @@ def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False)
 
 
 def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -> Iterator[Reading]:
-    """All namespaces are read at once; when that fails each is read alone, so that the error is that of the one."""
-    snapshot = tried(unit.spec, lambda: _scan(backend, unit))
+    """Read all namespaces at once; if that fails, read each alone to find the one that fails."""
+    snapshot = result_or_error(unit.spec, lambda: _scan(backend, unit))
     if isinstance(snapshot, CatalogError):
         if len(unit.namespaces) == 1:
             yield Reading(unit.namespaces, _final(snapshot, last_attempt))
@@ -126,13 +126,13 @@ def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -
 
 
 def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
-    """Return whether something in ``namespace``, or below it, is within the scope and in a selected namespace."""
+    """Return whether ``namespace``, or one below it, is selected and within the scope."""
     selected = unit.selected
     return unit.spec.scope.reaches(namespace) and (selected.contains(namespace) or selected.reaches(namespace))
 
 
 def _scan(backend: Backend, unit: Unit) -> Snapshot:
-    """Return what is in ``unit``, and no more; a namespace that is gone holds nothing."""
+    """Return the content of ``unit`` and no more; a namespace that was dropped is empty."""
     scope, name = unit.spec.scope, unit.spec.name
     asked = _UnitScope(unit) if unit.only is None else Only((*unit.namespaces[0], one) for one in unit.only)
     found = unit.spec.scan(backend, asked)
@@ -156,7 +156,7 @@ def _scan(backend: Backend, unit: Unit) -> Snapshot:
 
 
 def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Sequence[ForeignTable] | CatalogError]:
-    """Return the tables of other formats in each namespace of ``unit``, or why they could not be read."""
+    """Return the tables of other formats in each namespace of ``unit``, or the error."""
 
     def ask(namespace: Identifier) -> Sequence[ForeignTable]:
         try:
@@ -167,12 +167,14 @@ def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Se
             _require_unicode(unit.spec.name, table.id, {}, table.location or "", table.format)
         return [table for table in found if unit.spec.scope.contains(table.id)]
 
-    answers = in_parallel(lambda one: tried(unit.spec, partial(ask, one)), unit.namespaces, backend.parallelism)
+    answers = in_parallel(
+        lambda one: result_or_error(unit.spec, partial(ask, one)), unit.namespaces, backend.parallelism
+    )
     return [_final(one, last_attempt) if isinstance(one, CatalogError) else one for one in answers]
 
 
 def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *others: str) -> None:
-    """Refuse a lone surrogate, which JSON can bring and Arrow cannot take."""
+    """Raise for a lone surrogate, which JSON can hold and Arrow cannot."""
     try:
         "".join((*identifier, *properties.keys(), *properties.values(), *others)).encode()
     except UnicodeEncodeError:
@@ -180,19 +182,19 @@ def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[s
 
 
 def as_unicode(text: str) -> str:
-    """Return ``text`` with lone surrogates written out."""
+    """Return ``text`` with lone surrogates escaped."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def _final(error: CatalogError, last_attempt: bool) -> CatalogError:
-    """Return ``error`` if no other attempt is made or would help, and raise it otherwise."""
+    """Raise ``error`` if another attempt follows and may succeed; return it otherwise."""
     if not last_attempt and error.code not in _LASTING:
         raise error
     return error
 
 
-def tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:
-    """Return what ``read`` returns, or why it could not; nothing of that is secret, what it came from is not kept."""
+def result_or_error(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:
+    """Return the result of ``read``, or its error without secrets and without its cause."""
     try:
         with spec.errors():
             return read()
@@ -200,6 +202,6 @@ def tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogEr
         return CatalogError(as_unicode(str(error)), error.code)
     except LancensError as error:
         return CatalogError(as_unicode(str(error)), ErrorCode.INVALID_INPUT)
-    except Exception as error:  # noqa: BLE001 - whatever a third party's backend raises costs one namespace, no more
+    except Exception as error:  # noqa: BLE001 - an error of a third party's backend must cost one namespace only
         text = as_unicode(scrub(str(error), spec.secrets))
         return CatalogError(f"{spec.name} ({spec.impl}): {type(error).__name__}: {text}", ErrorCode.INTERNAL)

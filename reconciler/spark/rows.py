@@ -1,7 +1,7 @@
-"""The rows in which everything that is read from a catalog is sent between executors and to the driver.
+"""The rows in which the content of catalogs travels, and the views of them that users see.
 
 A row is a namespace, a table, a table of another format, a note of the scan, or the coverage of one namespace: whether
-what is directly in it was read, and why not. So nothing that could not be read is a silent gap.
+its direct content was read, or the error. So nothing that could not be read is a silent gap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reconciler.spark.schemas import INT, LONG, STRING, STRING_MAP, STRINGS, Row
 NAMESPACE, TABLE, FOREIGN, NOTE, COVERAGE = "namespace", "table", "foreign", "note", "coverage"
 
 LIVE = pa.schema([("location", STRING), ("properties", STRING_MAP), ("managed_versioning", pa.bool_())])
-"""What is said of a live table beside its identifier: every other field of a ``LiveTable``, by its name."""
+"""The fields of a ``LiveTable``, by name, without its identifier."""
 
 ROWS = pa.schema(
     [
@@ -42,10 +42,10 @@ ROWS = pa.schema(
 )
 """The columns.
 
-``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
-a note. ``location`` is a table's, or a namespace's ``root``; ``format`` is a foreign table's. ``namespaces`` and
-``tables`` count what was found, in a row of coverage only. ``message`` is the text of a note and, in a row of coverage,
-the error: null where everything was read; ``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
+``namespace`` is the parent of the object and, in a row of coverage, the namespace that was read; ``name`` is null there
+and in a note. ``location`` is a table's, or a namespace's ``root``; ``format`` is a foreign table's. ``namespaces`` and
+``tables`` are counts in a row of coverage. ``message`` is the text of a note and, in a row of coverage, the error: null
+where everything was read. ``code`` is the error's (``lance_namespace.errors.ErrorCode``).
 """
 
 
@@ -75,7 +75,7 @@ def foreign_row(catalog: str, table: ForeignTable) -> Row:
 def coverage_row(
     catalog: str, namespace: Identifier, *, namespaces: int = 0, tables: int = 0, error: CatalogError | None = None
 ) -> Row:
-    """Return the row that says whether what is directly in ``namespace`` was read, or the error if it was not."""
+    """Return the row of coverage of ``namespace``, with the error if it was not read."""
     return {
         "catalog": catalog,
         "kind": COVERAGE,
@@ -93,7 +93,7 @@ def table_of(row: Mapping[str, Any]) -> LiveTable:
 
 
 def live_table(identifier: Identifier, columns: Mapping[str, Any]) -> LiveTable:
-    """Return the live table of which ``columns``, those of ``LIVE``, are said."""
+    """Return the live table with ``columns``, those of ``LIVE``."""
     said = {name: columns[name] for name in LIVE.names}
     return LiveTable(identifier, **{**said, "properties": dict(said["properties"] or ())})
 
@@ -112,9 +112,9 @@ def _address(catalog: str, kind: str, identifier: Identifier) -> Row:
 
 
 class ReadFailure(BaseModel):
-    """Something that could not be read, so that nothing is known of what is in it; no text holds a secret.
+    """A namespace that could not be read, or a part of a catalog; no text holds a secret.
 
-    ``namespace`` is empty where the root, or the catalog as a whole, is meant.
+    ``namespace`` is empty for the root and for the catalog as a whole.
     """
 
     model_config = ConfigDict(
@@ -127,12 +127,12 @@ class ReadFailure(BaseModel):
 
     @property
     def address(self) -> str:
-        """What a person calls the namespace."""
+        """The address that people use for the namespace."""
         return names.address(self.catalog, self.namespace)
 
 
 def failures_in(rows: Iterable[Mapping[str, Any]]) -> list[ReadFailure]:
-    """Return a failure for each namespace that ``rows`` of coverage have an error of, in order."""
+    """Return the errors in ``rows`` of coverage, one for each namespace, in order."""
     errors = {(row["catalog"], tuple(row["namespace"])): row["message"] for row in rows if row["message"] is not None}
     return [
         ReadFailure(catalog=catalog, namespace=namespace, message=errors[catalog, namespace])
@@ -140,21 +140,21 @@ def failures_in(rows: Iterable[Mapping[str, Any]]) -> list[ReadFailure]:
     ]
 
 
-# ---- as users see them: without secrets, and with a namespace as one name -------------------------------------------
+# ---- views for users, without secrets --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Some of the rows: those of ``kinds``, with the columns of ``schema``.
+    """The rows of some ``kinds``, with the columns of ``schema``; a namespace is one name in them.
 
-    A namespace that could not be read is a row with its ``error``, whatever the view is of.
+    Every view has a row with the ``error`` for each namespace that could not be read.
     """
 
     kinds: frozenset[str]
     schema: pa.Schema
 
     def rows(self, rows: Iterable[Row], columns: Collection[str]) -> Iterator[Row]:
-        """Yield of each row in the view the ``columns`` that are asked for; the others are not even made."""
+        """Yield the rows of the view with only these ``columns``; no others are computed."""
         makers = {column: _MAKERS.get(column) or _maker(column) for column in columns}
         for row in rows:
             if row["kind"] in self.kinds or (row["kind"] == COVERAGE and row["message"] is not None):
@@ -214,4 +214,4 @@ VIEWS: Mapping[str, View] = {
 """The views by name."""
 
 INVENTORY = View(frozenset({TABLE, NAMESPACE, COVERAGE, NOTE}), _COLUMNS)
-"""Everything there is, as an inventory keeps it."""
+"""The view that an inventory holds: every row."""

@@ -1,4 +1,4 @@
-"""Schemas of the rows that tasks exchange: one Arrow schema for each kind, from which Spark's schema is derived."""
+"""Types and batches of the rows that tasks exchange; Spark's schemas are derived from Arrow's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS_IN_A_BATCH = 4096
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return ``schema`` as Spark writes it."""
+    """Return ``schema`` as a schema of Spark's."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(schema)
@@ -38,10 +38,10 @@ def chunks(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
 
 
 def record_batch(rows: Iterable[Row], schema: pa.Schema) -> pa.RecordBatch:
-    """Return ``rows`` as one Arrow batch; a row without a column has null there."""
+    """Return ``rows`` as one Arrow batch; a column that a row lacks is null."""
     return pa.RecordBatch.from_pylist(list(rows), schema=schema)
 
 
 def record_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield ``rows`` as Arrow batches of a few thousand; none for no rows."""
+    """Yield ``rows`` as Arrow batches of a few thousand; no batch for no rows."""
     return (record_batch(some, schema) for some in chunks(rows, _ROWS_IN_A_BATCH))

@@ -1,7 +1,7 @@
-"""The Spark session that the pipeline runs in: a new one, or one that exists already.
+"""Open the Spark session of the pipeline: a new one, or the one that exists already.
 
-On this machine a session needs nothing but Java. It listens on loopback only, tries a failed task again, and leaves
-the terminal to the pipeline: what Spark itself has to say goes to a file, which is named when Spark fails.
+On this machine a session needs nothing but Java. It listens on loopback only and retries failed tasks. Spark's own log
+goes to a file instead of the terminal; the error names the file when Spark fails.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ _SETTINGS: Mapping[str, str] = {
 _OWN_SETTINGS: Mapping[str, str] = {
     **_SETTINGS,
     "spark.app.name": "lancens",
-    "spark.executorEnv.PYTHONSAFEPATH": "1",  # or a worker imports what lies in the folder it is started in
+    "spark.executorEnv.PYTHONSAFEPATH": "1",  # or a worker imports modules from its working directory
     "spark.ui.showConsoleProgress": "false",
 }
 _LOCAL_SETTINGS: Mapping[str, str] = {
     **_OWN_SETTINGS,
     "spark.driver.bindAddress": "127.0.0.1",
-    # Half of the CPU seconds of a run of some minutes went into compiling what Spark runs for a last time (C2).
+    # The C2 compiler took half of the CPU seconds of runs of some minutes.
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
     "spark.driver.host": "127.0.0.1",
-    "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "lancens-warehouse")),  # or it is made right here
+    "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "lancens-warehouse")),  # not where we run
     "spark.ui.enabled": "false",
 }
 
@@ -66,9 +66,11 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
 class SparkOptions:
     """Where Spark runs.
 
-    ``master`` is a master URL of Spark's, or ``sc://HOST:PORT`` for Spark Connect; None is what ``spark-submit`` or
-    ``SPARK_REMOTE`` says, and otherwise every core of this machine. ``conf`` is Spark's configuration, which comes
-    before what lancens would set. ``show_log`` sends Spark's log to stderr instead of a file.
+    Args:
+        master: a master URL of Spark's, or ``sc://HOST:PORT`` for Spark Connect; None for that of ``spark-submit`` or
+            ``SPARK_REMOTE``, and otherwise every core of this machine.
+        conf: Spark's configuration; it overrides the settings of lancens.
+        show_log: whether Spark's log goes to stderr instead of a file.
     """
 
     master: str | None = None
@@ -78,9 +80,9 @@ class SparkOptions:
 
 @contextmanager
 def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]:
-    """Give a session for the block.
+    """Yield a session for the block.
 
-    One that is there already, in a notebook say, is used as it is and not stopped; one that is started is stopped.
+    A session that exists already, as in a notebook, is used as it is and not stopped. A new one is stopped.
 
     Raises:
         MissingExtraError: PySpark is not installed.
@@ -99,7 +101,7 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
         _require_answer(master)
         _require_connect()
         opened = _built({"spark.remote": master, **_SETTINGS, **options.conf})
-    elif "PYSPARK_GATEWAY_PORT" in os.environ:  # of the JVM that ``spark-submit`` started, with the master it was told
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:  # ``spark-submit`` started the JVM and set its master
         opened = _built({**_OWN_SETTINGS, **options.conf})
     else:
         opened = _launched(master or "local[*]", options)
@@ -108,7 +110,7 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
 
 
 def task_attempts(spark: SparkSession) -> int:
-    """Return how often ``spark`` tries a task before it gives up the job."""
+    """Return how often ``spark`` attempts a task before the job fails."""
     master = spark.conf.get("spark.master", "") or ""
     if re.match(r"local(\[|$)", master):
         attempts = re.fullmatch(r"local\[[^,]*,\s*(\d+)\s*\]", master)
@@ -117,7 +119,7 @@ def task_attempts(spark: SparkSession) -> int:
 
 
 def session_there() -> SparkSession | None:
-    """Return the session that there is already; None where there is none."""
+    """Return the session of this process, if there is one."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -129,7 +131,7 @@ def session_there() -> SparkSession | None:
 
 @contextmanager
 def _built(settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Have PySpark build a session, and stop it."""
+    """Yield a session that PySpark builds, and stop it."""
     from pyspark.sql import SparkSession
 
     with spark_errors():
@@ -142,7 +144,7 @@ def _built(settings: Mapping[str, str]) -> Iterator[SparkSession]:
 
 @contextmanager
 def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
-    """Start a JVM and a session in it, and stop both."""
+    """Yield a session in a new JVM, and stop both."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -157,7 +159,7 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
         named = None if log is None else log.name
         if named is not None:
             stack.enter_context(quiet())
-        # Spark's errors ask the JVM what they say, so they are translated before it goes.
+        # Spark's errors get their text from the JVM, so they are translated before it ends.
         starting = stage(None, f"Starting Spark on {master}")
         changes = _launch_environment(local, options.conf)
         with (
@@ -167,9 +169,9 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
             _environment({**changes, **_submit(file)}),
         ):
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork becomes a JVM
-                # Not ``SparkSession.builder``: the JVM that it starts writes to our stdout and stderr, cannot be ended
-                # before this process, and is not started at all where SPARK_REMOTE names a server.
+                warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork runs a JVM
+                # ``SparkSession.builder`` would start a JVM that writes to our stdout and stderr and lives as long as
+                # this process, and none at all where SPARK_REMOTE names a server.
                 gateway = launch_gateway(None, {"stdout": log or sys.__stderr__, "stderr": log})
             stack.callback(_end, gateway)
             spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
@@ -182,10 +184,10 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
 
 @contextmanager
 def _properties(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Give a file of settings that only this user can read: on a command line, everybody sees what is secret."""
+    """Yield a file of settings that only this user can read: command lines are public."""
     with tempfile.TemporaryDirectory(prefix="lancens-spark-") as folder:
         file = Path(folder, "spark.properties")
-        # Escaped as Java reads it: no key or value ends before its end, and none is split at another place.
+        # Every character is escaped as Java reads it, so that none ends or splits a key or a value.
         lines = (f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings)
         file.touch(0o600)
         file.write_text("".join(lines), "ascii")
@@ -198,20 +200,20 @@ def _escaped(text: str) -> str:
 
 
 def _submit(file: str) -> Mapping[str, str]:
-    """Return what has ``spark-submit`` read ``file`` beside its defaults, and then what the user tells it."""
+    """Return the variable that makes ``spark-submit`` read ``file``, its defaults, and the user's arguments."""
     given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     return {"PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(file)} --load-spark-defaults {given}"}
 
 
 def _end(gateway: Any) -> None:
-    """Let the JVM go, which ends when nobody can write to it any more, and let PySpark forget it."""
+    """End the JVM, which exits when its stdin is closed, and make PySpark forget it."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     gateway.shutdown()
-    # PySpark keeps one JVM for the whole life of a process and has no public way to forget it: ``stop`` ends the
-    # session alone and, when the JVM has crashed, not even that. Without this, the next session of this process would
-    # talk to a JVM that is gone, and a later one could not have other settings for its JVM, such as its memory.
+    # PySpark keeps one JVM for the life of a process and has no public way to forget it: ``stop`` ends the session
+    # alone and, when the JVM has crashed, not even that. Without this, the next session of this process would use a JVM
+    # that has ended, and could not have other settings for its JVM, such as its memory.
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001
     gateway.proc.stdin.close()
@@ -223,14 +225,14 @@ def _end(gateway: Any) -> None:
 
 
 def _with_retries(master: str) -> str:
-    """Return ``master`` with a number of attempts, which Spark does not take for a local one unless it is told."""
+    """Return ``master`` with a number of attempts, which Spark needs for a local one to retry tasks."""
     match = re.fullmatch(r"local(?:\[\s*([^,\]]+?)\s*\])?", master)
     return master if match is None else f"local[{match[1] or 1},{_ATTEMPTS}]"
 
 
 @contextmanager
 def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
-    """Give a file for Spark's log, kept when an error names it; None where the log is to be seen."""
+    """Yield a file for Spark's log, kept if an error names it; None where the log goes to stderr."""
     if options.show_log:
         yield None
         return
@@ -247,19 +249,19 @@ def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
 
 
 def _launch_environment(local: bool, conf: Mapping[str, str]) -> dict[str, str | None]:
-    """Return what the JVM finds changed in its environment, None being what it does not find at all.
+    """Return the variables to change for the JVM; None removes one.
 
-    The Pythons that it starts import from where this process does: from the current folder only if somebody says so,
-    and if this one takes nothing from its environment (``python -I``), they take nothing from it either. On this
-    machine they are this very Python, unless something else is configured.
+    The Pythons that it starts import from the same places as this process: from the working directory only if
+    ``PYTHONPATH`` names it, and with nothing from the environment if this process ignores it (``python -I``). On this
+    machine they are this very Python, unless another is configured.
 
-    PySpark takes the Python of the executors from the environment alone: ``spark.pyspark.python`` is read by the script
-    ``spark-submit``, which did not start this process. What it names may be there on the executors only.
+    PySpark takes the Python of the executors from the environment alone: only the script ``spark-submit``, which did
+    not start this process, reads ``spark.pyspark.python``. The path may exist on the executors only.
     """
     isolated = sys.flags.ignore_environment
     changes: dict[str, str | None] = {name: None for name in os.environ if name.startswith("PYTHON") and isolated}
     if not isolated and (path := os.environ.get("PYTHONPATH")):
-        changes["PYTHONPATH"] = os.pathsep.join(filter(None, path.split(os.pathsep)))  # "" is the current folder
+        changes["PYTHONPATH"] = os.pathsep.join(filter(None, path.split(os.pathsep)))  # "" is the working directory
     changes["PYTHONSAFEPATH"] = "1"
     if sys.flags.no_user_site:
         changes["PYTHONNOUSERSITE"] = "1"
@@ -274,7 +276,7 @@ def _launch_environment(local: bool, conf: Mapping[str, str]) -> dict[str, str |
 
 
 def _spark_home() -> Path:
-    """Return where the Spark of PySpark is, which looks first in the folder above the current one if left alone."""
+    """Return the home of PySpark's own Spark; by default it looks above the working directory first."""
     import pyspark
 
     package = Path(pyspark.__file__).parent
@@ -320,10 +322,10 @@ def _require_packages() -> None:
 
 
 def _require_connect() -> None:
-    """Raise a LancensError when what Spark Connect needs is not installed; PySpark itself may just exit then."""
+    """Raise a LancensError when packages of Spark Connect are missing; PySpark itself may just exit then."""
     try:
         found = all(map(find_spec, _CONNECT_PACKAGES))
-    except ModuleNotFoundError:  # of the package around it
+    except ModuleNotFoundError:  # the parent package is missing
         found = False
     if not found:
         raise LancensError(
@@ -332,7 +334,7 @@ def _require_connect() -> None:
 
 
 def _require_answer(url: str) -> None:
-    """Raise a LancensError when nobody answers at ``url``, which Spark Connect would try for many minutes."""
+    """Raise a LancensError when no server answers at ``url``; Spark Connect would retry for many minutes."""
     place = urlsplit(url)
     try:
         host, port = place.hostname or "", place.port or _CONNECT_PORT

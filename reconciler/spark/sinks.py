@@ -1,4 +1,4 @@
-"""Where an inventory is written: each task writes a part, and the driver commits them together or not at all."""
+"""Write an inventory: each task writes a part, and the driver commits all parts or none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ROWS_IN_A_GROUP = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """``write`` stores the rows of one task, on its executor, and returns the name by which ``finish`` finds them."""
+    """``write`` stores the rows of a task, on its executor, and returns a name; ``finish`` joins the named parts."""
 
     write: Callable[[Iterable[Row]], str]
     finish: Callable[[Sequence[str]], None]
@@ -39,10 +39,10 @@ class Sink:
 
 @contextmanager
 def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
-    """Open ``out``, or stdout for JSON, for rows of ``schema``. A sink that is not finished leaves no trace.
+    """Open ``out``, or stdout, for rows of ``schema``; a sink that is not finished leaves no trace.
 
     Raises:
-        LancensError: nothing can be written there, or something else is there.
+        LancensError: ``out`` cannot be written, or holds something else.
     """
     if out is not None and (problem := locations.check(out)) is not None:
         raise LancensError(f"{locations.redact(out)}: {problem}")
@@ -53,7 +53,7 @@ def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
 
 @contextmanager
 def _folder_beside(out: Path | None) -> Iterator[Path]:
-    """Give a folder that is gone in the end, on the same disk as ``out`` so that what is in it can be moved there."""
+    """Yield a temporary folder on the disk of ``out``, from which files can be renamed to it."""
     with _writing(out):
         folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=None if out is None else out.parent.absolute())
     with folder as name:
@@ -64,7 +64,7 @@ def _folder_beside(out: Path | None) -> Iterator[Path]:
 def _writing(out: Path | None) -> Iterator[None]:
     try:
         yield
-    except BrokenPipeError:  # whoever read stdout has gone, which is not a fault
+    except BrokenPipeError:  # the reader of stdout has ended, which is no error
         raise
     except OSError as error:
         raise LancensError(f"{out or 'stdout'} cannot be written: {error.strerror}") from None
@@ -72,7 +72,7 @@ def _writing(out: Path | None) -> Iterator[None]:
 
 @contextmanager
 def _file(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
-    """Keep the parts in a folder beside the file, which is replaced at the end."""
+    """Keep the parts in a folder beside the file, and replace the file at the end."""
     path = None if out is None else Path(out)
     if path is not None and path.is_dir():
         raise LancensError(f"{out} is a folder; name a file, or --format lance for a dataset")
@@ -115,8 +115,8 @@ def _part_in(
 def _write_json(rows: Iterable[Row], path: Path, _schema: pa.Schema) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in rows:
-            told = json.dumps({key: value for key, value in row.items() if value is not None}, ensure_ascii=False)
-            file.write(f"{display.json_text(told)}\n")
+            text = json.dumps({key: value for key, value in row.items() if value is not None}, ensure_ascii=False)
+            file.write(f"{display.json_text(text)}\n")
 
 
 def _join_json(parts: Iterable[Path], out: IO[bytes], _schema: pa.Schema) -> None:
@@ -134,7 +134,7 @@ def _write_parquet(rows: Iterable[Row], path: Path, schema: pa.Schema) -> None:
 
 
 def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> None:
-    """Write groups of many rows, though most parts have few."""
+    """Write large row groups, since most parts have few rows."""
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(out, schema) as writer:
@@ -149,7 +149,7 @@ def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> N
 
 @contextmanager
 def _dataset(out: str, schema: pa.Schema) -> Iterator[Sink]:
-    """Commit fragments that the tasks wrote: a version of the inventory there, or a dataset moved to its place."""
+    """Commit the fragments of the tasks as a new version, or move a new dataset to its place."""
     local = storage.local_path(out)
     place = out if local is None else str(local.absolute())
     version = _version_there(place)
@@ -168,20 +168,20 @@ def _dataset(out: str, schema: pa.Schema) -> Iterator[Sink]:
 
 
 def _version_there(place: str) -> int | None:
-    """Return the version of the inventory at ``place``, None where nothing is.
+    """Return the version of the inventory at ``place``, None if nothing is there.
 
     Raises:
-        LancensError: something else is there.
+        LancensError: ``place`` holds something else.
     """
-    shown = locations.redact(place)
+    redacted = locations.redact(place)
     found = storage.examine(place, {}, lambda dataset: (dataset.version, dataset.schema.metadata or {}))
     if isinstance(found, tuple):
         version, marks = found
         if marks.get(_MARK) == _FORMAT_VERSION:
             return int(version)
-        raise LancensError(f"{shown} is a dataset but not an inventory of this lancens; name another place")
+        raise LancensError(f"{redacted} is a dataset but not an inventory of this lancens; name another place")
     if found.kind is not StorageKind.NOTHING:
-        raise LancensError(f"{shown} cannot be written: {found.detail}")
+        raise LancensError(f"{redacted} cannot be written: {found.detail}")
     return None
 
 
@@ -204,7 +204,7 @@ def _commit(place: str, schema: pa.Schema, version: int | None, parts: Sequence[
             there = None if version is None else storage.open_dataset(place, {})
             is_next = there is None or there.version == version
             if not (is_next and storage.commit_whole(place, there, _marked(schema), fragments, {})):
-                raise ConcurrentModificationError("somebody else wrote to it meanwhile; make the inventory again")
+                raise ConcurrentModificationError("another writer committed to it meanwhile; run the inventory again")
     except BackendError as error:
         raise LancensError(f"{locations.redact(place)} cannot be written: {error}") from None
 

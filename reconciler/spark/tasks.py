@@ -1,8 +1,8 @@
-"""Handing work out to Spark's tasks: plain objects go to the executors, and their results come back.
+"""Run functions on plain objects in Spark's tasks.
 
-Objects travel pickled and compressed, in the data of their own task. A million table blocks then take some ten
-megabytes of the JVM's heap, and Spark's plans stay small. What is secret travels in the function that works on them: no
-plan, log or page of Spark's shows what is in a function.
+Objects travel pickled and compressed, as the data of their own task. A million table blocks then take some ten
+megabytes of the JVM's heap, and Spark's plans stay small. Secrets travel in the function instead: no plan, log or page
+of Spark's shows what a function holds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FEW_TASKS = 64
 def in_tasks(
     spark: SparkSession, work: Sequence[ItemT], act: Callable[[ItemT, bool], ResultT | CatalogError]
 ) -> list[ResultT]:
-    """Return what ``act`` makes of each of ``work`` on the executors, in the order of ``work``.
+    """Return the result of ``act`` for each of ``work``, computed on the executors.
 
     Args:
         spark: the session to work in.
@@ -60,7 +60,7 @@ def in_tasks(
                 yield record_batch([{"position": row["position"], "load": packed(answer)}], _LOADS)
 
     loads = pa.table({"position": range(len(work)), "load": [packed(item) for item in work]}, schema=_LOADS)
-    # Rows in the plan are the only data that Spark parts as it is told to and nobody has to shuffle.
+    # Only rows in the plan are partitioned as requested without a shuffle.
     with _settings(spark, {_SLICES: str(len(work)), _IN_THE_PLAN: str(2**31 - 1)}):
         rows = spark.createDataFrame(loads).mapInArrow(run, spark_schema(_LOADS)).collect()
     answers = [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
@@ -76,9 +76,13 @@ def each_unit(
     read: Callable[[Unit, bool], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Return what ``read`` yields of each unit, in a task of its own; ``schema`` is that of its batches.
+    """Return the batches that ``read`` yields for each unit, in a task of its own.
 
-    ``read`` is called with a unit, and whether this is the last attempt of its task.
+    Args:
+        spark: the session to work in.
+        units: the units.
+        read: is called with a unit, and whether this is the last attempt of its task.
+        schema: the schema of the batches.
     """
     work = [pickle.dumps(unit) for unit in units]
     attempts = task_attempts(spark)
@@ -89,12 +93,12 @@ def each_unit(
             for position in batch.column(0).to_pylist():
                 yield from read(pickle.loads(work[position]), last)  # noqa: S301 - our own
 
-    # The units are in the function, not in the data: no plan, log or page of Spark's shows what is in a function.
+    # The units hold credentials, so they travel in the function.
     return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(run, spark_schema(schema))
 
 
 def batched(spark: SparkSession, objects: Iterable[object], size: int = 1_000) -> DataFrame:
-    """Return a frame of batches, ``size`` objects each, for a ``mapInArrow`` that opens them with :func:`unbatched`."""
+    """Return a frame of ``objects``, ``size`` in a row, that a ``mapInArrow`` opens with :func:`unbatched`."""
     return spark.createDataFrame(pa.table({"load": pa.array(map(packed, chunks(objects, size)), pa.binary())}))
 
 
@@ -105,17 +109,17 @@ def unbatched(frame: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
 
 
 def packed(item: object) -> bytes:
-    """Return ``item`` as it travels."""
+    """Return ``item`` pickled and compressed."""
     return zlib.compress(pickle.dumps(item, protocol=pickle.HIGHEST_PROTOCOL), level=1)
 
 
 def unpacked(load: bytes) -> Any:
-    """Return what :func:`packed` made ``load`` of."""
+    """Return the object that :func:`packed` packed."""
     return pickle.loads(zlib.decompress(load))  # noqa: S301 - our own
 
 
 def is_last_attempt(attempts: int) -> bool:
-    """Return whether the current task is not retried when it fails; ``attempts`` is how often Spark tries each."""
+    """Return whether the current attempt is the last of the ``attempts`` at its task."""
     from pyspark import TaskContext
 
     task = TaskContext.get()
@@ -128,22 +132,22 @@ def tasks_at_once(spark: SparkSession) -> int:
 
     try:
         return max(1, spark.sparkContext.defaultParallelism)
-    except PySparkException:  # a client of Spark Connect is not told
+    except PySparkException:  # a client of Spark Connect does not know
         return _CORES_ELSEWHERE
 
 
 def probe_tasks(places: int) -> int:
-    """Return how many tasks should open or list ``places`` in storage, each of which takes a millisecond or many."""
+    """Return the number of tasks for opening or listing ``places``, each of which takes milliseconds."""
     return _tasks(places, fewest=128, most=4_000)
 
 
 def row_tasks(rows: int) -> int:
-    """Return how many tasks should share ``rows`` that take some microseconds each."""
+    """Return the number of tasks for ``rows`` that take some microseconds each."""
     return _tasks(rows, fewest=10_000, most=50_000)
 
 
 def _tasks(items: int, *, fewest: int, most: int) -> int:
-    """Return enough tasks to keep many cores busy to the end, none of them too small to be worth its start.
+    """Return enough tasks to keep many cores busy, none too small for its start to pay.
 
     The start of a task in Python takes some fifty milliseconds, as long as probing a hundred local datasets.
     """
@@ -152,7 +156,7 @@ def _tasks(items: int, *, fewest: int, most: int) -> int:
 
 @contextmanager
 def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Have the session plan with ``settings`` in the block."""
+    """Set ``settings`` of the session for the block."""
     before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)

@@ -1,8 +1,8 @@
-"""What one task reads of a catalog: a few namespaces, or a part of a large one.
+"""Split catalogs into units, each of which one task reads: some namespaces, or a part of a large one.
 
-The namespaces are listed first, where the work is handed out. What that list misses, because it was created meanwhile
-or could not be listed, is read by the task that finds it. So all units together hold what one scan of the
-catalog returns, and each namespace has its coverage.
+The driver lists the namespaces first. A namespace that this list misses, because it was created later or could not be
+listed, is read by the task that finds it. So all units together hold what one scan of the catalog returns, and each
+namespace has its coverage.
 """
 
 from __future__ import annotations
@@ -29,20 +29,24 @@ if TYPE_CHECKING:
 _CATALOGS_AT_ONCE = 16
 
 DEFAULT_PARTITIONS = 256
-"""About how many tasks read all catalogs together, at most, unless somebody says otherwise."""
+"""About how many tasks read all catalogs together, at most, by default."""
 
 DEFAULT_SPLIT = 10_000
-"""With more tables than this a namespace is read in parts, unless somebody says otherwise."""
+"""With more tables than this a namespace is read in parts, by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Some namespaces of one catalog, to be read by one task.
+    """Some namespaces of one catalog, or a part of one, that one task reads.
 
-    ``known`` are the namespaces directly in them, which other units read where there is something to. ``only`` and
-    ``without`` are for a part of a single namespace: the names of the tables in it, or of those in the other parts.
-    There are rows only for namespaces in ``selected``, and for the error of one that may hold some of those. ``blocks``
-    are the manifest's tables among those that the unit is about.
+    Args:
+        spec: the catalog.
+        namespaces: the namespaces.
+        known: the listed namespaces directly in them, which other units read.
+        only: for a part of a namespace, the names of its tables.
+        without: for a part of a namespace, the names of the tables in the other parts.
+        selected: namespaces outside of it have no rows, except for errors above a selected one.
+        blocks: the desired tables of the unit.
     """
 
     spec: CatalogSpec
@@ -54,16 +58,21 @@ class Unit:
     blocks: tuple[DesiredTable, ...] = ()
 
     def has(self, table: Identifier) -> bool:
-        """Return whether a table is one of those that the unit is about."""
+        """Return whether ``table`` belongs to the unit."""
         name = table[-1]
         return table[:-1] in self.namespaces and name not in self.without and (self.only is None or name in self.only)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The namespaces of a catalog, each with those directly in it, and the names in those that hold many tables.
+    """The namespaces of a catalog.
 
-    These have more than ``split``.
+    Args:
+        spec: the catalog.
+        selected: the namespaces to read.
+        children: the namespaces directly in each.
+        large: the names of the tables in each namespace that has more than ``split``.
+        split: the number of tables that are read in one part.
     """
 
     spec: CatalogSpec
@@ -80,14 +89,14 @@ def list_units(
     split: int = DEFAULT_SPLIT,
     namespaces: Scope = EVERYTHING,
 ) -> list[Unit]:
-    """Return what is to be read of the catalogs, in about ``partitions`` units at most.
+    """Return the units of the catalogs, at most about ``partitions``.
 
-    A namespace is a unit of its own while there are few enough of them. One with more than ``split`` tables is more
-    than one, where the catalog reads tables by name. Only ``namespaces`` are read.
+    A namespace is a unit of its own while there are few enough of them. One with more than ``split`` tables has several
+    units, where the catalog reads tables by name. Only ``namespaces`` are read.
 
     Raises:
-        LancensError: a catalog cannot be reached from other processes, or does not take its configuration. What
-            cannot be listed is not an error yet: the task that reads it says so.
+        LancensError: a catalog cannot be reached from other processes, or refuses its configuration. A namespace that
+            cannot be listed is no error yet: the task that reads it reports the error.
     """
     listings = list_catalogs(specs, split=split, namespaces=namespaces)
     size = ceil(sum(len(listing.children) for listing in listings) / partitions)
@@ -97,7 +106,7 @@ def list_units(
 def list_catalogs(
     specs: Collection[CatalogSpec], *, split: int = DEFAULT_SPLIT, namespaces: Scope = EVERYTHING
 ) -> list[Listing]:
-    """Return the namespaces of each of the catalogs; the arguments and the errors raised are :func:`list_units`'s."""
+    """Return the namespaces of each catalog; see :func:`list_units` for arguments and errors."""
     for spec in specs:
         _require_reachable(spec)
     return in_parallel(partial(_list, split=split, selected=namespaces), specs, _CATALOGS_AT_ONCE)
@@ -134,7 +143,7 @@ def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
 
 
 def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
-    """Return the namespaces in ``parent`` within ``scope`` or above what is; None where they do not show."""
+    """Return the namespaces in ``parent`` within ``scope`` or above it; None if they cannot be listed."""
     deepest = backend.capabilities.max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
@@ -143,25 +152,23 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
 
 
 def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
-    """Return the names of what may be tables in ``parent`` within ``scope``; none where they do not show."""
+    """Return the names of possible tables in ``parent`` within ``scope``; none if they cannot be listed."""
     found = _named_in(parent, partial(optional.possible_tables, backend))
     return [identifier[-1] for identifier in found or () if scope.contains(identifier)]
 
 
 def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) -> Sequence[Identifier] | None:
-    """Return the identifiers of ``names`` in ``parent``, in order; None where they do not show."""
+    """Return the identifiers of ``names`` in ``parent``, in order; None if they cannot be listed."""
     try:
         return [(*parent, name) for name in sorted(set(names(parent))) if check_name(name) is None]
-    except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
+    except Exception:  # noqa: BLE001 - a third party's backend may raise anything; the task that reads it reports it
         return None
 
 
 def grouped(listing: Listing, size: int) -> Iterator[Unit]:
-    """Yield the units of a catalog, ``size`` namespaces each, neighbours together: they have their parents in common.
+    """Yield the units of a catalog, ``size`` namespaces each, in order of their names.
 
-    Args:
-        listing: the namespaces.
-        size: how many go together; one that is read in parts is alone.
+    A namespace that is read in parts is alone in its units.
     """
     small = sorted(listing.children.keys() - listing.large.keys())
     for start in range(0, len(small), size):
@@ -171,7 +178,7 @@ def grouped(listing: Listing, size: int) -> Iterator[Unit]:
     for parent, names in listing.large.items():
         parts = range(0, len(names), listing.split)
         first, *others = (frozenset(names[start : start + listing.split]) for start in parts)
-        # The first part is whatever the others do not name, so nothing is left out that was made since.
+        # The first part is all that the others do not name, so tables created since are read, too.
         known, others_names = frozenset(listing.children[parent]), frozenset(names) - first
         yield Unit(listing.spec, (parent,), known, without=others_names, selected=listing.selected)
         for part in others:

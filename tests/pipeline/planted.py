@@ -208,7 +208,7 @@ class Catalog:
         self.dataset(place.parent / ".trash" / place.name)
 
     def cut_off(self) -> None:
-        """What a first write leaves that never came to its commit, with nobody waiting for it."""
+        """The remains of a first write that was interrupted before its commit, without an entry."""
         _, place = self.new()
         (place / "_versions").mkdir(parents=True)
         (place / "data").mkdir()

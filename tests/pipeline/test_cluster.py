@@ -131,7 +131,7 @@ def test_executors_without_lancens_are_one_clear_error(cluster: Cluster, tmp_pat
     ran = shell("plan", "--engine", "spark", "--master", cluster.master, *options, folder=tmp_path)
     assert (ran.code, ran.out) == (1, "")
     error = ran.err.splitlines()[-1]
-    told = "Spark failed: the Python of an executor has no module `reconciler`; name one that has lancens"
-    assert error.startswith(told), ran.err
+    expected = "Spark failed: the Python of an executor has no module `reconciler`; name one that has lancens"
+    assert error.startswith(expected), ran.err
     assert "--spark-conf spark.pyspark.python=PATH" in error
     assert (tmp_path / "ran").exists()

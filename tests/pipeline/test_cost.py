@@ -26,7 +26,7 @@ assert frame.mapInArrow(same, frame.schema).count() == 5
 gateway = spark.sparkContext._gateway
 spark.stop()
 gateway.proc.stdin.close()
-gateway.proc.wait()  # or nobody is told what the JVM took
+gateway.proc.wait()  # or the usage of the JVM is not counted
 """
 AUDIT = "from reconciler.cli import main; main()"
 

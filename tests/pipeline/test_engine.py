@@ -62,7 +62,7 @@ schemas = st.sampled_from(
 
 @dataclass(frozen=True)
 class Options:
-    """What both engines are told."""
+    """The options of both engines."""
 
     select: Sequence[str] = ()
     adopt: bool = False

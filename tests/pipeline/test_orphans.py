@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.auditor import orphans
 from reconciler.auditor.catalog_info import CatalogInfo, Search, SearchedRoot
-from reconciler.auditor.orphans import Unregistered, find_unregistered, named_datasets
+from reconciler.auditor.orphans import OrphanSearchResult, find_orphans, named_datasets
 from reconciler.model import locations
 from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
@@ -35,14 +35,14 @@ def search(
     catalogs: list[CatalogInfo],
     claims: dict[str, bool] | None = None,
     closed: tuple[str, ...] = (),
-) -> Unregistered:
+) -> OrphanSearchResult:
     roots = [SearchedRoot(catalog.name, root) for catalog in catalogs for root in catalog.roots]
     rows = [(locations.normalise(place), is_closed) for place, is_closed in (claims or {}).items()]
     frame = spark.createDataFrame(rows, "claimed string, closed boolean")
-    return find_unregistered(spark, Search(roots, closed), {one.name: one for one in catalogs}, frame)
+    return find_orphans(spark, Search(roots, closed), {one.name: one for one in catalogs}, frame)
 
 
-def paths(found: Unregistered, root: Path) -> list[str]:
+def paths(found: OrphanSearchResult, root: Path) -> list[str]:
     return [str(Path(locations.normalise(place.location)).relative_to(root)) for place in found.datasets]
 
 

@@ -1,6 +1,6 @@
-"""What an audit looks for: each rule is a pure function of what is known of one table.
+"""The rules of an audit: each is a pure function of the record of one table.
 
-A rule never raises, whatever a catalog or storage says; docs/audit.md has a section on each.
+A rule never raises, whatever a catalog or storage answers; docs/audit.md has a section on each.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ RULES: Mapping[str, Rule] = {
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 }
-"""Every rule by its name: all that these modules define, in the order in which they stand there."""
+"""Every rule by its name: all that these modules define, in their order there."""
 
 
 def check(record: TableRecord, limits: RuleLimits, names: Collection[str]) -> Iterator[Finding]:
-    """Yield what the rules called ``names`` find in one table."""
+    """Yield the findings of the rules ``names`` about one table."""
     for name in names:
         rule = RULES[name]
         for verdict in rule.check(record, limits):
@@ -52,7 +52,7 @@ def _source(record: TableRecord) -> Source | None:
 
 
 def unread_namespace(catalog: str, namespace: Identifier, error: str) -> Finding:
-    """Return the finding of a namespace that could not be read; ``error`` is without secrets."""
+    """Return the finding of a namespace that could not be read; ``error`` holds no secret."""
     return Finding(
         rule=stored.unreadable.name,
         severity=stored.unreadable.severity,
@@ -60,6 +60,6 @@ def unread_namespace(catalog: str, namespace: Identifier, error: str) -> Finding
         namespace=namespace[:-1],
         name=namespace[-1] if namespace else "",
         reason=f"{address(catalog, namespace)} could not be read: {error}",
-        remedy="Run the audit again if the catalog was not available; otherwise let whoever runs it read the "
+        remedy="Run the audit again if the catalog was not available; otherwise give its user the right to read the "
         "namespace. Nothing is known of the tables in it.",
     )

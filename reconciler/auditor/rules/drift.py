@@ -1,4 +1,4 @@
-"""Rules about what differs from the manifest: property-drift, schema-drift."""
+"""Rules about drift from the manifest: property-drift, schema-drift."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from reconciler.planner.schemas import compare
 
 @rule(Severity.WARNING, needs_manifest=True)
 def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The entry is not as its block in the manifest
+    """The entry differs from its block in the manifest
 
-    A property that the manifest names has another value, one that was taken out of the manifest is still there, the
-    location or the protection differs, or another manifest has marked the table as its own. Somebody changed the table
-    by hand, or the manifest was changed and not applied. A table that equals its block and carries no mark is not
-    drift.
+    A property of the block has another value, a property that was removed from the block is still there, the location
+    or the protection differs, or another manifest has marked the table as its own. The table was changed by hand, or
+    the manifest was changed and not applied. A table that equals its block and carries no mark is no drift.
     """
     desired, live = record.desired, record.live
     if desired is None or desired.absent or live is None:
@@ -31,21 +30,21 @@ def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if manager is not None and manager != record.owner:
         yield Verdict(
             f"it is in this manifest, and `{manager}` manages it",
-            "Agree on one manifest for it: take the block out of the other, or out of this one; "
+            "Agree on one manifest for it: remove the block from the other, or from this one; "
             "`lancens apply --take-over` claims the table for this one.",
         )
         return
     differing = dict(_differences(desired, live))
     if differing:
         yield Verdict(
-            f"it is not as the manifest says: {few([f'`{key}`' for key in sorted(differing)])}",
-            "`lancens plan` shows the change that makes it so. If the catalog is right, correct the manifest.",
+            f"it differs from the manifest: {few([f'`{key}`' for key in sorted(differing)])}",
+            "`lancens plan` shows the change that corrects it. If the catalog is right, correct the manifest.",
             details=differing,
         )
 
 
 def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
-    """Yield what plan would change of the entry, each with the live and the desired value."""
+    """Yield the parts of the entry that a plan would change, with the live and the desired value."""
     properties = live.properties
     secret = desired.secret_keys | ownership.recorded_secrets(properties)
     for key, value in desired.properties.items():
@@ -73,12 +72,12 @@ def _value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> 
 
 @rule(Severity.ERROR, needs_manifest=True)
 def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The data has another schema than the manifest gives
+    """The data has another schema than its block in the manifest
 
-    Whoever relies on the manifest reads columns that are not there or have another type, and `lancens plan` blocks the
-    table until it is settled. Where columns are to be added or to be nullable and the block says `evolve: additive`,
-    apply does so, and the finding is a warning. Columns that the block does not name are no finding, unless it says
-    `extra_columns: conflict`.
+    Readers that rely on the manifest expect columns that are missing or have another type, and `lancens plan` blocks
+    the table until the two agree. With `evolve: additive` in the block, apply adds columns and makes them nullable; the
+    finding is then a warning. Columns that the block does not name are no finding, except with `extra_columns:
+    conflict`.
     """
     desired = record.desired
     found = record.stored.schema
@@ -89,12 +88,12 @@ def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if blocking:
         yield Verdict(
             f"the data has other columns than its block: {few([*blocking.texts()], '; ')}",
-            "`lancens plan` says what to write into the block, and which call of pylance changes the data.",
+            "`lancens plan` shows what to write into the block, and which call of pylance changes the data.",
         )
     elif difference.missing or difference.relaxed:
         lacking = [*replace(difference, extra=()).texts()]
         yield Verdict(
-            f"the data does not have the columns of its block yet: {few(lacking, '; ')}",
-            "`lancens apply` makes them so; no data is rewritten.",
+            f"the data lacks columns of its block: {few(lacking, '; ')}",
+            "`lancens apply` adds or relaxes them; no data is rewritten.",
             Severity.WARNING,
         )

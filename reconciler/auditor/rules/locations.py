@@ -1,4 +1,4 @@
-"""Rules about where tables are: shared-location, nested-location, scheme-mismatch."""
+"""Rules about locations: shared, nested, indirect, and those with a wrong or unknown scheme."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ def _listed(addresses: Sequence[str]) -> str:
 def shared_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """Several tables are at one location
 
-    What is written to one of them appears in the other, and whoever drops one takes the data of both. Within a catalog
-    that is an error; a table that is registered in two catalogs on purpose is a note, and an entry that a mirror has
-    made is none. Locations are compared as storage sees them: `s3`, `s3a` and `s3n` are one place, and so are `file:`
-    and a plain path.
+    Writes to one of them appear in the other, and dropping one with its data empties both. Within a catalog that is an
+    error; between two catalogs, which may be intended, it is a note; an entry of a mirror is no finding. Locations are
+    compared as storage sees them: `s3`, `s3a` and `s3n` are one place, and so are `file:` and a plain path.
     """
     if record.live is None or not record.sharing:
         return
@@ -34,14 +33,14 @@ def shared_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if within:
         yield Verdict(
             reason,
-            "Keep one of the entries and take the others out with `absent: true` and `lancens apply`, which leaves the "
-            "data alone. If they were meant to be two tables, copy the data and correct one location.",
+            "Keep one of the entries and remove the others with `absent: true` and `lancens apply`, which keeps the "
+            "data. If they are meant to be two tables, copy the data and correct one location.",
         )
     elif ownership.mirror_of(record.live.properties) is None:
         yield Verdict(
             f"{reason}, in another catalog",
-            "If the table is meant to be seen in both catalogs, nothing is to be done; agree on the one through which "
-            "it is written and dropped.",
+            "If both catalogs are meant to have the table, nothing has to be done; agree on the one through which it "
+            "is written and dropped.",
             Severity.NOTE,
         )
 
@@ -50,21 +49,21 @@ def shared_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 def nested_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """The table's location is inside another table's
 
-    Whoever removes or cleans up the outer table takes the inner one's files as well, and permissions given on the outer
-    one open the inner one. Give each table a place of its own.
+    Removing or cleaning up the outer table deletes files of the inner one, and permissions on the outer one open the
+    inner one. Give each table a location of its own.
     """
     if record.live is not None and record.inside:
         yield Verdict(
             f"its location is inside that of {_listed(record.inside)}",
-            "Copy one of the two datasets to a place of its own and correct its location; then remove the old copy.",
+            "Copy one of the two datasets to a location of its own and correct its entry; then remove the old copy.",
         )
 
 
 @rule(Severity.WARNING)
 def scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The location's scheme is not that of the catalog's root, or of another entry for the same place
+    """The location's scheme differs from that of the catalog's root, or of another entry for the same place
 
-    Engines pick the driver and the credentials of a location by its scheme: a table at `s3a:` in a catalog of `s3:`
+    Engines choose the driver and the credentials of a location by its scheme: a table at `s3a:` in a catalog of `s3:`
     works in one engine and fails in the next, and one at a local path is found on one machine only.
     """
     if record.live is None or record.location is None:
@@ -86,11 +85,10 @@ def scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 @rule(Severity.ERROR)
 def unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The location's scheme is none that Lance clients know
+    """Lance clients do not know the location's scheme
 
-    pylance, LanceDB and lance-spark choose a driver by the scheme and refuse one that they do not know: nobody can open
-    the table. `s3a:` and `s3n:`, as Hadoop writes them, are a note: lancens reads them as `s3:`, and other clients
-    refuse them.
+    pylance, LanceDB and lance-spark choose a driver by the scheme and refuse an unknown one, so that the table cannot
+    be opened. Hadoop's `s3a:` and `s3n:` are a note: lancens reads them as `s3:`, and other clients refuse them.
     """
     if record.live is None or not record.location:
         return
@@ -99,7 +97,7 @@ def unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     known = locations.scheme(locations.pylance_uri(record.location))
     if known in SCHEMES and record.root is not None and locations.scheme(record.root) != own:
-        return  # which is a mismatch
+        return  # scheme_mismatch reports it
     if known in SCHEMES:
         yield Verdict(
             f"its location is at `{own}:`, which lancens reads as `{known}:` and other Lance clients do not know",
@@ -116,11 +114,11 @@ def unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 @rule(Severity.WARNING)
 def indirect_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The location leads to the data by a symbolic link or by `..`
+    """The location leads to the data through a symbolic link or `..`
 
-    Who compares locations as text takes the table for another one: it is registered twice, or its data for an orphan,
-    and is removed. A symbolic link leads elsewhere on the next machine, or nowhere. Two entries that lead to one place
-    are a `shared-location` as well.
+    A tool that compares locations as text takes the table for another one: it is registered twice, or its data is
+    removed as an orphan. A symbolic link may lead elsewhere on the next machine. Two entries for one place are a
+    `shared-location`, too.
     """
     if record.live is None or not record.location or record.place is None:
         return

@@ -1,4 +1,4 @@
-"""What a rule is."""
+"""The building blocks of rules: limits, verdicts and the decorator."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class RuleLimits:
-    """What the rules measure by, where no block expects something else of its table.
+    """The limits of the rules; the expectations of a table's block take precedence.
 
     Args:
-        now: the present moment, with a time zone.
-        stale_after: how old a last commit may be; None for any age.
-        small_fragments: how many small fragments a table may have.
-        versions: how many versions.
-        reclaimable_mib: how many MiB a clean-up may have to give back.
-        unindexed_rows: how many rows may be searched without an index.
+        now: the current time, with a time zone.
+        stale_after: the allowed age of a last commit; None for any age.
+        small_fragments: the allowed number of small fragments.
+        versions: the allowed number of versions.
+        reclaimable_mib: the MiB that a clean-up may be able to free.
+        unindexed_rows: the rows that may be searched without an index.
     """
 
     now: datetime
@@ -35,12 +35,12 @@ class RuleLimits:
 
 
 LIMITS = ("small_fragments", "versions", "reclaimable_mib", "unindexed_rows")
-"""Those that are counts."""
+"""The limits that ``--limit`` can set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a rule says against a table. ``severity`` None is the rule's own; no text holds a secret."""
+    """A defect that a rule found; ``severity`` None is the rule's own. No text holds a secret."""
 
     reason: str
     remedy: str
@@ -54,10 +54,10 @@ Check: TypeAlias = Callable[[TableRecord, RuleLimits], Iterator[Verdict]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A defect that an audit looks for; made by :func:`rule`.
+    """A kind of defect that an audit finds; see :func:`rule`.
 
-    ``title`` says on one line what it is; ``help`` why that matters and what can be done. ``severity`` is the highest
-    of its findings. ``needs_manifest``: it compares with what a manifest says.
+    ``title`` names the defect on one line; ``help`` says why it matters and what to do. ``severity`` is the highest of
+    its findings. ``needs_manifest`` is set if the rule compares with a manifest.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Rule:
 
 
 def rule(severity: Severity, *, needs_manifest: bool = False) -> Callable[[Check], Rule]:
-    """Make a function a rule of its name; its docstring is what users read: the title, then the help."""
+    """Make a function the rule of its name; users read its docstring: the title, then the help."""
 
     def decorated(check: Check) -> Rule:
         title, _, help_ = (inspect.getdoc(check) or "").partition("\n")
@@ -79,6 +79,6 @@ def rule(severity: Severity, *, needs_manifest: bool = False) -> Callable[[Check
 
 
 def few(texts: Sequence[str], between: str = ", ") -> str:
-    """Return the first of ``texts``, and how many more there are."""
+    """Return the first few of ``texts``, and the number of the others."""
     more = "" if len(texts) <= _MOST_NAMED else f" and {len(texts) - _MOST_NAMED:,} more"
     return between.join(texts[:_MOST_NAMED]) + more

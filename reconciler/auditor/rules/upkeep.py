@@ -1,4 +1,4 @@
-"""Rules about what data costs to keep and to query: fragments, versions, files that nothing needs, indices."""
+"""Rules about the cost of data: fragments, versions, files that no version needs, indices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from reconciler.auditor import figures
-from reconciler.auditor.records import NOT_LOOKED_AT, Severity, Stored, TableRecord
+from reconciler.auditor.records import NOT_PROBED, Severity, Stored, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
@@ -15,26 +15,21 @@ _VECTOR = re.compile(r"fixed_size_list<(?:float|double|halffloat|bfloat)")
 _UNINDEXED_SHARE = 0.1
 _MIB = 1 << 20
 _SHOWN = 40
-_COMPACT = (
-    "Put them together with `lance.dataset(…).optimize.compact_files()`, at best each time after the table is written"
-)
-_CLEAN_UP = (
-    "`lance.dataset(…).cleanup_old_versions(older_than=…)` removes versions that nobody goes back to any more, and "
-    "what only they need"
-)
+_COMPACT = "Compact them with `lance.dataset(…).optimize.compact_files()`, best after each write of the table"
+_CLEAN_UP = "`lance.dataset(…).cleanup_old_versions(older_than=…)` removes old versions, and files that only they need"
 
 
 def _kept(record: TableRecord) -> Stored:
-    """Return what is stored for a live table; nothing is known where no dataset could be opened."""
-    return record.stored if record.live is not None and record.stored.version is not None else NOT_LOOKED_AT
+    """Return the dataset of a live table; nothing is known of one that could not be opened."""
+    return record.stored if record.live is not None and record.stored.version is not None else NOT_PROBED
 
 
 @rule(Severity.WARNING, needs_manifest=True)
 def many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """The table has more fragments than its block expects
 
-    `expect.max_fragments` in the table's block, or in `defaults`, says how many. Each query opens each fragment; what
-    writes often and little leaves one a commit, until somebody compacts them.
+    `expect.max_fragments` in the table's block, or in `defaults`, sets the limit. Each query opens each fragment.
+    Frequent small writes leave a fragment a commit until the table is compacted.
     """
     stored, most = _kept(record), record.expect.max_fragments
     if most is not None and (stored.fragments or 0) > most:
@@ -46,10 +41,10 @@ def many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 @rule(Severity.NOTE)
 def small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
-    """The table is in many small fragments
+    """The table has many small fragments
 
     More than 100 fragments (`--limit small-fragments=N`) have less than 1 MiB of data each. Each query opens each of
-    them, which on an object store takes longer than reading what is in them.
+    them, which in an object store takes longer than reading their data.
     """
     stored = _kept(record)
     if (stored.small_fragments or 0) > limits.small_fragments:
@@ -65,8 +60,8 @@ def many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     """The table has many versions
 
     More than its block expects (`expect.max_versions`), which is a warning, or else more than 1,000 (`--limit
-    versions=N`), which is a note. Each version keeps the files that it needs, and opening the table lists all of them.
-    Not known with `--depth quick`.
+    versions=N`), which is a note. Each version keeps the files that it needs, and opening the table lists all
+    versions. `--depth quick` leaves this rule out.
     """
     stored = _kept(record)
     if stored.files is None:
@@ -84,12 +79,12 @@ def many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
 
 @rule(Severity.NOTE)
 def reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
-    """A clean-up would give much storage back
+    """A clean-up would free much storage
 
-    More than 1 GiB (`--limit reclaimable-mib=N`) of the table's files are needed by old versions only, or by none:
-    writes that failed, indices that were made anew. Counted are files of data with their blobs, of deletions, of
-    indices and versions. A table with branches is left out, since their files are not told apart. Not known with
-    `--depth quick`.
+    More than 1 GiB (`--limit reclaimable-mib=N`) of the table's files are needed by old versions only, or by none, such
+    as those of failed writes and replaced indices. Data files with their blobs, deletion files, and files of indices
+    and versions count. A table with branches is left out, since the files of branches cannot be told apart. `--depth
+    quick` leaves this rule out.
     """
     stored = _kept(record)
     if stored.files is None or stored.files.reclaimable is None:
@@ -99,7 +94,7 @@ def reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
         yield Verdict(
             f"{figures.size(reclaimable)} of the {figures.size(files.bytes)} on disk are needed neither by its latest "
             "version nor by a tagged one",
-            f"{_CLEAN_UP}. Of files that no version needs it takes those only that are older than 7 days.",
+            f"{_CLEAN_UP}. Files that no version needs are removed only after 7 days.",
             details={"on disk": f"{files.bytes:,}", "reclaimable": f"{reclaimable:,}"},
         )
 
@@ -108,9 +103,9 @@ def reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
 def auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """The table deletes its old versions by itself
 
-    The configuration of the dataset has `lance.auto_cleanup.interval`, which LanceDB set on new tables for long: each
-    commit whose version it divides deletes old versions and what only they need. lancens never makes such a commit; it
-    blocks a table that needs one.
+    The configuration of the dataset has `lance.auto_cleanup.interval`, which LanceDB used to set on new tables. Each
+    commit whose version is a multiple of it deletes old versions, and files that only they need. lancens never makes
+    such a commit; it blocks a table that needs one.
     """
     cleanup = _kept(record).cleanup
     if cleanup is None:
@@ -119,9 +114,9 @@ def auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     kept += [f"the latest {cleanup.retain_versions[:_SHOWN]}"] if cleanup.retain_versions is not None else []
     when = f"version {cleanup.next_due:,}, then every {cleanup.each:,}" if cleanup.each > 0 else "any version"
     yield Verdict(
-        f"Lance deletes its old versions with the commit of {when}, whoever commits; it keeps "
+        f"Lance deletes its old versions with the commit of {when}, by any writer; it keeps "
         f"{' and '.join(kept) or 'the latest'}, and tagged ones",
-        f"Nothing is to be done where that is wanted. Otherwise delete the key: `lance.dataset(…).delete_config_keys(["
+        f"Nothing has to be done if that is wanted. Otherwise delete the key: `lance.dataset(…).delete_config_keys(["
         f"'{INTERVAL}'])`. Tag the versions that have to stay.",
         details={"version": f"{cleanup.version:,}", "interval": cleanup.interval[:_SHOWN]},
     )
@@ -129,10 +124,10 @@ def auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 @rule(Severity.WARNING, needs_manifest=True)
 def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """An index that the block expects is not there
+    """An index that the block expects is missing
 
-    `expect.indices` in the table's block, or in `defaults`, names the columns. Queries that go by them read the whole
-    table. Often the table was written anew, and its indices went with the old data.
+    `expect.indices` in the table's block, or in `defaults`, names the columns. Queries by these columns read the whole
+    table. Often the table was overwritten, which removed its indices.
     """
     stored = _kept(record)
     if stored.indices is None:
@@ -140,10 +135,10 @@ def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     indexed = {column for index in stored.indices for column in index.columns}
     lacking = [column for column in record.expect.indices if column not in indexed]
     if lacking:
-        shown = ", ".join(f"`{column}`" for column in lacking)
+        columns = ", ".join(f"`{column}`" for column in lacking)
         yield Verdict(
-            f"its block expects {'an index' if len(lacking) == 1 else 'indices'} on {shown}, and there is none",
-            "Make it with `lance.dataset(…).create_index(…)` for vectors, or `create_scalar_index(…)`; or correct "
+            f"it lacks the {'index' if len(lacking) == 1 else 'indices'} on {columns} that its block expects",
+            "Create it with `lance.dataset(…).create_index(…)` for vectors, or `create_scalar_index(…)`; or correct "
             "`expect.indices`.",
         )
 
@@ -161,21 +156,21 @@ def unindexed_vectors(record: TableRecord, limits: RuleLimits) -> Iterator[Verdi
     indexed = {column for index in stored.indices for column in index.columns} | {*record.expect.indices}
     lacking = [column.name for column in stored.schema if _VECTOR.match(column.type) and column.name not in indexed]
     if lacking:
-        shown = ", ".join(f"`{column}`" for column in lacking)
+        columns = ", ".join(f"`{column}`" for column in lacking)
         yield Verdict(
-            f"{shown} {'holds' if len(lacking) == 1 else 'hold'} vectors of {count(stored.rows or 0, 'row')}, without "
-            "an index",
-            "Make one with `lance.dataset(…).create_index(…)` if they are searched by distance; nothing is to be done "
-            "if they are only read.",
+            f"{columns} {'holds' if len(lacking) == 1 else 'hold'} vectors of {count(stored.rows or 0, 'row')}, "
+            "without an index",
+            "Create one with `lance.dataset(…).create_index(…)` if they are searched by distance; nothing has to be "
+            "done if they are only read.",
         )
 
 
 @rule(Severity.WARNING)
 def stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
-    """An index leaves many rows out
+    """An index does not cover many rows
 
-    Rows that were written after the index was made are searched one by one: more than 100,000 of them (`--limit
-    unindexed-rows=N`), and more than a tenth of the table. Lance extends an index only when it is told to.
+    Rows written after the index was created are searched one by one: more than 100,000 of them (`--limit
+    unindexed-rows=N`), and more than a tenth of the table. Lance extends an index only on request.
     """
     stored = _kept(record)
     if stored.indices is None or not stored.rows:
@@ -185,7 +180,6 @@ def stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
         if left > limits.unindexed_rows and left > _UNINDEXED_SHARE * stored.rows:
             yield Verdict(
                 f"its index `{index.name}` covers {index.rows:,} of {count(stored.rows, 'row')}",
-                "Bring it up to date with `lance.dataset(…).optimize.optimize_indices()`, at best each time after the "
-                "table is written.",
+                "Update it with `lance.dataset(…).optimize.optimize_indices()`, best after each write of the table.",
                 details={"index": index.name, "rows without index": f"{left:,}"},
             )

@@ -15,7 +15,7 @@ from reconciler.model.names import Identifier, split
 
 
 class MixedConfig(DirConfig):
-    """``foreign`` is where those are; ``silent`` is the namespace, or ``roots``, that nothing is told of."""
+    """``foreign`` is their location; ``silent`` is the namespace, or ``roots``, that fails to answer."""
 
     foreign: str
     silent: str = ""

@@ -1,4 +1,4 @@
-"""Which root a table belongs to, and where orphans can be told."""
+"""The root of a table, and where orphans are searched for."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_unread_namespace_whose_place_is_not_known_costs_the_roots_of_its_cat
     assert searched([lake, prod], "prod/crm") == (["/lake"], ["/prod"], [reason])
 
 
-def test_where_nothing_says_where_tables_go_that_is_told() -> None:
+def test_a_catalog_without_a_place_for_tables_is_noted() -> None:
     reason = (
         "Orphans were not looked for in part: neither it nor any of its namespaces names a place where tables go; a "
         "`root` in its `config` would"
@@ -111,7 +111,7 @@ def test_where_nothing_says_where_tables_go_that_is_told() -> None:
     assert searched([replace(info("odd"), problem="no answer")]) == ([], [], [])
 
 
-def test_a_place_that_cannot_be_gone_through_is_told() -> None:
+def test_a_place_that_cannot_be_searched_is_noted() -> None:
     found, closed, notes = searched([info("prod")], prod__a="hdfs://nn/a", prod__b="file:///", prod__c="/c")
     assert (found, closed) == (["/c"], [])
     without_driver, everything = notes

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.auditor.records import NOT_LOOKED_AT, Severity, Stored, TableRecord
+from reconciler.auditor.records import NOT_PROBED, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RULES, RuleLimits, check
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Capabilities
@@ -99,7 +99,7 @@ def records(draw: st.DrawFn) -> TableRecord:
         desired=draw(st.none() | desired),
         live=draw(st.none() | st.builds(LiveTable, st.just(identifier), _places, _properties)),
         foreign=draw(st.none() | st.builds(ForeignTable, st.just(identifier), st.none() | _places, hostile_text)),
-        stored=draw(st.just(NOT_LOOKED_AT) | _stored),
+        stored=draw(st.just(NOT_PROBED) | _stored),
         sharing=tuple(draw(st.lists(hostile_text, max_size=5))),
         schemes=tuple(draw(st.lists(hostile_text, max_size=3))),
         inside=tuple(draw(st.lists(hostile_text, max_size=5))),

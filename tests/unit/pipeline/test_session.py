@@ -82,9 +82,9 @@ def test_an_old_pyspark_is_not_enough(inventory: Inventory, monkeypatch: pytest.
     old: Any = ModuleType("pyspark")
     old.__version__, old.__spec__ = "4.0.1", SimpleNamespace()
     monkeypatch.setitem(sys.modules, "pyspark", old)
-    told = inventory().err
-    assert "PySpark 4.0.1 is too old" in told
-    assert told.endswith(f": pip install -U '{installed_as()}[spark]'\n")
+    error = inventory().err
+    assert "PySpark 4.0.1 is too old" in error
+    assert error.endswith(f": pip install -U '{installed_as()}[spark]'\n")
 
 
 def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ SECRET = "hunter2-correct-horse"
 
 
 class Catalog(MemoryBackend):
-    """A catalog in memory that has a note, keeps the scopes it is scanned with, and fails when told to."""
+    """A catalog in memory that has a note, records the scopes of scans, and fails on demand."""
 
     def __init__(self) -> None:
         super().__init__()
