@@ -263,3 +263,16 @@ class Backend(ABC):
             if reason is not None:
                 raise InvalidInputError(f"{self.impl}: `{name}` in `{join(identifier)}`: {reason}")
         return identifier
+
+
+def snapshot_within(
+    scope: Scope, namespaces: Iterable[LiveNamespace], tables: Iterable[LiveTable], notes: Iterable[str] = ()
+) -> Snapshot:
+    """Return the tables in ``scope``, and the namespaces in it or above what can be in it."""
+    if scope.is_everything:
+        return Snapshot({space.id: space for space in namespaces}, {table.id: table for table in tables}, tuple(notes))
+    return Snapshot(
+        {space.id: space for space in namespaces if scope.contains(space.id) or scope.reaches(space.id)},
+        {table.id: table for table in tables if scope.contains(table.id)},
+        tuple(notes),
+    )

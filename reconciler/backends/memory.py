@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
+from reconciler.backends.base import snapshot_within
 from reconciler.backends.optional import HoldsForeign, Renames
-from reconciler.backends.scoping import snapshot_within
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities
@@ -30,21 +30,14 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 class MemoryConfig(BackendConfig):
     """Connections with one ``name`` share one catalog; without a name a connection has a catalog of its own."""
 
-    name: str | None = Field(default=None, min_length=1)
+    name: str = Field(default_factory=lambda: f"unnamed-{uuid.uuid4().hex}", min_length=1)
     """Whoever connects with the same name has the same catalog."""
     root: Root | None = None
     """The directory or URI tables go under that name no location; memory of this process when left out."""
 
-    _own: str = PrivateAttr(default_factory=lambda: f"unnamed-{uuid.uuid4().hex}")
-
-    @property
-    def store_name(self) -> str:
-        """The name of the catalog, made up where none is given."""
-        return self.name or self._own
-
     def identity(self) -> str:
         """Return the catalog's name."""
-        return self.store_name
+        return self.name
 
 
 @dataclass
@@ -57,8 +50,7 @@ class _Store:
     foreign: dict[Identifier, ForeignTable] = field(default_factory=dict)
 
 
-_stores: dict[str, _Store] = {}
-_stores_lock = threading.Lock()
+_shared: dict[str, _Store] = {}
 
 
 class MemoryBackend(HoldsForeign, Renames):
@@ -76,11 +68,9 @@ class MemoryBackend(HoldsForeign, Renames):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        if self.config.name is None:
-            self._store = _Store()
-        else:
-            with _stores_lock:
-                self._store = _stores.setdefault(self.config.name, _Store())
+        self._store = _Store()
+        if "name" in self.config.model_fields_set:
+            self._store = _shared.setdefault(self.config.name, self._store)
 
     def add_foreign(self, identifier: Sequence[str], location: str | None = None, kind: str = "view") -> None:
         """Put a table of another format, or a view, into the catalog: for tests."""
@@ -208,7 +198,7 @@ class MemoryBackend(HoldsForeign, Renames):
         """Return a place of the table's own directly under ``root``, or in the memory of this process."""
         if self.config.root is not None:
             return locations.join(self.config.root, f"{join(identifier)}.lance")
-        return f"shared-memory://{quote(self.config.store_name, safe='')}/{quote(join(identifier), safe='$')}.lance"
+        return f"shared-memory://{quote(self.config.name, safe='')}/{quote(join(identifier), safe='$')}.lance"
 
     def _require_free(self, identifier: Identifier) -> None:
         if identifier in self._store.tables or identifier in self._store.foreign:

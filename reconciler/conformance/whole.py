@@ -9,7 +9,7 @@ from dataclasses import replace
 from lance_namespace.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
 from reconciler.backends import optional
-from reconciler.backends.scoping import snapshot_within
+from reconciler.backends.base import snapshot_within
 from reconciler.conformance.check import check, equal, need
 from reconciler.conformance.context import CheckContext
 from reconciler.conformance.outcomes import FaultError

@@ -22,12 +22,20 @@ from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.backends.dir.contents import NAMESPACE, TABLE, ManifestRows, Row, metadata_of
+from reconciler.backends.base import snapshot_within
+from reconciler.backends.dir.contents import (
+    MANIFEST,
+    NAMESPACE,
+    TABLE,
+    DirectoryPlaces,
+    ManifestRows,
+    Row,
+    first_directory,
+    metadata_of,
+)
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.manifest import DirManifest
 from reconciler.backends.dir.parts import Part, first_fault, namespaces_in_use, part_of
-from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces, first_directory
-from reconciler.backends.scoping import snapshot_within
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities, LocationPolicy

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -85,13 +85,7 @@ _KINDS: dict[str, type[BackendError]] = {
 
 @contextmanager
 def translated(
-    operation: str,
-    subject: str,
-    secrets: Collection[str] = (),
-    *,
-    missing: BackendError | None = None,
-    exists: BackendError | None = None,
-    done: str | None = None,
+    operation: str, subject: str, secrets: Collection[str], meanings: Mapping[str, BackendError], done: str | None
 ) -> Iterator[None]:
     """Turn every error of botocore inside into one of the Lance namespace.
 
@@ -99,8 +93,7 @@ def translated(
         operation: the Glue operation called inside, such as ``GetTables``.
         subject: what it is about, as the user knows it.
         secrets: what no text may hold.
-        missing: what an ``EntityNotFoundException`` means here, where it can come.
-        exists: what an ``AlreadyExistsException`` means here, where it can come.
+        meanings: the errors for codes that say something of the object.
         done: the code that a repeated request gets when its first try has done the work.
 
     Raises:
@@ -112,7 +105,7 @@ def translated(
     try:
         yield
     except ClientError as error:
-        refusal = _refusal(operation, subject, error, secrets, missing, exists)
+        refusal = _refusal(operation, subject, error, secrets, meanings)
         if done is not None and _code(error) == done and _tries(error) > 1:
             raise RepeatedError(refusal) from None
         raise refusal from None
@@ -146,22 +139,15 @@ def _tries(error: ClientError) -> int:
 
 
 def _refusal(
-    operation: str,
-    subject: str,
-    error: ClientError,
-    secrets: Collection[str],
-    missing: BackendError | None,
-    exists: BackendError | None,
+    operation: str, subject: str, error: ClientError, secrets: Collection[str], meanings: Mapping[str, BackendError]
 ) -> BackendError:
     """Return the error for an answer of the service."""
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
     is_sts = error.operation_name == "AssumeRole"
     where = f"glue: {'AssumeRole' if is_sts else f'{operation} on {subject}'}"
-    if code == "EntityNotFoundException" and missing is not None:
-        return missing
-    if code == "AlreadyExistsException" and exists is not None:
-        return exists
+    if code in meanings:
+        return meanings[code]
     plain, refused = plain_code(code), login_refusal(code, region="the region", signing="check the keys")
     if plain in _DENIED:
         return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}")

@@ -15,8 +15,8 @@ from reconciler.backends.glue import structures
 from reconciler.backends.glue.aws_errors import RepeatedError, done_unless
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.scan import scan
-from reconciler.backends.glue.service import NAMES_ONLY, Service
-from reconciler.backends.hive_columns import hive_columns
+from reconciler.backends.glue.service import Service
+from reconciler.backends.spark_types import hive_columns
 from reconciler.backends.table_options import own_options
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities, NameRule
@@ -129,11 +129,10 @@ class GlueBackend(
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the catalogs and databases directly in ``parent``."""
-        if parent and self.load_namespace(parent).kind == structures.DATABASE:
+        kind = self.load_namespace(parent).kind if parent else structures.CATALOG
+        if kind == structures.DATABASE:
             return []
-        databases = {item["Name"] for item in self._service.databases(parent) if not structures.database_mismatch(item)}
-        catalogs = {item["Name"] for item in self._service.catalogs(parent) if not structures.catalog_mismatch(item)}
-        return [*(databases | catalogs)]
+        return [*{name for name, is_foreign in self._contents(parent, kind) if not is_foreign}]
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``parent``; a catalog has none."""
@@ -141,12 +140,8 @@ class GlueBackend(
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of other tables, views and functions, of links and of what is federated."""
-        if self.load_namespace(identifier).kind == structures.DATABASE:
-            tables = [table["Name"] for table in self._service.tables(identifier) if _is_foreign(table)]
-            return tables + [function.get("FunctionName", "") for function in self._service.functions(identifier)]
-        databases = (item for item in self._service.databases(identifier) if structures.database_mismatch(item))
-        catalogs = (item for item in self._service.catalogs(identifier) if structures.catalog_mismatch(item))
-        return [*(item["Name"] for item in databases), *(item["Name"] for item in catalogs)]
+        kind = self.load_namespace(identifier).kind
+        return [name for name, is_foreign in self._contents(identifier, kind) if is_foreign]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the tables of other formats, the views and the links to tables in a database; a catalog has none."""
@@ -218,21 +213,13 @@ class GlueBackend(
         Glue would take what is inside with it, so this looks inside right before.
         """
         with suppress(RepeatedError):
-            if self._database(identifier) is not None:
-                _require_empty(identifier, self._names_in_database(identifier))
+            kind = self.load_namespace(identifier).kind
+            for name, _ in self._contents(identifier, kind):
+                raise NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
+            if kind == structures.DATABASE:
                 self._service.delete_database(identifier)
             else:
-                self._catalog(identifier)
-                _require_empty(identifier, self._names_in_catalog(identifier))
                 self._service.delete_catalog(identifier)
-
-    def _names_in_database(self, identifier: Identifier) -> Iterator[str]:
-        yield from (table["Name"] for table in self._service.tables(identifier, **NAMES_ONLY))
-        yield from (function.get("FunctionName", "") for function in self._service.functions(identifier))
-
-    def _names_in_catalog(self, identifier: Identifier) -> Iterator[str]:
-        yield from (database["Name"] for database in self._service.databases(identifier, **NAMES_ONLY))
-        yield from (catalog["Name"] for catalog in self._service.catalogs(identifier))
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into the parameters of a catalog or database and its location; all other fields stay."""
@@ -374,6 +361,19 @@ class GlueBackend(
         _require_plain(identifier, structures.catalog_mismatch(catalog))
         return catalog
 
+    def _contents(self, identifier: Identifier, kind: str | None) -> Iterator[tuple[str, bool]]:
+        """Yield the name of everything in a catalog or database, and whether it is foreign."""
+        if kind == structures.DATABASE:
+            for table in self._service.tables(identifier):
+                yield table["Name"], _is_foreign(table)
+            for function in self._service.functions(identifier):
+                yield function.get("FunctionName", ""), True
+        else:
+            for database in self._service.databases(identifier):
+                yield database["Name"], structures.database_mismatch(database) is not None
+            for catalog in self._service.catalogs(identifier):
+                yield catalog["Name"], structures.catalog_mismatch(catalog) is not None
+
     def _tables(self, identifier: Identifier) -> list[TableTypeDef]:
         """Return everything in a database that Glue calls a table; a catalog has none."""
         if not identifier:
@@ -406,11 +406,6 @@ def _check_location(identifier: Identifier, properties: Mapping[str, str]) -> No
 def _require_plain(identifier: Identifier, mismatch: str | None) -> None:
     if mismatch is not None:
         raise InvalidInputError(f"glue: `{join(identifier)}` is not managed here: {mismatch}")
-
-
-def _require_empty(identifier: Identifier, names: Iterator[str]) -> None:
-    for name in names:
-        raise NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
 
 
 def _is_foreign(table: TableTypeDef) -> bool:

@@ -14,7 +14,7 @@ from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
-from reconciler.backends.hive_columns import hive_columns
+from reconciler.backends.spark_types import hive_columns
 from reconciler.model import locations
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.errors import InvalidInputError, UnsupportedOperationError
