@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, final
@@ -14,10 +15,14 @@ from typing import ClassVar, final
 from reconciler.model.backend_config import BackendConfig, parse_config
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import InvalidInputError, UnsupportedOperationError
+from reconciler.model.errors import BackendError, CatalogError, ErrorCode, InvalidInputError, UnsupportedOperationError
 from reconciler.model.limits import folded, name_problem, table_depth_problem
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
+from reconciler.model.redaction import scrub
+
+_SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError)
+"""What an answer of another shape than its specification's raises where nobody thought of that shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,3 +281,23 @@ def snapshot_within(
         {table.id: table for table in tables if scope.contains(table.id)},
         tuple(notes),
     )
+
+
+@contextmanager
+def catalog_errors(name: str, impl: str, secrets: Collection[str] = ()) -> Iterator[None]:
+    """Turn an error of a backend into one that names the catalog and holds no secret.
+
+    Raises:
+        CatalogError: for every ``BackendError`` raised inside, and for what an answer without sense leads to.
+    """
+    try:
+        yield
+    except BackendError as error:
+        message = scrub(str(error), secrets).removeprefix(f"{impl}: ")
+        raise CatalogError(f"{name} ({impl}): {message}", error.code) from error
+    except _SENSELESS as error:
+        raise CatalogError(
+            f"{name} ({impl}): an answer of the service cannot be understood ({type(error).__name__}); "
+            "run with --debug to see which, and report it if the service is what `impl` says",
+            ErrorCode.INTERNAL,
+        ) from error

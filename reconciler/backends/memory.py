@@ -12,17 +12,9 @@ from pydantic import Field
 
 from reconciler.backends.base import snapshot_within
 from reconciler.backends.optional import HoldsForeign, Renames
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
@@ -98,11 +90,11 @@ class MemoryBackend(HoldsForeign, Renames):
         with self._store.lock:
             self._require_namespace(identifier[:-1])
             if identifier in self._store.foreign:
-                raise NotLanceTableError(f"memory: `{join(identifier)}` is not a Lance table")
+                raise errors.NotLanceTableError(f"memory: `{join(identifier)}` is not a Lance table")
             try:
                 return self._store.tables[identifier]
             except KeyError:
-                raise TableNotFoundError(f"memory: table `{join(identifier)}` does not exist") from None
+                raise errors.TableNotFoundError(f"memory: table `{join(identifier)}` does not exist") from None
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the namespaces directly below ``parent``."""
@@ -138,7 +130,7 @@ class MemoryBackend(HoldsForeign, Renames):
         with self._store.lock:
             self._require_namespace(identifier[:-1])
             if identifier in self._store.namespaces:
-                raise NamespaceAlreadyExistsError(f"memory: namespace `{join(identifier)}` already exists")
+                raise errors.NamespaceAlreadyExistsError(f"memory: namespace `{join(identifier)}` already exists")
             made = LiveNamespace(identifier, dict(properties))
             self._store.namespaces[identifier] = made
             return made
@@ -149,7 +141,7 @@ class MemoryBackend(HoldsForeign, Renames):
             self._require_namespace(identifier)
             everything = (*self._store.namespaces, *self._store.tables, *self._store.foreign)
             if any(found[:-1] == identifier for found in everything):
-                raise NamespaceNotEmptyError(f"memory: namespace `{join(identifier)}` is not empty")
+                raise errors.NamespaceNotEmptyError(f"memory: namespace `{join(identifier)}` is not empty")
             del self._store.namespaces[identifier]
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
@@ -202,11 +194,11 @@ class MemoryBackend(HoldsForeign, Renames):
 
     def _require_free(self, identifier: Identifier) -> None:
         if identifier in self._store.tables or identifier in self._store.foreign:
-            raise TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
+            raise errors.TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
 
     def _require_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return a namespace, the root included; the outermost one that is missing is the one named."""
         for depth in range(1, len(identifier) + 1):
             if identifier[:depth] not in self._store.namespaces:
-                raise NamespaceNotFoundError(f"memory: namespace `{join(identifier[:depth])}` does not exist")
+                raise errors.NamespaceNotFoundError(f"memory: namespace `{join(identifier[:depth])}` does not exist")
         return self._store.namespaces[identifier] if identifier else LiveNamespace(())

@@ -115,7 +115,7 @@ def _opened(
     variables: dict[str, str],
     places: tuple[str, ...],
 ) -> Iterator[ServedCatalogs]:
-    from reconciler.backends.faults import catalog_errors
+    from reconciler.backends.base import catalog_errors
     from reconciler.operations.connections import open_connections
     from reconciler.server import ManyCatalogs, OneCatalog
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, RootModel
 
-from reconciler.backends.table_options import PUBLIC_OPTIONS
+from reconciler.backends.service_options import PUBLIC_OPTIONS
 from reconciler.model import locations
 from reconciler.model.redaction import redact_properties
 

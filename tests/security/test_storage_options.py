@@ -10,7 +10,7 @@ import lance
 import pytest
 import yaml
 
-from reconciler.backends.table_options import options_of_service
+from reconciler.backends.service_options import options_of_service
 from reconciler.manifest import Policy
 from reconciler.manifest.reach import refusals
 from reconciler.manifest.variables import Resolver

@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from reconciler import storage
 from reconciler.backends.dir.contents import COLUMNS, MANIFEST, DirectoryPlaces, ManifestRows
@@ -126,7 +126,9 @@ class DirManifest:
         with self._waiting_guard:
             self._waiting.append(mine)
         self._committer.submit(self._commit_waiting).result()
-        return mine.result()
+        if mine.error is not None:
+            raise mine.error
+        return cast("T", mine.answer)
 
     def _commit_waiting(self) -> None:
         """Commit what waits; nothing does where the commit before has taken it along."""
@@ -219,31 +221,24 @@ def _schema() -> pa.Schema:
     )
 
 
+@dataclass
 class _Waiting(Generic[T]):
     """A change that waits for its commit, and how that ended."""
 
-    def __init__(self, change: Callable[[ManifestRows], tuple[ManifestRows, T]], about: str) -> None:
-        self._change = change
-        self._answer: list[T] = []
-        self.about = about
-        self.error: BaseException | None = None
+    change: Callable[[ManifestRows], tuple[ManifestRows, T]]
+    about: str
+    answer: T | None = None
+    error: BaseException | None = None
 
     def made_of(self, contents: ManifestRows) -> ManifestRows:
         """Return what the change makes of ``contents``; they themselves, when it raises."""
-        self._answer, self.error = [], None
+        self.error = None
         try:
-            after, answer = self._change(contents)
+            after, self.answer = self.change(contents)
         except Exception as error:  # noqa: BLE001 - it is raised where the change came from
             self.error = error
             return contents
-        self._answer = [answer]
         return after
-
-    def result(self) -> T:
-        """Return what the change said of the commit it is in, or raise why it is in none."""
-        if self.error is not None:
-            raise self.error
-        return self._answer[0]
 
 
 # ---- what a commit writes --------------------------------------------------------------------------------------------

@@ -18,19 +18,10 @@ from reconciler.backends.glue.scan import scan
 from reconciler.backends.glue.service import Service
 from reconciler.backends.spark_types import hive_columns
 from reconciler.backends.table_options import own_options
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    PermissionDeniedError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
@@ -87,7 +78,7 @@ class GlueBackend(
 
     def traffic(self) -> Traffic:
         """Return what was sent so far, repeated requests included, and what came back."""
-        return self._service.traffic
+        return self._service.scans.traffic
 
     def close(self) -> None:
         """Give back the connections."""
@@ -97,7 +88,7 @@ class GlueBackend(
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        with self._service.one_scan():
+        with self._service.scans.one():
             snapshot = scan(self._service, self._depth, scope, self.parallelism)
         self._scanned = scope, snapshot.namespaces
         return snapshot
@@ -174,7 +165,9 @@ class GlueBackend(
         """
         wanted = kind or properties.get(KIND) or structures.DATABASE
         if wanted not in structures.KINDS:
-            raise InvalidInputError(f"glue: a namespace is a {' or a '.join(structures.KINDS)}, not a `{wanted}`")
+            raise errors.InvalidInputError(
+                f"glue: a namespace is a {' or a '.join(structures.KINDS)}, not a `{wanted}`"
+            )
         if wanted == structures.DATABASE:
             _check_location(identifier, properties)
         parameters = _without_kind(properties)
@@ -187,24 +180,24 @@ class GlueBackend(
     def _create_catalog(self, identifier: Identifier, parameters: dict[str, str]) -> None:
         label = f"`{join(identifier)}`"
         if self._depth + len(identifier) > _CATALOG_DEPTH:
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"glue: catalog {label} cannot be created: Glue makes catalogs directly in an account only; "
                 "one inside another comes from the service it belongs to"
             )
         if not _CATALOG_NAME.fullmatch(identifier[-1]):
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"glue: {label}: a catalog's name has at most 64 characters, none of `.`, `/`, `\\`, and no `aws:`"
             )
-        with suppress(NamespaceNotFoundError):
+        with suppress(errors.NamespaceNotFoundError):
             self._service.database(identifier)
-            raise NamespaceAlreadyExistsError(f"glue: {label} already exists, as a database")
+            raise errors.NamespaceAlreadyExistsError(f"glue: {label} already exists, as a database")
         self._service.create_catalog(identifier, parameters)
 
     def _create_database(self, identifier: Identifier, parameters: dict[str, str]) -> None:
         # A policy for the account's own catalog alone admits no look at another, there or not.
-        with suppress(NamespaceNotFoundError, PermissionDeniedError):
+        with suppress(errors.NamespaceNotFoundError, errors.PermissionDeniedError):
             self._service.catalog(identifier)
-            raise NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")
+            raise errors.NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")
         self._service.create_database(identifier, structures.new_database(identifier[-1], parameters))
 
     def remove_namespace(self, identifier: Identifier) -> None:
@@ -215,7 +208,7 @@ class GlueBackend(
         with suppress(RepeatedError):
             kind = self.load_namespace(identifier).kind
             for name, _ in self._contents(identifier, kind):
-                raise NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
+                raise errors.NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
             if kind == structures.DATABASE:
                 self._service.delete_database(identifier)
             else:
@@ -286,7 +279,7 @@ class GlueBackend(
         def read(database: Identifier) -> list[TableTypeDef]:
             try:
                 return list(self._service.tables_named(database, names[database]))
-            except NamespaceNotFoundError:
+            except errors.NamespaceNotFoundError:
                 return []
 
         return {
@@ -318,26 +311,24 @@ class GlueBackend(
         What a scan has read is not asked for again: a plan may be about a thousand new tables of one database.
         """
         scope, scanned = self._scanned
-        if not scope.contains(identifier[:-1]):
-            return self._place_in(self._database(identifier[:-1]), identifier)
-        database = scanned.get(identifier[:-1])
-        return self._below(database.properties.get(structures.LOCATION) if database else None, identifier)
+        if scope.contains(identifier[:-1]):
+            live = scanned.get(identifier[:-1])
+            return self._below(live.properties.get(structures.LOCATION) if live else None, identifier)
+        database = self._database(identifier[:-1])
+        return self._below(database.get("LocationUri") if database else None, identifier)
 
     def direct_location(self, identifier: Identifier) -> str:
         """Return the same for a table made directly, as the database is now."""
         database = self._database(identifier[:-1])
         if database is None:
-            raise NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
-        location = self._place_in(database, identifier)
+            raise errors.NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
+        location = self._below(database.get("LocationUri"), identifier)
         if location is None:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"glue: table `{join(identifier)}` needs a location: neither it nor its database has one, and no "
                 "`root` is configured"
             )
         return location
-
-    def _place_in(self, database: DatabaseTypeDef | None, identifier: Identifier) -> str | None:
-        return self._below(database.get("LocationUri") if database else None, identifier)
 
     def _below(self, location: str | None, identifier: Identifier) -> str | None:
         """Return the place of a table in a database with ``location``; None without one and without ``root``."""
@@ -351,7 +342,7 @@ class GlueBackend(
         """Return the database at ``identifier``, None when there is none; a catalog may still be."""
         try:
             database = self._service.database(identifier)
-        except NamespaceNotFoundError:
+        except errors.NamespaceNotFoundError:
             return None
         _require_plain(identifier, structures.database_mismatch(database))
         return database
@@ -380,7 +371,7 @@ class GlueBackend(
             return []
         try:
             return list(self._service.tables(identifier))
-        except NamespaceNotFoundError:
+        except errors.NamespaceNotFoundError:
             self.load_namespace(identifier)
             return []
 
@@ -388,7 +379,7 @@ class GlueBackend(
         table = self._service.table(identifier)
         mismatch = structures.table_mismatch(table)
         if mismatch is not None:
-            raise NotLanceTableError(f"glue: `{join(identifier)}` is not a Lance table here: it is {mismatch}")
+            raise errors.NotLanceTableError(f"glue: `{join(identifier)}` is not a Lance table here: it is {mismatch}")
         return table
 
 
@@ -400,12 +391,12 @@ def _check_location(identifier: Identifier, properties: Mapping[str, str]) -> No
     """Raise InvalidInputError where ``properties`` name a location for a database that no table can be below."""
     problem = locations.check(properties[structures.LOCATION]) if structures.LOCATION in properties else None
     if problem is not None:
-        raise InvalidInputError(f"glue: `{join(identifier)}`: `{structures.LOCATION}`: {problem}")
+        raise errors.InvalidInputError(f"glue: `{join(identifier)}`: `{structures.LOCATION}`: {problem}")
 
 
 def _require_plain(identifier: Identifier, mismatch: str | None) -> None:
     if mismatch is not None:
-        raise InvalidInputError(f"glue: `{join(identifier)}` is not managed here: {mismatch}")
+        raise errors.InvalidInputError(f"glue: `{join(identifier)}` is not managed here: {mismatch}")
 
 
 def _is_foreign(table: TableTypeDef) -> bool:

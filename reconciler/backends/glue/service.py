@@ -15,17 +15,7 @@ from reconciler.backends.glue.aws_errors import translated
 from reconciler.backends.glue.structures import as_input, id_below
 from reconciler.backends.http.scans import Scans
 from reconciler.backends.paging import every_page
-from reconciler.model.errors import (
-    BackendError,
-    InternalError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
-from reconciler.model.live import Traffic
+from reconciler.model import errors
 from reconciler.model.names import Identifier, join
 
 if TYPE_CHECKING:
@@ -50,7 +40,7 @@ _DONE = {"Create": _EXISTS, "Delete": _MISSING, "UpdateTable": "ConcurrentModifi
 """The refusals that a repeated write gets when its first try has done the work."""
 
 # What a request about catalogs gets where there are none: before 2024 Glue had no such calls, nor had anybody's policy.
-_NO_CATALOGS = (PermissionDeniedError, UnsupportedOperationError)
+_NO_CATALOGS = (errors.PermissionDeniedError, errors.UnsupportedOperationError)
 
 
 def _patterns(names: Iterable[str]) -> Iterator[str]:
@@ -89,17 +79,10 @@ class Service:
         self._lock_of_account = threading.Lock()
         self._connected: tuple[GlueClient, client.Sender] | None = None
         self._account: str | None = None
-        self.without_catalogs: BackendError | None = None
+        self.without_catalogs: errors.BackendError | None = None
         """Why catalogs inside the account's own cannot be asked for, once that is known."""
         self._has_answered = False
-        self._scans = Scans(config.limits)
-        self.one_scan = self._scans.one
-        """Lets what is asked for inside take no more than one scan may."""
-
-    @property
-    def traffic(self) -> Traffic:
-        """What went over the connections so far."""
-        return self._scans.traffic
+        self.scans = Scans(config.limits)
 
     def close(self) -> None:
         """Give back the connections."""
@@ -131,7 +114,7 @@ class Service:
             return None
         if self._config.catalog_id is not None:
             return self._config.catalog_id
-        raise InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
+        raise errors.InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
 
     def _in(self, path: Identifier, parameter: str = "CatalogId") -> dict[str, Any]:
         """Return the parameter that names the catalog at ``path``; without one, Glue takes the caller's account.
@@ -143,7 +126,7 @@ class Service:
         if path:
             account = self.account()
             if account is None:
-                raise NamespaceNotFoundError(
+                raise errors.NamespaceNotFoundError(
                     f"glue: namespace `{join(path)}` does not exist; catalogs cannot be asked for: "
                     f"{self.without_catalogs}"
                 )
@@ -277,7 +260,7 @@ class Service:
     def _client(self) -> GlueClient:
         with self._lock:
             if self._connected is None:
-                self._connected = client.connect(self._config, self._scans)
+                self._connected = client.connect(self._config, self.scans)
             return self._connected[0]
 
     def _require_login(self, operation: str, identifier: Identifier) -> None:
@@ -297,24 +280,24 @@ class Service:
     def _asking(self, operation: str, identifier: Identifier) -> AbstractContextManager[None]:
         subject = self.subject(identifier)
         _log.debug("glue: %s on %s", operation, subject)
-        self._scans.check(f"glue: {operation} on {subject}")
+        self.scans.check(f"glue: {operation} on {subject}")
         done = next((code for verb, code in _DONE.items() if operation.startswith(verb)), None)
         return translated(operation, subject, self._config.secrets, self._meanings(operation, identifier), done)
 
-    def _meanings(self, operation: str, identifier: Identifier) -> Mapping[str, BackendError]:
+    def _meanings(self, operation: str, identifier: Identifier) -> Mapping[str, errors.BackendError]:
         """Return what the codes mean by which Glue says that there is an object, or none."""
         subject = self.subject(identifier)
         if operation.startswith("Create"):
             kind = operation.removeprefix("Create").lower()
-            exists = TableAlreadyExistsError if kind == "table" else NamespaceAlreadyExistsError
+            exists = errors.TableAlreadyExistsError if kind == "table" else errors.NamespaceAlreadyExistsError
             parent = self.subject(identifier[:-1])
             return {
                 _EXISTS: exists(f"glue: {kind} {subject} already exists"),
-                _MISSING: NamespaceNotFoundError(f"glue: namespace {parent} does not exist"),
+                _MISSING: errors.NamespaceNotFoundError(f"glue: namespace {parent} does not exist"),
             }
         if operation.endswith("Table"):
-            return {_MISSING: TableNotFoundError(f"glue: table {subject} does not exist")}
-        return {_MISSING: NamespaceNotFoundError(f"glue: namespace {subject} does not exist")}
+            return {_MISSING: errors.TableNotFoundError(f"glue: table {subject} does not exist")}
+        return {_MISSING: errors.NamespaceNotFoundError(f"glue: namespace {subject} does not exist")}
 
     def _pages(
         self,

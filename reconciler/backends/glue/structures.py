@@ -68,7 +68,7 @@ def live_database(identifier: Identifier, database: type_defs.DatabaseTypeDef) -
 
 def new_database(name: str, properties: Mapping[str, str]) -> type_defs.DatabaseInputTypeDef:
     """Return the entry of a new database."""
-    return cast("DatabaseInputTypeDef", with_properties({"Name": name}, properties))
+    return cast("type_defs.DatabaseInputTypeDef", with_properties({"Name": name}, properties))
 
 
 def with_properties(database: type_defs.DatabaseTypeDef, properties: Mapping[str, str]) -> type_defs.DatabaseTypeDef:
@@ -76,7 +76,7 @@ def with_properties(database: type_defs.DatabaseTypeDef, properties: Mapping[str
     # A parameter that has this name as well is somebody else's, and stays.
     parameters = {key: value for key, value in (database.get("Parameters") or {}).items() if key == LOCATION}
     parameters |= {key: value for key, value in properties.items() if key != LOCATION}
-    kept = cast("DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
+    kept = cast("type_defs.DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
     kept["Parameters"] = parameters
     if LOCATION in properties:
         kept["LocationUri"] = properties[LOCATION]
