@@ -1,4 +1,4 @@
-"""``impl: memory``: a catalog that lives as long as its process, for trying things out and for tests."""
+"""``impl: memory``: a catalog in the memory of one process, for experiments and tests."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 
 class MemoryConfig(BackendConfig):
-    """Connections with one ``name`` share one catalog; without a name a connection has a catalog of its own."""
+    """Connections with the same ``name`` share a catalog; a connection without one has its own."""
 
     name: str = Field(default_factory=lambda: f"unnamed-{uuid.uuid4().hex}", min_length=1)
-    """Whoever connects with the same name has the same catalog."""
+    """Connections with the same name share a catalog."""
     root: Root | None = None
-    """The directory or URI tables go under that name no location; memory of this process when left out."""
+    """The directory or URI of tables without a location; the memory of this process when left out."""
 
     def identity(self) -> str:
         """Return the catalog's name."""
@@ -34,7 +34,7 @@ class MemoryConfig(BackendConfig):
 
 @dataclass
 class _Store:
-    """What one catalog holds; the root namespace is always there."""
+    """The objects of one catalog; the root namespace always exists."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
@@ -48,8 +48,7 @@ _shared: dict[str, _Store] = {}
 class MemoryBackend(HoldsForeign, Renames):
     """Every operation of the contract, in memory.
 
-    Tables without a location go to pylance's in-process object store, so that datasets can be written and read with
-    no disk, or under ``root``.
+    Tables without a location go below ``root``, or to pylance's in-process object store, which needs no disk.
     """
 
     impl = "memory"
@@ -65,13 +64,13 @@ class MemoryBackend(HoldsForeign, Renames):
             self._store = _shared.setdefault(self.config.name, self._store)
 
     def add_foreign(self, identifier: Sequence[str], location: str | None = None, kind: str = "view") -> None:
-        """Put a table of another format, or a view, into the catalog: for tests."""
+        """Add a table of another format, or a view; for tests."""
         with self._store.lock:
             self._require_namespace(tuple(identifier[:-1]))
             self._store.foreign[tuple(identifier)] = ForeignTable(tuple(identifier), location, kind)
 
     def remove_foreign(self, identifier: Sequence[str]) -> None:
-        """Take away what :meth:`add_foreign` put there."""
+        """Remove what :meth:`add_foreign` added."""
         with self._store.lock:
             self._store.foreign.pop(tuple(identifier), None)
 
@@ -109,12 +108,12 @@ class MemoryBackend(HoldsForeign, Renames):
             return [found[-1] for found in self._store.tables if found[:-1] == parent]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of what :meth:`add_foreign` put into a namespace."""
+        """Return the names of what :meth:`add_foreign` added to a namespace."""
         with self._store.lock:
             return [found[-1] for found in self._store.foreign if found[:-1] == identifier]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return what :meth:`add_foreign` put into a namespace."""
+        """Return what :meth:`add_foreign` added to a namespace."""
         with self._store.lock:
             self._require_namespace(namespace)
             return [
@@ -177,7 +176,7 @@ class MemoryBackend(HoldsForeign, Renames):
             return altered
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Give the entry of a table another name."""
+        """Rename the entry of a table."""
         with self._store.lock:
             live = self.load_table(identifier)
             self._require_namespace(to[:-1])
@@ -187,7 +186,7 @@ class MemoryBackend(HoldsForeign, Renames):
             return self._store.tables[to]
 
     def default_location(self, identifier: Identifier) -> str:
-        """Return a place of the table's own directly under ``root``, or in the memory of this process."""
+        """Return a location directly below ``root``, or in the memory of this process."""
         if self.config.root is not None:
             return locations.join(self.config.root, f"{join(identifier)}.lance")
         return f"shared-memory://{quote(self.config.name, safe='')}/{quote(join(identifier), safe='$')}.lance"
@@ -197,7 +196,7 @@ class MemoryBackend(HoldsForeign, Renames):
             raise errors.TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
 
     def _require_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Return a namespace, the root included; the outermost one that is missing is the one named."""
+        """Return a namespace, the root included; the error names the outermost one that is missing."""
         for depth in range(1, len(identifier) + 1):
             if identifier[:depth] not in self._store.namespaces:
                 raise errors.NamespaceNotFoundError(f"memory: namespace `{join(identifier[:depth])}` does not exist")

@@ -1,8 +1,7 @@
-"""Between Arrow types and Spark's, which Unity has too and Hive nearly: name, SQL text and JSON of each.
+"""Convert Arrow types to those of Spark, Unity and Hive, and back.
 
-None of them has a fixed-size list, an unsigned or half-precision number, a time of day or more than one unit of time.
-What they cannot express becomes the nearest type they have; :mod:`reconciler.backends.unity.columns` keeps the exact
-one beside it.
+Spark has no fixed-size list, no unsigned or half-precision number, no time of day and one unit of time. Such types
+become the nearest one that it has; :mod:`reconciler.backends.unity.columns` keeps the exact type beside it.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from reconciler.model.columns import Schema, ShownColumn, ShownColumns
 
 _MOST_DIGITS = 38
 _LONGEST_TYPE = 32_000
-"""Below what any database keeps of a metastore's, and what Glue takes."""
+"""Less than any metastore's database keeps, and than Glue takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkType:
-    """A type as Unity says it three times over: ``ARRAY``, ``array<int>`` and the JSON value of a Spark schema.
+    """A type in the three forms that Unity stores: ``ARRAY``, ``array<int>`` and the JSON of a Spark schema.
 
-    ``hive`` is what Hive and Glue call it.
+    ``hive`` is the form of Hive and Glue.
     """
 
     name: str
@@ -96,11 +95,11 @@ _FROM_SPARK: Mapping[str, tree.ScalarType] = {
     _DAY_TIME: tree.ScalarType("duration", ("us",)),
 }
 _ANYTHING = tree.ScalarType("string")
-"""What is read as text: types of Unity's that Arrow has no counterpart of (``variant``, ``char``, user-defined)."""
+"""The type for those of Unity that Arrow does not have: ``variant``, ``char``, user-defined ones."""
 
 
 def tree_of(text: str) -> tree.ArrowType:
-    """Return the Arrow type that ``text`` says, in whatever way it does."""
+    """Return the Arrow type that ``text`` names; a ``Foreign`` one where it cannot be parsed."""
     try:
         return parse_tree(text)
     except TypeSyntaxError:
@@ -108,7 +107,7 @@ def tree_of(text: str) -> tree.ArrowType:
 
 
 def to_spark(kind: tree.ArrowType) -> SparkType:
-    """Return Spark's type for ``kind``, the nearest one where it has no equal."""
+    """Return the Spark type that is equal or nearest to ``kind``."""
     match kind:
         case tree.ScalarType(name="decimal128" | "decimal256", arguments=(int(precision), int(scale))):
             return _nearest_decimal(precision, scale)
@@ -131,7 +130,7 @@ def to_spark(kind: tree.ArrowType) -> SparkType:
 
 
 def _nearest_decimal(precision: int, scale: int) -> SparkType:
-    """Return the decimal type nearest to Arrow's: it has 38 digits, and no scale below 0 or above them."""
+    """Return the nearest decimal type: it has at most 38 digits, and a scale from 0 to those."""
     if scale < 0:
         precision, scale = precision - scale, 0
     return _decimal(min(max(precision, scale), _MOST_DIGITS), min(scale, _MOST_DIGITS))
@@ -166,7 +165,7 @@ def _quoted(name: str) -> str:
 
 
 def from_json(value: object) -> tree.ArrowType:
-    """Return the Arrow type for the JSON of a Spark type; what is not known is read as text."""
+    """Return the Arrow type for the JSON of a Spark type; string for an unknown one."""
     match value:
         case str():
             return _scalar(value)
@@ -204,17 +203,16 @@ def _decimal_of(precision: int, scale: int) -> tree.ScalarType:
 
 
 def from_name(name: str, precision: int | None, scale: int | None) -> tree.ArrowType:
-    """Return the Arrow type for a ``type_name`` alone, for columns whose JSON cannot be read."""
+    """Return the Arrow type for a ``type_name``, for columns whose JSON cannot be parsed."""
     if name.upper() == "DECIMAL":
         return _decimal_of(precision or 10, scale or 0)
     return _scalar(name)
 
 
 def hive_columns(schema: Schema, longest_name: int) -> ShownColumns | None:
-    """Return the columns of data with ``schema``, each with the nearest type that Hive has.
+    """Return the columns that Hive and Glue show of data with ``schema``, each with the nearest type.
 
-    None where no entry can show them: names that differ in capitals only are one name there, and names and types have
-    a length and no control characters.
+    None if an entry cannot show them: Hive folds names to lower case, and limits their length and characters.
     """
     shown = tuple(ShownColumn(field.name, to_spark(tree_of(field.type)).hive) for field in schema)
     names = [column.name for column in shown]
