@@ -11,8 +11,7 @@ from typing import TypeAlias
 from reconciler.applier.live import MovedField, Precondition, differences, load_all, load_table, precondition_of
 from reconciler.applier.move_steps import has_moved, is_as_planned
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
-from reconciler.backends.faults import catalog_errors
+from reconciler.backends.base import Backend, catalog_errors
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import Thresholds

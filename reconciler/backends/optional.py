@@ -1,8 +1,8 @@
-"""What a catalog may be able to do beside the contract, each ability declared once.
+"""Abilities that some catalogs have beside the contract, each declared once.
 
-An ability is a class that a backend inherits where its catalog has it. Its methods hold what is right for a catalog
-without it, so a backend overrides those that its catalog answers otherwise. The function of a method's name asks any
-backend, with the ability or without.
+A backend inherits the class of each ability that its catalog has, and overrides its methods. The methods themselves
+answer for a catalog without the ability. The function named like a method asks any backend, with the ability or
+without.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ParametersT = ParamSpec("ParametersT")
 AnswerT = TypeVar("AnswerT")
 
 Check: TypeAlias = Callable[[LiveNamespace | LiveTable], None]
-"""Raises when an object changed since it was read."""
+"""Raises if the object changed since it was read."""
 
 _SUFFIX = ".lance"
 
@@ -35,7 +35,7 @@ _SUFFIX = ".lance"
 def _asking(
     method: Callable[Concatenate[AbilityT, ParametersT], AnswerT],
 ) -> Callable[Concatenate[Backend, ParametersT], AnswerT]:
-    """Return the function that asks a backend by ``method``; one without the ability answers as the method itself."""
+    """Return the function that calls ``method`` of a backend, or ``method`` itself for one without the ability."""
 
     @wraps(method)
     def ask(backend: Backend, /, *args: ParametersT.args, **kwargs: ParametersT.kwargs) -> AnswerT:
@@ -52,27 +52,27 @@ class ReadsOneByOne(Backend):
     """A catalog that has to load each table to tell whether it is a Lance table."""
 
     def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what ``scan`` does, without the tables that the service lists but does not let be read.
+        """Return what ``scan`` does, but skip tables that the service lists and cannot load.
 
-        Another's broken table would stop every plan. Each of them is a note without the service's own words, which may
-        differ at every call, and the foreign objects and tables have it. What decides about a table that was planned
-        before, and what another catalog follows, is read by ``scan``.
+        A broken table of another owner would otherwise stop every plan. Each skipped table becomes a note, without the
+        service's own words, which may differ at every call; it also counts as a foreign table. Saved plans and mirrors
+        are decided on what ``scan`` reads.
 
         Raises:
-            BackendError: naming what could not be read beside them.
+            BackendError: naming anything else that could not be read.
         """
         return self.scan(scope)
 
     def possible_tables(self, parent: Identifier) -> Iterable[str]:
-        """Return the names of the Lance tables in ``parent``, and of others where telling takes a call each.
+        """Return the names in ``parent`` that may be Lance tables, without a call for each.
 
         Raises:
-            NamespaceNotFoundError: ``parent`` does not exist, where the service tells.
+            NamespaceNotFoundError: ``parent`` does not exist, where the service reports it.
         """
         return self.child_tables(parent)
 
     def tables_among(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
-        """Return those of ``names``, some of :meth:`possible_tables`, that are Lance tables, in order."""
+        """Return those of ``names``, taken from :meth:`possible_tables`, that are Lance tables, in order."""
         return names
 
 
@@ -82,10 +82,10 @@ tables_among = _asking(ReadsOneByOne.tables_among)
 
 
 class LearnsCapabilities(Backend):
-    """A catalog of which only the service knows what it can do."""
+    """A catalog whose capabilities only the service knows."""
 
     def asked_capabilities(self) -> Capabilities:
-        """Return ``capabilities``, after asking the service.
+        """Return the capabilities that the service reports.
 
         Raises:
             BackendError: it could not be asked.
@@ -100,7 +100,7 @@ class HoldsOthers(Backend):
     """A catalog whose namespaces hold more than Lance tables and namespaces."""
 
     def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
-        """Return the names of what else a namespace holds: whatever keeps it from being dropped."""
+        """Return the names of the other objects in a namespace, which keep it from being dropped."""
         return ()
 
 
@@ -111,15 +111,14 @@ class HoldsForeign(HoldsOthers):
     """A catalog that holds tables of other formats."""
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> Sequence[ForeignTable]:
-        """Return the tables directly in ``namespace`` that are not entered as Lance tables are.
+        """Return the tables directly in ``namespace`` that are not registered as Lance tables.
 
-        Those of other formats and views, and those that are marked as Lance tables and are of the wrong type, shown by
-        a scan or not: complete, with the location and the format that the catalog says; where ``names`` are given,
-        those of them that have one. A namespace that cannot hold tables has none. A plan asks for the names of the
-        tables that it would make, so that none is planned where another table is in its way.
+        These are tables of other formats, views, and tables marked as Lance tables that have the wrong type. The list
+        is complete, or limited to ``names``, with the location and the format that the catalog reports. A plan asks for
+        the names of the tables that it would create, so that it plans none under a name that is taken.
 
         Raises:
-            NamespaceNotFoundError: ``namespace`` does not exist; where ``names`` are given, if the service tells.
+            NamespaceNotFoundError: ``namespace`` does not exist; with ``names``, only if the service reports it.
         """
         return ()
 
@@ -128,14 +127,14 @@ foreign_tables = _asking(HoldsForeign.foreign_tables)
 
 
 class LeavesEntries(Backend):
-    """A catalog in which lancens makes entries for a moment."""
+    """A catalog in which an interrupted run of lancens can leave entries behind."""
 
     def leftovers(self, scope: Scope) -> Sequence[LiveNamespace | LiveTable]:
-        """Return the entries that stayed when lancens was interrupted.
+        """Return the entries that interrupted runs of lancens left behind, for a plan to remove.
 
-        A plan takes them away. They are nobody's, so no scan, list or count has them in it, and none keeps its
-        namespace from being dropped; loading and removing know them, unless another one can be made in its place.
-        ``scope`` is what is planned; one that can harm what is in it need not be in it itself.
+        They have no owner: scans, lists and counts leave them out, and they keep no namespace from being dropped. They
+        can be loaded and removed, unless another entry can be created in their place. ``scope`` is what is planned;
+        entries outside of it that affect it are included.
 
         Raises:
             BackendError: naming what could not be read.
@@ -153,7 +152,7 @@ class Renames(Backend):
     """A catalog that gives tables other names; ``capabilities.rename_within`` says between which identifiers."""
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Give the entry of a Lance table another name; its location and its properties stay, no file is touched.
+        """Rename the entry of a Lance table; location, properties and files stay as they are.
 
         At every moment the table has one of the two names.
 
@@ -171,13 +170,13 @@ rename_table = _asking(Renames.rename_table)
 
 
 class ChecksAtCommit(Backend):
-    """A catalog where a change is committed only on top of what was read for it."""
+    """A catalog that commits a change only if nothing else was committed since it was read."""
 
     def checking(self, check: Check) -> Backend:
-        """Return this catalog for changes of one object that was read before.
+        """Return this backend with a check at each commit, to change one object that was read before.
 
-        ``check`` gets the object that is altered, renamed or removed as that commit finds it; what it raises is raised,
-        and nothing is written. Elsewhere the read right before the write has to do.
+        Each commit passes the object that it alters, renames or removes to ``check``. If that raises, nothing is
+        written and the error is raised.
         """
         return self
 
@@ -186,10 +185,10 @@ checking = _asking(ChecksAtCommit.checking)
 
 
 class TakesContext(Backend):
-    """A service that is told the context of a Lance client's request."""
+    """A service that takes the context of a Lance client's request."""
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return what surrounds the calls for a request; what a context means is for each implementation to say."""
+        """Return a context manager for the calls of a request; each implementation defines what a context means."""
         return nullcontext()
 
 
@@ -205,14 +204,13 @@ class Places(Backend):
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return why the catalog cannot take the table at ``location``, in words; None when it can.
 
-        Asked when planning and again before anything is written, so that no data is written at a place the entry is
-        then refused for. It answers from what is configured, without a call, and ``insert_table`` and ``alter_table``
-        refuse the same locations. No secret is in the answer.
+        It is called when planning, and again before data is written to the location. It decides by the configuration,
+        without a call. ``insert_table`` and ``alter_table`` refuse the same locations. The answer holds no secret.
         """
         return None
 
     def insert_table_anywhere(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
-        """Create the entry of a table at a location that the service chooses, for one that has no default location.
+        """Create the entry of a table at a location that the service chooses.
 
         Raises:
             TableAlreadyExistsError, NamespaceNotFoundError: as for ``insert_table``.
@@ -221,38 +219,38 @@ class Places(Backend):
         raise InvalidInputError(f"{self.impl}: table `{join(identifier)}` needs a location: no `root` is configured")
 
     def direct_location(self, identifier: Identifier) -> str | None:
-        """Return where a table goes that is made through an operation and names no location.
+        """Return the location of a table that a namespace operation creates without one.
 
-        Some specifications name a place, such as the current directory, that does not suit a manifest, which is applied
-        from anywhere.
+        Some specifications default to a place such as the current directory. That does not suit a manifest, which can
+        be applied from anywhere.
 
         Raises:
-            InvalidInputError, NamespaceNotFoundError: there is no such place.
+            InvalidInputError, NamespaceNotFoundError: there is no default.
         """
         return self.default_location(identifier)
 
     def direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the properties of a namespace made through an operation, with what its catalog asks for."""
+        """Return the properties of a namespace that an operation creates, with those that the catalog requires."""
         return properties
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
-        """Return which table goes to ``path`` below a root, the inverse of ``default_location``."""
+        """Return the table whose default location is ``path`` below a root."""
         return (*path[:-1], path[-1].removesuffix(_SUFFIX))
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
-        """Return a place for a new table whose default location ``taken`` holds something.
+        """Return another location for a new table whose default location ``taken`` is in use.
 
         Raises:
-            TableAlreadyExistsError: the catalog has no other place for a table of this name.
+            TableAlreadyExistsError: a table of this name cannot be elsewhere.
         """
         return f"{taken.removesuffix(_SUFFIX)}_{uuid.uuid4().hex[:12]}{_SUFFIX}"
 
     def root_keys(self) -> frozenset[str]:
-        """Return the properties of namespaces that say under which place tables go by themselves."""
+        """Return the properties of namespaces that name a default location for the tables in them."""
         return self.capabilities.namespace_places
 
     def stay_inside(self) -> None:
-        """Take symbolic links that lead out of the root for no tables from now on."""
+        """Ignore symbolic links that lead out of the root, from now on."""
 
 
 location_problem = _asking(Places.location_problem)
@@ -289,7 +287,7 @@ class ShowsColumns(Backend):
     def shown_columns(self, identifiers: Collection[Identifier]) -> Mapping[Identifier, ShownColumns]:
         """Return the columns that the entries of Lance tables show, of those that show any.
 
-        Asked for tables whose storage is opened anyway; a table that has gone is left out.
+        It is called for tables whose storage is opened anyway. A table that no longer exists is left out.
 
         Raises:
             BackendError: an entry could not be read.
@@ -301,13 +299,13 @@ class ShowsColumns(Backend):
         return None
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
-        """Let the entry of a Lance table show ``columns``.
+        """Replace the columns that the entry of a Lance table shows.
 
-        Everything else of the entry stays, and so does what it says of a column that is given no comment.
+        The rest of the entry stays as it is, and so does the comment of a column that comes without one.
 
         Raises:
             TableNotFoundError: it does not exist.
-            ConcurrentModificationError: it was changed in between, where the service tells.
+            ConcurrentModificationError: it changed in between, where the service reports it.
             UnsupportedOperationError: the columns cannot be changed.
         """
         raise UnsupportedOperationError(f"{self.impl}: the columns that a table shows cannot be changed")
@@ -321,7 +319,7 @@ class ShowsColumns(Backend):
         return None
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
-        """Return, in sentences, what the catalog cannot show as it is of the tables about to be made."""
+        """Return sentences about columns of new tables that the catalog cannot show exactly."""
         return ()
 
 
@@ -336,16 +334,16 @@ schema_notes = _asking(ShowsColumns.schema_notes)
 
 
 class OpensData(Backend):
-    """A catalog whose entries say how their data is opened, or whose service vends credentials for it."""
+    """A catalog whose entries name storage options, or whose service vends credentials."""
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the options for opening one table's dataset, without a call, and so without vended credentials."""
+        """Return the options for opening a table's dataset, without a call and so without vended credentials."""
         return self.storage_options()
 
     def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-        """Return the options for opening one table's dataset, with the credentials that the service vends for it.
+        """Return the options for opening a table's dataset, with the credentials that the service vends.
 
-        They expire after a while, and are never shown, saved or logged.
+        The credentials expire. They are never shown, saved or logged.
         """
         return own_storage_options(self, table)
 
@@ -355,17 +353,17 @@ _vended_storage_options = _asking(OpensData.vended_storage_options)
 
 
 def table_storage_options(backend: Backend, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-    """Return the options for opening one table's dataset, right before it is opened.
+    """Return the options for opening a table's dataset; call it right before opening.
 
-    ``writes`` says that something will be written to the dataset.
+    ``writes`` says that the caller will write to the dataset.
 
     Raises:
         PermissionDeniedError: the table's location names a host that is not one of ``backend.hosts``.
     """
     if not all(is_admitted(host, backend.hosts) for host in hosts_in("location", table.location)):
         raise PermissionDeniedError(
-            f"{backend.impl}: the location of table `{join(table.id)}` names a host that is not allowed; --allow-host "
-            "names those that are"
+            f"{backend.impl}: the location of table `{join(table.id)}` names a host that is not allowed; name it "
+            "with --allow-host"
         )
     return _vended_storage_options(backend, table, writes=writes)
 
@@ -374,14 +372,13 @@ def table_storage_options(backend: Backend, table: LiveTable, *, writes: bool = 
 
 
 class TestsPermissions(Backend):
-    """A catalog that has calls of its own by which to see whether the credentials may write."""
+    """A catalog with its own calls for testing whether the credentials may write."""
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return writes that cannot succeed, by what they would do in words; they test permissions.
+        """Return writes that cannot succeed, by what they would do; they test permissions.
 
-        ``table`` is a name that nothing has, in a namespace that exists. Each call goes to the service as the write
-        itself does, without a look at what is there, so that the answer tells whether the credentials may make it: that
-        the object is missing, or that access is denied. A service may answer before it looks at who asks.
+        ``table`` is an unused name in a namespace that exists. Each call sends the write without checking first, so the
+        answer says whether the object is missing or access is denied. Some services report a missing object first.
         """
         calls: dict[str, Callable[[], object]] = {}
         if self.capabilities.alter_table:
@@ -396,14 +393,14 @@ permission_probes = _asking(TestsPermissions.permission_probes)
 
 
 class Measures(Backend):
-    """A catalog that knows the service's clock and counts what goes over its connections."""
+    """A catalog that knows the service's clock, and counts its requests and the bytes of their answers."""
 
     def server_time(self) -> datetime | None:
-        """Return what time the service says it is; None where it does not."""
+        """Return the time of the service's clock; None if it does not report one."""
         return None
 
     def traffic(self) -> Traffic | None:
-        """Return what went over the connections so far, for ``plan --profile``; None where nobody counts."""
+        """Return the requests and bytes so far, for ``plan --profile``; None if they are not counted."""
         return None
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from lance_namespace import errors as spec
 
 from reconciler.backends import optional
-from reconciler.backends.scoping import snapshot_within
+from reconciler.backends.base import snapshot_within
 from reconciler.conformance.context import CheckContext, check
 from reconciler.conformance.expectations import ViolationError, equal, need
 from reconciler.model.names import ChildrenOf, Only, Scope

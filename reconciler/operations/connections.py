@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends import optional
-from reconciler.backends.faults import catalog_errors
+from reconciler.backends.base import catalog_errors
 from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconciler.backends.faults import catalog_errors
+from reconciler.backends.base import catalog_errors
 from reconciler.backends.unity.columns import schema_of
 from reconciler.model.errors import CatalogError, ErrorCode
 from tests.cli.running import lancens

@@ -22,35 +22,28 @@ from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.backends.dir.contents import NAMESPACE, TABLE, ManifestRows, Row, metadata_of
+from reconciler.backends.base import snapshot_within
+from reconciler.backends.dir.contents import (
+    MANIFEST,
+    NAMESPACE,
+    TABLE,
+    DirectoryPlaces,
+    ManifestRows,
+    Part,
+    Row,
+    first_directory,
+    first_fault,
+    metadata_of,
+    namespaces_in_use,
+    part_of,
+)
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.dir.parts import Part, first_fault, namespaces_in_use, part_of
-from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces, first_directory
-from reconciler.backends.scoping import snapshot_within
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities, LocationPolicy
-from reconciler.model.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
-from reconciler.model.names import (
-    DELIMITER,
-    EVERYTHING,
-    ChildrenOf,
-    Identifier,
-    Scope,
-    check_name,
-    join,
-    split,
-)
+from reconciler.model.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join, split
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
@@ -242,7 +235,7 @@ class DirBackend(
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._namespace(contents, identifier[:-1])
             if contents.find(join(identifier)) or contents.below(join(identifier)):
-                raise NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
+                raise errors.NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
             row = Row(join(identifier), NAMESPACE, metadata=metadata_of(properties))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
@@ -258,7 +251,7 @@ class DirBackend(
         def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
             self._checked(self._namespace(contents, identifier))
             if contents.below(join(identifier)):
-                raise NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
+                raise errors.NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
             return _put(contents.without(join(identifier)), identifier), None
 
         self._manifest.update(change, join(identifier))
@@ -283,12 +276,12 @@ class DirBackend(
             self._namespace(contents, identifier[:-1])
             entry = contents.find(row.object_id)
             if entry is not None and entry.object_type != TABLE:
-                raise TableAlreadyExistsError(f"dir: `{row.object_id}` is the name of a {entry.object_type}")
+                raise errors.TableAlreadyExistsError(f"dir: `{row.object_id}` is the name of a {entry.object_type}")
             listed = self._listed_table(contents, identifier)
             if self._entry_table(contents, identifier) or (
                 listed and not locations.same(listed.location, made.location)
             ):
-                raise TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
+                raise errors.TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
             return _put(contents.without(row.object_id), identifier, row), made
 
         self._manifest.update(change, join(identifier))
@@ -351,7 +344,7 @@ class DirBackend(
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Give the entry of a table in a namespace another name, in one commit; its directory keeps the name it has."""
         if min(len(identifier), len(to)) == 1:
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"dir: `{join(identifier)}` cannot be renamed to `{join(to)}`: a table directly under the root is "
                 "named by its directory"
             )
@@ -360,7 +353,7 @@ class DirBackend(
             self._checked(self._table(contents, identifier))
             self._namespace(contents, to[:-1])
             if contents.find(join(to)) or contents.below(join(to)):
-                raise TableAlreadyExistsError(f"dir: `{join(to)}` already exists")
+                raise errors.TableAlreadyExistsError(f"dir: `{join(to)}` already exists")
             renamed = _put(_put(contents.renamed(join(identifier), join(to)), identifier), to)
             return renamed, self._table(renamed, to)
 
@@ -387,7 +380,7 @@ class DirBackend(
         """Return a place beside the default one; a table under the root has none, for it is named by its directory."""
         if len(identifier) > 1:
             return super().fresh_location(identifier, taken)
-        raise TableAlreadyExistsError(
+        raise errors.TableAlreadyExistsError(
             f"dir: {locations.redact(taken)} holds the data of an earlier table `{join(identifier)}`, and a table "
             "under the root is named by its directory: register the data, move it, or make the table in a namespace"
         )
@@ -409,14 +402,14 @@ class DirBackend(
             elif contents.below(text):
                 found = LiveNamespace(identifier)
             else:
-                raise NamespaceNotFoundError(f"dir: namespace `{text}` does not exist")
+                raise errors.NamespaceNotFoundError(f"dir: namespace `{text}` does not exist")
         return found
 
     def _table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable:
         self._namespace(contents, identifier[:-1])
         found = self._entry_table(contents, identifier) or self._listed_table(contents, identifier)
         if found is None:
-            raise TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")
+            raise errors.TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")
         return found
 
     def _entry_table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable | None:
@@ -424,7 +417,7 @@ class DirBackend(
         if row is None or row.object_type == NAMESPACE:
             return None
         if row.object_type != TABLE:
-            raise NotLanceTableError(f"dir: `{row.object_id}` is a {row.object_type}, not a Lance table")
+            raise errors.NotLanceTableError(f"dir: `{row.object_id}` is a {row.object_type}, not a Lance table")
         table = self._live_table(row)
         place = self._root_directory(table)
         with storage.translated(self.config.root, self.config.storage):

@@ -10,28 +10,104 @@ pylance 4 to 7 could keep a row for each version of a table's data as well (``ta
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces
-from reconciler.model.errors import InternalError
+from reconciler import storage
+from reconciler.model import locations
+from reconciler.model.errors import InternalError, InvalidInputError
 from reconciler.model.live import PropertyChanges
-from reconciler.model.names import DELIMITER, Identifier, split
+from reconciler.model.names import DELIMITER, ChildrenOf, Identifier, Only, Scope, check_name, join, split
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MANIFEST = "__manifest"
 NAMESPACE = "namespace"
 TABLE = "table"
 _VERSION = "table_version"
 
 COLUMNS = ("object_id", "object_type", "location", "metadata")
 
+_MOST_NAMESPACES = 40
+_MOST_NAMES = 1_000
+"""A filter of more takes longer than reading every row."""
+_AFTER_DELIMITER = chr(ord(DELIMITER) + 1)
 _ROWS_AT_ONCE = 10_000
 """As Python objects the rows take several times the memory."""
+
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*://")
+_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
+
+
+@dataclass(frozen=True)
+class DirectoryPlaces:
+    """``root`` is an absolute path or a URI, without a slash at its end."""
+
+    root: str
+
+    @cached_property
+    def _is_uri(self) -> bool:
+        return storage.local_path(self.root) is None
+
+    def location(self, stored: str) -> str:
+        """Return the location that an entry's stored one means; absolute ones mean themselves."""
+        if _ABSOLUTE.match(stored):
+            return stored
+        relative = stored.removeprefix("./")
+        if self._is_uri:
+            relative = relative.translate(_URI_SYNTAX)
+        return f"{self.root}/{relative}"
+
+    def relative(self, location: str) -> str:
+        """Return ``location`` as an entry stores it, empty when it is not under the root."""
+        if not locations.is_under(self.root, location):
+            return ""
+        return locations.normalise(location)[len(locations.normalise(self.root).rstrip("/")) + 1 :]
+
+    def stored(self, location: str) -> str:
+        """Return what an entry stores for ``location``, absolute or relative to the root.
+
+        Raises:
+            InvalidInputError: it cannot be a table's location here.
+        """
+        reason = self.problem(location)
+        if reason is not None:
+            raise InvalidInputError(f"dir: {reason}")
+        return self._below(location)
+
+    def problem(self, location: str) -> str | None:
+        """Return why ``location``, absolute or relative to the root, cannot be a table's here; None when it can."""
+        reason = locations.check(location)
+        if reason is not None:
+            return reason
+        relative = self._below(location)
+        if not relative:
+            shown = locations.redact(location)
+            return f"{shown} is not under the root {self.root}; tables stay below it here"
+        if first_directory(relative) == MANIFEST:
+            return f"{MANIFEST} is the list of tables and cannot be one"
+        return None
+
+    def _below(self, location: str) -> str:
+        return self.relative(locations.absolute(location, self.root))
+
+    def occupied(self, stored: str) -> str:
+        """Return the directory right under the root that an entry's location is in; empty for one elsewhere."""
+        if _ABSOLUTE.match(stored):
+            stored = self.relative(stored)
+        return first_directory(stored.removeprefix("./"))
+
+
+def first_directory(relative: str) -> str:
+    """Return the first directory of a relative path."""
+    return relative.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,3 +387,98 @@ def _parents(identifiers: pa.ChunkedArray) -> pa.ChunkedArray:
 
     parts = pc.split_pattern(identifiers, DELIMITER, max_splits=1, reverse=True)
     return pc.if_else(pc.match_substring(identifiers, DELIMITER), pc.list_element(parts, 0), "")
+
+
+# ---- the part that a scan is about -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows that a scan needs, so that one namespace of a large catalog costs what is in it.
+
+    ``whole`` are namespaces that all children are wanted of; ``named`` are objects that are wanted themselves. A scope
+    of literal names (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared
+    as text, never as patterns.
+    """
+
+    scope: Scope
+    whole: frozenset[Identifier]
+    named: frozenset[Identifier]
+
+    @cached_property
+    def above(self) -> frozenset[Identifier]:
+        """The namespaces above what is wanted, which a scan tells of as well; without the root."""
+        inside = chain(self.named, ((*namespace, "") for namespace in self.whole))
+        return frozenset(found[:depth] for found in inside for depth in range(1, len(found)))
+
+    @property
+    def is_about_root(self) -> bool:
+        """Whether something directly under the root can be wanted."""
+        return () in self.whole or any(len(name) == 1 for name in self.named)
+
+    @property
+    def row_filter(self) -> str | None:
+        """The filter for the rows that the answer depends on, None for all of them.
+
+        What is directly under the root depends on every row: a directory there is no table when an entry, in whatever
+        namespace, is in it.
+        """
+        if self.is_about_root or len(self.whole) > _MOST_NAMESPACES or len(self.named) > _MOST_NAMES:
+            return None
+        return " OR ".join([*map(_below, self.whole), *map(_is, self.named | self.above)]) or "false"
+
+    def rows_of(self, contents: ManifestRows) -> ManifestRows:
+        """Return the rows that a scan shows, or has a note about."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        parents = [*map(join, self.whole), *(join(parent) for parent in contents.parents if self._has_note(parent))]
+        names = map(join, self.named | self.above)
+        directly = pc.is_in(contents.parent_of_each, value_set=pa.array(parents, pa.string()))
+        itself = pc.is_in(contents.objects.column("object_id"), value_set=pa.array(names, pa.string()))
+        return ManifestRows(contents.places, contents.objects.filter(pc.or_(directly, itself)))
+
+    def _has_note(self, parent: Identifier) -> bool:
+        """Return whether the scope is about what cannot be shown because of a name in ``parent``."""
+        fault = first_fault(parent)
+        return fault is not None and self.scope.contains(parent[: fault + 1])
+
+    def beside(self, known: Iterable[Identifier]) -> str | None:
+        """Return the filter for what else tells whether the namespaces above exist that are not ``known`` to.
+
+        None where that is known of all, or was in the rows of :attr:`row_filter`.
+        """
+        return " OR ".join(map(_below, self.above.difference(self.whole, known))) or None
+
+
+def part_of(scope: Scope) -> Part | None:
+    """Return the part that a scope of literal names is about, None for patterns: they are about the whole."""
+    if isinstance(scope, ChildrenOf):
+        return Part(scope, scope.namespaces, frozenset())
+    if isinstance(scope, Only):
+        return Part(scope, frozenset(), scope.identifiers)
+    return None
+
+
+def first_fault(identifier: Identifier) -> int | None:
+    """Return the position of the first name that no identifier can hold, None when all can be shown."""
+    return next((at for at, name in enumerate(identifier) if check_name(name) is not None), None)
+
+
+def namespaces_in_use(contents: ManifestRows) -> set[Identifier]:
+    """Return the namespaces that something is in, whether they have an entry of their own or not."""
+    return {parent[:depth] for parent in contents.parents for depth in range(1, len(parent[: first_fault(parent)]) + 1)}
+
+
+def _below(namespace: Identifier) -> str:
+    """Return the filter for everything below ``namespace``: a range, as every identifier there begins alike."""
+    text = join(namespace)
+    return f"(object_id >= {_quoted(text + DELIMITER)} AND object_id < {_quoted(text + _AFTER_DELIMITER)})"
+
+
+def _is(identifier: Identifier) -> str:
+    return f"object_id = {_quoted(join(identifier))}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

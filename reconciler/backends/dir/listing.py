@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from reconciler import storage
-from reconciler.backends.directory_places import DirectoryPlaces
+from reconciler.backends.dir.contents import DirectoryPlaces
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.names import DELIMITER, check_name

@@ -10,14 +10,13 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from reconciler import storage
-from reconciler.backends.dir.contents import COLUMNS, ManifestRows
-from reconciler.backends.dir.fragments import kept_and_loose
-from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces
+from reconciler.backends.dir.contents import COLUMNS, MANIFEST, DirectoryPlaces, ManifestRows
 from reconciler.model import locations
 from reconciler.model.errors import ConcurrentModificationError, InternalError
 from reconciler.model.live import StorageKind
@@ -34,6 +33,8 @@ _CREATION_TRIES = 15
 _GATHERINGS = 40
 _QUIET_GATHERINGS = 4
 _GATHERING_SECONDS = 0.005
+_SMALL_ROWS = 1_024
+"""Fragments of fewer rows are rewritten: that costs about as much as one more file to read."""
 _jitter = random.SystemRandom()
 _locks: dict[str, threading.Lock] = {}
 _locks_guard = threading.Lock()
@@ -125,7 +126,9 @@ class DirManifest:
         with self._waiting_guard:
             self._waiting.append(mine)
         self._committer.submit(self._commit_waiting).result()
-        return mine.result()
+        if mine.error is not None:
+            raise mine.error
+        return cast("T", mine.answer)
 
     def _commit_waiting(self) -> None:
         """Commit what waits; nothing does where the commit before has taken it along."""
@@ -218,28 +221,71 @@ def _schema() -> pa.Schema:
     )
 
 
+@dataclass
 class _Waiting(Generic[T]):
     """A change that waits for its commit, and how that ended."""
 
-    def __init__(self, change: Callable[[ManifestRows], tuple[ManifestRows, T]], about: str) -> None:
-        self._change = change
-        self._answer: list[T] = []
-        self.about = about
-        self.error: BaseException | None = None
+    change: Callable[[ManifestRows], tuple[ManifestRows, T]]
+    about: str
+    answer: T | None = None
+    error: BaseException | None = None
 
     def made_of(self, contents: ManifestRows) -> ManifestRows:
         """Return what the change makes of ``contents``; they themselves, when it raises."""
-        self._answer, self.error = [], None
+        self.error = None
         try:
-            after, answer = self._change(contents)
+            after, self.answer = self.change(contents)
         except Exception as error:  # noqa: BLE001 - it is raised where the change came from
             self.error = error
             return contents
-        self._answer = [answer]
         return after
 
-    def result(self) -> T:
-        """Return what the change said of the commit it is in, or raise why it is in none."""
-        if self.error is not None:
-            raise self.error
-        return self._answer[0]
+
+# ---- what a commit writes --------------------------------------------------------------------------------------------
+
+
+def kept_and_loose(before: ManifestRows, after: ManifestRows) -> tuple[list[Any], pa.Table]:
+    """Return the fragments of ``before`` that stay as they are, and the rows of ``after`` that are to be written.
+
+    A version is a list of fragments, and those whose rows all stay are listed again. Small ones are rewritten together
+    with what is new, so that there are few: those that stay are each larger than all that is written, as in a
+    log-structured merge tree. A catalog that grows to n tables so writes each row about log n times, and not n times.
+
+    Args:
+        before: a whole version as it was read.
+        after: what was made of it.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if after.read is not before.read:
+        return [], after.rows
+    fragments = [fragment.metadata for fragment in before.dataset.get_fragments()]
+    slices, at = [], 0
+    for fragment in fragments:
+        slices.append((at, fragment.num_rows))
+        at += fragment.num_rows
+    stays = after.stays
+    kept = {
+        number
+        for number, fragment in enumerate(fragments)
+        if _is_plain(fragment) and pc.all(stays.slice(*slices[number]), min_count=0).as_py()
+    }
+    writing = len(after.added) + sum(pc.sum(stays.slice(*of)).as_py() or 0 for of in _others(slices, kept))
+    for number in sorted(kept, key=lambda one: slices[one][1]):
+        size = slices[number][1]
+        if size > max(writing, _SMALL_ROWS):
+            break
+        kept.remove(number)
+        writing += size
+    rest = [before.read.slice(*of).filter(stays.slice(*of)) for of in _others(slices, kept)]
+    return [replace(fragments[number], id=0) for number in sorted(kept)], pa.concat_tables([*rest, after.added])
+
+
+def _others(slices: Sequence[tuple[int, int]], kept: Collection[int]) -> list[tuple[int, int]]:
+    return [of for number, of in enumerate(slices) if number not in kept]
+
+
+def _is_plain(fragment: Any) -> bool:
+    """Return whether nothing of a fragment hangs on the number that it has: it gets a new one."""
+    return fragment.deletion_file is None and fragment.row_id_meta is None and not fragment.overlays

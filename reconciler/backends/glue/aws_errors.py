@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.aws_login import NO_MFA, login_refusal, plain_code, unreadable_file
 from reconciler.backends.http.limits import TooMuchError
 from reconciler.backends.http.refusals import excerpt
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    ThrottlingError,
-    UnauthenticatedError,
-    UnsupportedOperationError,
-)
+from reconciler.model import errors
 from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
@@ -40,7 +30,7 @@ _LAKE_FORMATION = re.compile(r"Lake Formation permission\(s\):? *(.*)", re.IGNOR
 class RepeatedError(Exception):
     """The service refused a write as done already, after botocore had repeated it: the first try may have done it."""
 
-    def __init__(self, refusal: BackendError) -> None:
+    def __init__(self, refusal: errors.BackendError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
 
@@ -62,24 +52,30 @@ def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
 class NoAnswerError(Exception):
     """No answer came, or none that is Glue's and whole; the text says why, ``kind`` is the error that it becomes."""
 
-    def __init__(self, said: str, kind: type[BackendError] = ServiceUnavailableError) -> None:
+    def __init__(self, said: str, kind: type[errors.BackendError] = errors.ServiceUnavailableError) -> None:
         super().__init__(said)
         self.kind = kind
 
 
 # Error codes of Glue and STS, as :func:`plain_code` has them.
 _DENIED = ("AccessDenied", "UnauthorizedOperation")
-_KINDS: dict[str, type[BackendError]] = {
-    **dict.fromkeys(("ConcurrentModification", "VersionMismatch"), ConcurrentModificationError),
-    **dict.fromkeys(("InvalidInput", "Validation", "Serialization", "ResourceNumberLimitExceeded"), InvalidInputError),
-    "GlueEncryption": PermissionDeniedError,
-    **dict.fromkeys(("ConcurrentRunsExceeded", "LimitExceeded", "RequestLimitExceeded", "SlowDown"), ThrottlingError),
-    **dict.fromkeys(("RequestThrottled", "Throttled", "Throttling", "TooManyRequests"), ThrottlingError),
-    **dict.fromkeys(("OperationNotSupported", "UnsupportedOperation", "UnknownOperation"), UnsupportedOperationError),
-    **dict.fromkeys(("InvalidAction", "NotImplemented"), UnsupportedOperationError),
-    **dict.fromkeys(("OperationTimeout", "ResourceNotReady", "ServiceUnavailable"), ServiceUnavailableError),
-    **dict.fromkeys(("FederationSource", "FederationSourceRetryable"), ServiceUnavailableError),
-    **dict.fromkeys(("InternalService", "InternalFailure"), ServiceUnavailableError),
+_KINDS: dict[str, type[errors.BackendError]] = {
+    **dict.fromkeys(("ConcurrentModification", "VersionMismatch"), errors.ConcurrentModificationError),
+    **dict.fromkeys(
+        ("InvalidInput", "Validation", "Serialization", "ResourceNumberLimitExceeded"), errors.InvalidInputError
+    ),
+    "GlueEncryption": errors.PermissionDeniedError,
+    **dict.fromkeys(
+        ("ConcurrentRunsExceeded", "LimitExceeded", "RequestLimitExceeded", "SlowDown"), errors.ThrottlingError
+    ),
+    **dict.fromkeys(("RequestThrottled", "Throttled", "Throttling", "TooManyRequests"), errors.ThrottlingError),
+    **dict.fromkeys(
+        ("OperationNotSupported", "UnsupportedOperation", "UnknownOperation"), errors.UnsupportedOperationError
+    ),
+    **dict.fromkeys(("InvalidAction", "NotImplemented"), errors.UnsupportedOperationError),
+    **dict.fromkeys(("OperationTimeout", "ResourceNotReady", "ServiceUnavailable"), errors.ServiceUnavailableError),
+    **dict.fromkeys(("FederationSource", "FederationSourceRetryable"), errors.ServiceUnavailableError),
+    **dict.fromkeys(("InternalService", "InternalFailure"), errors.ServiceUnavailableError),
 }
 
 
@@ -87,11 +83,9 @@ _KINDS: dict[str, type[BackendError]] = {
 def translated(
     operation: str,
     subject: str,
-    secrets: Collection[str] = (),
-    *,
-    missing: BackendError | None = None,
-    exists: BackendError | None = None,
-    done: str | None = None,
+    secrets: Collection[str],
+    meanings: Mapping[str, errors.BackendError],
+    done: str | None,
 ) -> Iterator[None]:
     """Turn every error of botocore inside into one of the Lance namespace.
 
@@ -99,8 +93,7 @@ def translated(
         operation: the Glue operation called inside, such as ``GetTables``.
         subject: what it is about, as the user knows it.
         secrets: what no text may hold.
-        missing: what an ``EntityNotFoundException`` means here, where it can come.
-        exists: what an ``AlreadyExistsException`` means here, where it can come.
+        meanings: the errors for codes that say something of the object.
         done: the code that a repeated request gets when its first try has done the work.
 
     Raises:
@@ -112,21 +105,21 @@ def translated(
     try:
         yield
     except ClientError as error:
-        refusal = _refusal(operation, subject, error, secrets, missing, exists)
+        refusal = _refusal(operation, subject, error, secrets, meanings)
         if done is not None and _code(error) == done and _tries(error) > 1:
             raise RepeatedError(refusal) from None
         raise refusal from None
     except (BotoCoreError, NoAnswerError) as error:
         raise _failure(f"glue: {operation} on {subject}", error, secrets) from None
     except TooMuchError as error:
-        raise InternalError(f"glue: {operation} on {subject}: {error}") from None
+        raise errors.InternalError(f"glue: {operation} on {subject}: {error}") from None
     except OSError as error:
         if not error.filename:
             raise
         raise unreadable_file("glue", error) from None  # one with a token, read again to renew the credentials
     except _unreadable():
         where = f"glue: {operation} on {subject}"
-        raise InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
+        raise errors.InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
@@ -150,27 +143,26 @@ def _refusal(
     subject: str,
     error: ClientError,
     secrets: Collection[str],
-    missing: BackendError | None,
-    exists: BackendError | None,
-) -> BackendError:
+    meanings: Mapping[str, errors.BackendError],
+) -> errors.BackendError:
     """Return the error for an answer of the service."""
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
     is_sts = error.operation_name == "AssumeRole"
     where = f"glue: {'AssumeRole' if is_sts else f'{operation} on {subject}'}"
-    if code == "EntityNotFoundException" and missing is not None:
-        return missing
-    if code == "AlreadyExistsException" and exists is not None:
-        return exists
+    if code in meanings:
+        return meanings[code]
     plain, refused = plain_code(code), login_refusal(code, region="the region", signing="check the keys")
     if plain in _DENIED:
-        return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}")
+        return errors.PermissionDeniedError(
+            f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}"
+        )
     if refused is not None:
-        return UnauthenticatedError(f"{where}: {refused}")
+        return errors.UnauthenticatedError(f"{where}: {refused}")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    maker = _KINDS.get(plain) or (ServiceUnavailableError if status in (502, 503, 504) else InternalError)
-    if maker is ThrottlingError:
-        return ThrottlingError(f"{where}: throttled after {_tries(error)} tries ({code}); try again later")
+    maker = _KINDS.get(plain) or (errors.ServiceUnavailableError if status in (502, 503, 504) else errors.InternalError)
+    if maker is errors.ThrottlingError:
+        return errors.ThrottlingError(f"{where}: throttled after {_tries(error)} tries ({code}); try again later")
     return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
 
 
@@ -193,7 +185,7 @@ def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
     return f"{lacking}, {policy[0]}{' it' if policy[0].endswith('allows') else ''}; change that policy"
 
 
-def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> BackendError:
+def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> errors.BackendError:
     """Return the error for a request that got no answer, or none that can be read."""
     from botocore import exceptions
 
@@ -204,7 +196,7 @@ def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collect
             return error.kind(f"{where}: {scrub(str(error), secrets)}")
         case exceptions.NoCredentialsError():
             hint = "no credentials; set `access_key_id` and `secret_access_key`, a profile, or a role"
-            return UnauthenticatedError(f"{where}: {hint}")
+            return errors.UnauthenticatedError(f"{where}: {hint}")
         case (
             exceptions.PartialCredentialsError()
             | exceptions.CredentialRetrievalError()
@@ -214,11 +206,11 @@ def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collect
             | exceptions.LoginError()
             | exceptions.MissingDependencyException()
         ):
-            return UnauthenticatedError(f"{where}: {detail}")
+            return errors.UnauthenticatedError(f"{where}: {detail}")
         case exceptions.RefreshWithMFAUnsupportedError():
-            return UnauthenticatedError(f"{where}: {NO_MFA}")
+            return errors.UnauthenticatedError(f"{where}: {NO_MFA}")
         case exceptions.NoRegionError():
-            return InvalidInputError(f"{where}: no region; set `region` or AWS_DEFAULT_REGION")
+            return errors.InvalidInputError(f"{where}: no region; set `region` or AWS_DEFAULT_REGION")
         case (
             exceptions.ProfileNotFound()
             | exceptions.InvalidConfigError()
@@ -230,9 +222,9 @@ def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collect
             | exceptions.InvalidIMDSEndpointModeError()
             | exceptions.ParamValidationError()
         ):
-            return InvalidInputError(f"{where}: {detail}")
+            return errors.InvalidInputError(f"{where}: {detail}")
         case _:
-            return InternalError(f"{where}: {detail}")
+            return errors.InternalError(f"{where}: {detail}")
 
 
 def _detail(message: str, secrets: Collection[str]) -> str:

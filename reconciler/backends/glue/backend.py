@@ -15,22 +15,13 @@ from reconciler.backends.glue import structures
 from reconciler.backends.glue.aws_errors import RepeatedError, done_unless
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.scan import scan
-from reconciler.backends.glue.service import NAMES_ONLY, Service
-from reconciler.backends.hive_columns import hive_columns
+from reconciler.backends.glue.service import Service
+from reconciler.backends.spark_types import hive_columns
 from reconciler.backends.table_options import own_options
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    PermissionDeniedError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
@@ -87,7 +78,7 @@ class GlueBackend(
 
     def traffic(self) -> Traffic:
         """Return what was sent so far, repeated requests included, and what came back."""
-        return self._service.traffic
+        return self._service.scans.traffic
 
     def close(self) -> None:
         """Give back the connections."""
@@ -97,7 +88,7 @@ class GlueBackend(
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        with self._service.one_scan():
+        with self._service.scans.one():
             snapshot = scan(self._service, self._depth, scope, self.parallelism)
         self._scanned = scope, snapshot.namespaces
         return snapshot
@@ -129,11 +120,10 @@ class GlueBackend(
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the catalogs and databases directly in ``parent``."""
-        if parent and self.load_namespace(parent).kind == structures.DATABASE:
+        kind = self.load_namespace(parent).kind if parent else structures.CATALOG
+        if kind == structures.DATABASE:
             return []
-        databases = {item["Name"] for item in self._service.databases(parent) if not structures.database_mismatch(item)}
-        catalogs = {item["Name"] for item in self._service.catalogs(parent) if not structures.catalog_mismatch(item)}
-        return [*(databases | catalogs)]
+        return [*{name for name, is_foreign in self._contents(parent, kind) if not is_foreign}]
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``parent``; a catalog has none."""
@@ -141,12 +131,8 @@ class GlueBackend(
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of other tables, views and functions, of links and of what is federated."""
-        if self.load_namespace(identifier).kind == structures.DATABASE:
-            tables = [table["Name"] for table in self._service.tables(identifier) if _is_foreign(table)]
-            return tables + [function.get("FunctionName", "") for function in self._service.functions(identifier)]
-        databases = (item for item in self._service.databases(identifier) if structures.database_mismatch(item))
-        catalogs = (item for item in self._service.catalogs(identifier) if structures.catalog_mismatch(item))
-        return [*(item["Name"] for item in databases), *(item["Name"] for item in catalogs)]
+        kind = self.load_namespace(identifier).kind
+        return [name for name, is_foreign in self._contents(identifier, kind) if is_foreign]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the tables of other formats, the views and the links to tables in a database; a catalog has none."""
@@ -179,7 +165,9 @@ class GlueBackend(
         """
         wanted = kind or properties.get(KIND) or structures.DATABASE
         if wanted not in structures.KINDS:
-            raise InvalidInputError(f"glue: a namespace is a {' or a '.join(structures.KINDS)}, not a `{wanted}`")
+            raise errors.InvalidInputError(
+                f"glue: a namespace is a {' or a '.join(structures.KINDS)}, not a `{wanted}`"
+            )
         if wanted == structures.DATABASE:
             _check_location(identifier, properties)
         parameters = _without_kind(properties)
@@ -192,24 +180,24 @@ class GlueBackend(
     def _create_catalog(self, identifier: Identifier, parameters: dict[str, str]) -> None:
         label = f"`{join(identifier)}`"
         if self._depth + len(identifier) > _CATALOG_DEPTH:
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"glue: catalog {label} cannot be created: Glue makes catalogs directly in an account only; "
                 "one inside another comes from the service it belongs to"
             )
         if not _CATALOG_NAME.fullmatch(identifier[-1]):
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"glue: {label}: a catalog's name has at most 64 characters, none of `.`, `/`, `\\`, and no `aws:`"
             )
-        with suppress(NamespaceNotFoundError):
+        with suppress(errors.NamespaceNotFoundError):
             self._service.database(identifier)
-            raise NamespaceAlreadyExistsError(f"glue: {label} already exists, as a database")
+            raise errors.NamespaceAlreadyExistsError(f"glue: {label} already exists, as a database")
         self._service.create_catalog(identifier, parameters)
 
     def _create_database(self, identifier: Identifier, parameters: dict[str, str]) -> None:
         # A policy for the account's own catalog alone admits no look at another, there or not.
-        with suppress(NamespaceNotFoundError, PermissionDeniedError):
+        with suppress(errors.NamespaceNotFoundError, errors.PermissionDeniedError):
             self._service.catalog(identifier)
-            raise NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")
+            raise errors.NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")
         self._service.create_database(identifier, structures.new_database(identifier[-1], parameters))
 
     def remove_namespace(self, identifier: Identifier) -> None:
@@ -218,21 +206,13 @@ class GlueBackend(
         Glue would take what is inside with it, so this looks inside right before.
         """
         with suppress(RepeatedError):
-            if self._database(identifier) is not None:
-                _require_empty(identifier, self._names_in_database(identifier))
+            kind = self.load_namespace(identifier).kind
+            for name, _ in self._contents(identifier, kind):
+                raise errors.NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
+            if kind == structures.DATABASE:
                 self._service.delete_database(identifier)
             else:
-                self._catalog(identifier)
-                _require_empty(identifier, self._names_in_catalog(identifier))
                 self._service.delete_catalog(identifier)
-
-    def _names_in_database(self, identifier: Identifier) -> Iterator[str]:
-        yield from (table["Name"] for table in self._service.tables(identifier, **NAMES_ONLY))
-        yield from (function.get("FunctionName", "") for function in self._service.functions(identifier))
-
-    def _names_in_catalog(self, identifier: Identifier) -> Iterator[str]:
-        yield from (database["Name"] for database in self._service.databases(identifier, **NAMES_ONLY))
-        yield from (catalog["Name"] for catalog in self._service.catalogs(identifier))
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into the parameters of a catalog or database and its location; all other fields stay."""
@@ -299,7 +279,7 @@ class GlueBackend(
         def read(database: Identifier) -> list[TableTypeDef]:
             try:
                 return list(self._service.tables_named(database, names[database]))
-            except NamespaceNotFoundError:
+            except errors.NamespaceNotFoundError:
                 return []
 
         return {
@@ -331,26 +311,24 @@ class GlueBackend(
         What a scan has read is not asked for again: a plan may be about a thousand new tables of one database.
         """
         scope, scanned = self._scanned
-        if not scope.contains(identifier[:-1]):
-            return self._place_in(self._database(identifier[:-1]), identifier)
-        database = scanned.get(identifier[:-1])
-        return self._below(database.properties.get(structures.LOCATION) if database else None, identifier)
+        if scope.contains(identifier[:-1]):
+            live = scanned.get(identifier[:-1])
+            return self._below(live.properties.get(structures.LOCATION) if live else None, identifier)
+        database = self._database(identifier[:-1])
+        return self._below(database.get("LocationUri") if database else None, identifier)
 
     def direct_location(self, identifier: Identifier) -> str:
         """Return the same for a table made directly, as the database is now."""
         database = self._database(identifier[:-1])
         if database is None:
-            raise NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
-        location = self._place_in(database, identifier)
+            raise errors.NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
+        location = self._below(database.get("LocationUri"), identifier)
         if location is None:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"glue: table `{join(identifier)}` needs a location: neither it nor its database has one, and no "
                 "`root` is configured"
             )
         return location
-
-    def _place_in(self, database: DatabaseTypeDef | None, identifier: Identifier) -> str | None:
-        return self._below(database.get("LocationUri") if database else None, identifier)
 
     def _below(self, location: str | None, identifier: Identifier) -> str | None:
         """Return the place of a table in a database with ``location``; None without one and without ``root``."""
@@ -364,7 +342,7 @@ class GlueBackend(
         """Return the database at ``identifier``, None when there is none; a catalog may still be."""
         try:
             database = self._service.database(identifier)
-        except NamespaceNotFoundError:
+        except errors.NamespaceNotFoundError:
             return None
         _require_plain(identifier, structures.database_mismatch(database))
         return database
@@ -374,13 +352,26 @@ class GlueBackend(
         _require_plain(identifier, structures.catalog_mismatch(catalog))
         return catalog
 
+    def _contents(self, identifier: Identifier, kind: str | None) -> Iterator[tuple[str, bool]]:
+        """Yield the name of everything in a catalog or database, and whether it is foreign."""
+        if kind == structures.DATABASE:
+            for table in self._service.tables(identifier):
+                yield table["Name"], _is_foreign(table)
+            for function in self._service.functions(identifier):
+                yield function.get("FunctionName", ""), True
+        else:
+            for database in self._service.databases(identifier):
+                yield database["Name"], structures.database_mismatch(database) is not None
+            for catalog in self._service.catalogs(identifier):
+                yield catalog["Name"], structures.catalog_mismatch(catalog) is not None
+
     def _tables(self, identifier: Identifier) -> list[TableTypeDef]:
         """Return everything in a database that Glue calls a table; a catalog has none."""
         if not identifier:
             return []
         try:
             return list(self._service.tables(identifier))
-        except NamespaceNotFoundError:
+        except errors.NamespaceNotFoundError:
             self.load_namespace(identifier)
             return []
 
@@ -388,7 +379,7 @@ class GlueBackend(
         table = self._service.table(identifier)
         mismatch = structures.table_mismatch(table)
         if mismatch is not None:
-            raise NotLanceTableError(f"glue: `{join(identifier)}` is not a Lance table here: it is {mismatch}")
+            raise errors.NotLanceTableError(f"glue: `{join(identifier)}` is not a Lance table here: it is {mismatch}")
         return table
 
 
@@ -400,17 +391,12 @@ def _check_location(identifier: Identifier, properties: Mapping[str, str]) -> No
     """Raise InvalidInputError where ``properties`` name a location for a database that no table can be below."""
     problem = locations.check(properties[structures.LOCATION]) if structures.LOCATION in properties else None
     if problem is not None:
-        raise InvalidInputError(f"glue: `{join(identifier)}`: `{structures.LOCATION}`: {problem}")
+        raise errors.InvalidInputError(f"glue: `{join(identifier)}`: `{structures.LOCATION}`: {problem}")
 
 
 def _require_plain(identifier: Identifier, mismatch: str | None) -> None:
     if mismatch is not None:
-        raise InvalidInputError(f"glue: `{join(identifier)}` is not managed here: {mismatch}")
-
-
-def _require_empty(identifier: Identifier, names: Iterator[str]) -> None:
-    for name in names:
-        raise NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
+        raise errors.InvalidInputError(f"glue: `{join(identifier)}` is not managed here: {mismatch}")
 
 
 def _is_foreign(table: TableTypeDef) -> bool:

@@ -8,7 +8,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.aws_login import credential_faults_told, session_without_questions
+from reconciler.backends.aws_login import credential_errors, session_without_questions
 from reconciler.backends.glue.aws_errors import NoAnswerError
 from reconciler.backends.http.failures import NoAnswer
 from reconciler.backends.http.limits import TooMuchError, adapter, content_of, holds_too_much
@@ -57,7 +57,7 @@ def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
         aws_session_token=config.session_token.get_secret_value() if config.session_token else None,
         region_name=config.region,
     )
-    with credential_faults_told("glue"):
+    with credential_errors("glue"):
         credentials = session.get_credentials()
         if credentials is not None:
             credentials.get_frozen_credentials()

@@ -7,6 +7,7 @@ for every page, and several run at once. Glue has no filter for Lance tables, so
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -41,24 +42,24 @@ def scan(service: Service, depth: int, scope: Scope, parallelism: int) -> Snapsh
     return Snapshot(reading.namespaces, reading.tables, tuple(sorted(reading.notes)))
 
 
+@dataclass
 class _Reading:
     """What has been read so far; each step starts from what the one before returned."""
 
-    def __init__(self, service: Service, scope: Scope, parallelism: int) -> None:
-        self._service = service
-        self._scope = scope
-        self._parallelism = parallelism
-        self.namespaces: dict[Identifier, LiveNamespace] = {}
-        self.tables: dict[Identifier, LiveTable] = {}
-        self.notes: list[str] = []
+    service: Service
+    scope: Scope
+    parallelism: int
+    namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
+    tables: dict[Identifier, LiveTable] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def read_catalogs(self, depth: int) -> list[Identifier]:
         """Return the catalogs worth looking into, parents first."""
-        listing = self._service.catalogs((), recursive=True)
+        listing = self.service.catalogs((), recursive=True)
         listed = {structures.names_in(catalog.get("CatalogId"))[depth:]: catalog for catalog in listing}
-        if isinstance(self._service.without_catalogs, PermissionDeniedError):
-            root = self._service.subject(())
-            self.notes.append(f"catalogs inside {root} are not read: {self._service.without_catalogs}")
+        if isinstance(self.service.without_catalogs, PermissionDeniedError):
+            root = self.service.subject(())
+            self.notes.append(f"catalogs inside {root} are not read: {self.service.without_catalogs}")
         for path, catalog in sorted(listed.items(), key=itemgetter(0)):
             if not self._concerns(path) or (path[:-1] and path[:-1] not in self.namespaces):
                 continue
@@ -67,19 +68,17 @@ class _Reading:
                 self.namespaces[path] = structures.live_catalog(path, catalog)
             else:
                 self._leave_out(path, reason)
-        return [path for path in self.namespaces if self._scope.reaches(path)]
+        return [path for path in self.namespaces if self.scope.reaches(path)]
 
     def read_databases(self, catalogs: Sequence[Identifier]) -> list[Identifier]:
         """Return the databases worth looking into."""
 
         def databases_of(path: Identifier) -> list[DatabaseTypeDef] | None:
-            return _unless_gone(
-                lambda: list(self._service.databases(path)), lambda: path and self._service.catalog(path)
-            )
+            return _unless_gone(lambda: list(self.service.databases(path)), lambda: path and self.service.catalog(path))
 
         found: list[Identifier] = []
         hidden: set[Identifier] = set()
-        for path, databases in zip(catalogs, in_parallel(databases_of, catalogs, self._parallelism), strict=True):
+        for path, databases in zip(catalogs, in_parallel(databases_of, catalogs, self.parallelism), strict=True):
             if path in hidden:
                 continue
             if databases is None or path[:-1] in hidden:
@@ -98,7 +97,7 @@ class _Reading:
                     hidden.add(identifier)
                     self._leave_out(identifier, "a catalog with the name of a database beside it; the database is read")
                 self.namespaces[identifier] = structures.live_database(identifier, database)
-                if self._scope.reaches(identifier):
+                if self.scope.reaches(identifier):
                     found.append(identifier)
         return found
 
@@ -106,9 +105,9 @@ class _Reading:
         """Read the Lance tables of every database."""
 
         def tables_of(database: Identifier) -> dict[Identifier, LiveTable | str] | None:
-            return _unless_gone(lambda: dict(self._tables_of(database)), lambda: self._service.database(database))
+            return _unless_gone(lambda: dict(self._tables_of(database)), lambda: self.service.database(database))
 
-        for database, read in zip(databases, in_parallel(tables_of, databases, self._parallelism), strict=True):
+        for database, read in zip(databases, in_parallel(tables_of, databases, self.parallelism), strict=True):
             if read is None:
                 del self.namespaces[database]
             for identifier, found in (read or {}).items():
@@ -119,14 +118,14 @@ class _Reading:
 
     def _tables_of(self, database: Identifier) -> Iterator[tuple[Identifier, LiveTable | str]]:
         """Yield each table in scope that is marked as a Lance table, or why it is left out."""
-        for table in self._service.tables(database):
+        for table in self.service.tables(database):
             identifier = (*database, table["Name"])
-            if structures.is_marked_lance(table) and self._scope.contains(identifier):
+            if structures.is_marked_lance(table) and self.scope.contains(identifier):
                 reason = structures.name_mismatch(table["Name"]) or structures.table_mismatch(table)
                 yield identifier, reason or structures.live_table(identifier, table)
 
     def _concerns(self, identifier: Identifier) -> bool:
-        return self._scope.contains(identifier) or self._scope.reaches(identifier)
+        return self.scope.contains(identifier) or self.scope.reaches(identifier)
 
     def _leave_out(self, identifier: Identifier, reason: str) -> None:
         self.notes.append(f"`{join(identifier)}` is left out: {reason}")

@@ -15,29 +15,11 @@ from reconciler.backends.glue.aws_errors import translated
 from reconciler.backends.glue.structures import as_input, id_below
 from reconciler.backends.http.scans import Scans
 from reconciler.backends.paging import every_page
-from reconciler.model.errors import (
-    BackendError,
-    InternalError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
-from reconciler.model.live import Traffic
+from reconciler.model import errors
 from reconciler.model.names import Identifier, join
 
 if TYPE_CHECKING:
-    from mypy_boto3_glue import GlueClient
-    from mypy_boto3_glue.type_defs import (
-        CatalogTypeDef,
-        DatabaseInputTypeDef,
-        DatabaseTypeDef,
-        TableInputTypeDef,
-        TableTypeDef,
-        UserDefinedFunctionTypeDef,
-    )
+    from mypy_boto3_glue import GlueClient, type_defs
 
     from reconciler.backends.glue.config import GlueConfig
 
@@ -49,17 +31,16 @@ _CATALOGS_PAGE = 1000
 _PAGE = 100
 _LONGEST_PATTERN = 2048
 _PLAIN_NAME = re.compile("[a-z0-9_]+")
-NAMES_ONLY = {"AttributesToGet": ["NAME"]}
 # Matches every name, whether Glue reads it as a regular expression or as a pattern of Hive's.
 _ANY_NAME = ".*"
 
-# The refusals that a repeated write gets when its first try has done the work.
 _EXISTS = "AlreadyExistsException"
 _MISSING = "EntityNotFoundException"
-_MOVED_ON = "ConcurrentModificationException"
+_DONE = {"Create": _EXISTS, "Delete": _MISSING, "UpdateTable": "ConcurrentModificationException"}
+"""The refusals that a repeated write gets when its first try has done the work."""
 
 # What a request about catalogs gets where there are none: before 2024 Glue had no such calls, nor had anybody's policy.
-_NO_CATALOGS = (PermissionDeniedError, UnsupportedOperationError)
+_NO_CATALOGS = (errors.PermissionDeniedError, errors.UnsupportedOperationError)
 
 
 def _patterns(names: Iterable[str]) -> Iterator[str]:
@@ -74,28 +55,16 @@ def _patterns(names: Iterable[str]) -> Iterator[str]:
         yield pattern
 
 
-def _account_of(catalog: CatalogTypeDef) -> str:
+def _account_of(catalog: type_defs.CatalogTypeDef) -> str:
     return catalog.get("CatalogId", "").partition(":")[0]
 
 
-def _id_of(catalog: CatalogTypeDef) -> str:
+def _id_of(catalog: type_defs.CatalogTypeDef) -> str:
     return catalog.get("CatalogId", catalog["Name"])
 
 
-def _function_name(function: UserDefinedFunctionTypeDef) -> str:
+def _function_name(function: type_defs.UserDefinedFunctionTypeDef) -> str:
     return function.get("FunctionName", "")
-
-
-def _no_namespace(identifier: Identifier) -> BackendError:
-    return NamespaceNotFoundError(f"glue: namespace {_label(identifier)} does not exist")
-
-
-def _no_table(identifier: Identifier) -> BackendError:
-    return TableNotFoundError(f"glue: table {_label(identifier)} does not exist")
-
-
-def _label(identifier: Identifier) -> str:
-    return f"`{join(identifier)}`" if identifier else "the root catalog"
 
 
 class Service:
@@ -110,17 +79,10 @@ class Service:
         self._lock_of_account = threading.Lock()
         self._connected: tuple[GlueClient, client.Sender] | None = None
         self._account: str | None = None
-        self.without_catalogs: BackendError | None = None
+        self.without_catalogs: errors.BackendError | None = None
         """Why catalogs inside the account's own cannot be asked for, once that is known."""
         self._has_answered = False
-        self._scans = Scans(config.limits)
-        self.one_scan = self._scans.one
-        """Lets what is asked for inside take no more than one scan may."""
-
-    @property
-    def traffic(self) -> Traffic:
-        """What went over the connections so far."""
-        return self._scans.traffic
+        self.scans = Scans(config.limits)
 
     def close(self) -> None:
         """Give back the connections."""
@@ -144,7 +106,7 @@ class Service:
     def _asked_account(self) -> str | None:
         self._require_login("GetCatalogs", ())
         try:
-            with self._asking("GetCatalogs", (), missing=_no_namespace(())):
+            with self._asking("GetCatalogs", ()):
                 for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]:
                     return self._config.catalog_id or _account_of(catalog)
         except _NO_CATALOGS as error:
@@ -152,7 +114,7 @@ class Service:
             return None
         if self._config.catalog_id is not None:
             return self._config.catalog_id
-        raise InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
+        raise errors.InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
 
     def _in(self, path: Identifier, parameter: str = "CatalogId") -> dict[str, Any]:
         """Return the parameter that names the catalog at ``path``; without one, Glue takes the caller's account.
@@ -164,8 +126,8 @@ class Service:
         if path:
             account = self.account()
             if account is None:
-                raise NamespaceNotFoundError(
-                    f"glue: namespace {_label(path)} does not exist; catalogs cannot be asked for: "
+                raise errors.NamespaceNotFoundError(
+                    f"glue: namespace `{join(path)}` does not exist; catalogs cannot be asked for: "
                     f"{self.without_catalogs}"
                 )
             catalog_id = id_below(account, path)
@@ -173,7 +135,7 @@ class Service:
 
     # ---- catalogs ------------------------------------------------------------------------------------------------
 
-    def catalogs(self, parent: Identifier, *, recursive: bool = False) -> Iterator[CatalogTypeDef]:
+    def catalogs(self, parent: Identifier, *, recursive: bool = False) -> Iterator[type_defs.CatalogTypeDef]:
         """Yield the catalogs directly below ``parent``, or all below it.
 
         A service that has none, and credentials that may not ask for them, are told apart from an empty account by
@@ -195,71 +157,67 @@ class Service:
         else:
             self._has_answered = True
 
-    def catalog(self, path: Identifier) -> CatalogTypeDef:
+    def catalog(self, path: Identifier) -> type_defs.CatalogTypeDef:
         """Return one catalog, which is not the root."""
-        with self._asking("GetCatalog", path, missing=_no_namespace(path)):
+        with self._asking("GetCatalog", path):
             return self._client().get_catalog(**self._in(path))["Catalog"]
 
     def create_catalog(self, path: Identifier, parameters: dict[str, str]) -> None:
         """Make a catalog directly in the account. Raises ``RepeatedError`` when an earlier try may have made it."""
-        exists = NamespaceAlreadyExistsError(f"glue: catalog {_label(path)} already exists")
-        with self._asking("CreateCatalog", path, exists=exists, done=_EXISTS):
+        with self._asking("CreateCatalog", path):
             self._client().create_catalog(Name=path[-1], CatalogInput={"Parameters": parameters})
 
-    def update_catalog(self, path: Identifier, catalog: CatalogTypeDef) -> None:
+    def update_catalog(self, path: Identifier, catalog: type_defs.CatalogTypeDef) -> None:
         """Replace a catalog by ``catalog``."""
-        with self._asking("UpdateCatalog", path, missing=_no_namespace(path)):
+        with self._asking("UpdateCatalog", path):
             given = self._as_input(catalog, "CatalogInput")
             self._client().update_catalog(CatalogInput=given, **self._in(path))
 
     def delete_catalog(self, path: Identifier) -> None:
         """Delete a catalog, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
-        with self._asking("DeleteCatalog", path, missing=_no_namespace(path), done=_MISSING):
+        with self._asking("DeleteCatalog", path):
             self._client().delete_catalog(**self._in(path))
 
     # ---- databases -----------------------------------------------------------------------------------------------
 
-    def databases(self, path: Identifier, **picked: Any) -> Iterator[DatabaseTypeDef]:
-        """Yield the databases of a catalog, with what of them is ``picked``."""
-        request = {"MaxResults": _PAGE, **self._in(path), **picked}
-        return self._pages("GetDatabases", path, "DatabaseList", request)
+    def databases(self, path: Identifier) -> Iterator[type_defs.DatabaseTypeDef]:
+        """Yield the databases of a catalog."""
+        return self._pages("GetDatabases", path, "DatabaseList", {"MaxResults": _PAGE, **self._in(path)})
 
-    def database(self, identifier: Identifier) -> DatabaseTypeDef:
+    def database(self, identifier: Identifier) -> type_defs.DatabaseTypeDef:
         """Return one database."""
-        with self._asking("GetDatabase", identifier, missing=_no_namespace(identifier)):
+        with self._asking("GetDatabase", identifier):
             return self._client().get_database(Name=identifier[-1], **self._in(identifier[:-1]))["Database"]
 
-    def create_database(self, identifier: Identifier, database: DatabaseInputTypeDef) -> None:
+    def create_database(self, identifier: Identifier, database: type_defs.DatabaseInputTypeDef) -> None:
         """Make a database. Raises ``RepeatedError`` when an earlier try may have made it."""
-        missing, path = _no_namespace(identifier[:-1]), self._in(identifier[:-1])
-        exists = NamespaceAlreadyExistsError(f"glue: database {_label(identifier)} already exists")
-        with self._asking("CreateDatabase", identifier, missing=missing, exists=exists, done=_EXISTS):
-            self._client().create_database(DatabaseInput=database, **path)
+        with self._asking("CreateDatabase", identifier):
+            self._client().create_database(DatabaseInput=database, **self._in(identifier[:-1]))
 
-    def update_database(self, identifier: Identifier, database: DatabaseTypeDef) -> None:
+    def update_database(self, identifier: Identifier, database: type_defs.DatabaseTypeDef) -> None:
         """Replace a database by ``database``."""
-        with self._asking("UpdateDatabase", identifier, missing=_no_namespace(identifier)):
+        with self._asking("UpdateDatabase", identifier):
             given = self._as_input(database, "DatabaseInput")
             self._client().update_database(Name=identifier[-1], DatabaseInput=given, **self._in(identifier[:-1]))
 
     def delete_database(self, identifier: Identifier) -> None:
         """Delete a database, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
-        with self._asking("DeleteDatabase", identifier, missing=_no_namespace(identifier), done=_MISSING):
+        with self._asking("DeleteDatabase", identifier):
             self._client().delete_database(Name=identifier[-1], **self._in(identifier[:-1]))
 
-    def functions(self, database: Identifier) -> Iterator[UserDefinedFunctionTypeDef]:
+    def functions(self, database: Identifier) -> Iterator[type_defs.UserDefinedFunctionTypeDef]:
         """Yield the user-defined functions of a database."""
         request = {"DatabaseName": database[-1], "Pattern": _ANY_NAME, "MaxResults": _PAGE, **self._in(database[:-1])}
         return self._pages("GetUserDefinedFunctions", database, "UserDefinedFunctions", request, _function_name)
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
-    def tables(self, database: Identifier, **picked: Any) -> Iterator[TableTypeDef]:
+    def tables(self, database: Identifier, **picked: str) -> Iterator[type_defs.TableTypeDef]:
         """Yield everything Glue calls a table, views and tables of other formats too, as far as it is ``picked``."""
         request = {"DatabaseName": database[-1], "MaxResults": _PAGE, **self._in(database[:-1]), **picked}
         return self._pages("GetTables", database, "TableList", request)
 
-    def tables_named(self, database: Identifier, names: Collection[str]) -> Iterator[TableTypeDef]:
+    def tables_named(self, database: Identifier, names: Collection[str]) -> Iterator[type_defs.TableTypeDef]:
         """Yield those of the named tables that are there, of every sort; several names are one call."""
         plain = sorted(name for name in names if _PLAIN_NAME.fullmatch(name))
         narrowed: list[dict[str, str]] = [{"Expression": pattern} for pattern in _patterns(plain)]
@@ -268,20 +226,19 @@ class Service:
         for picked in narrowed:
             yield from (table for table in self.tables(database, **picked) if table["Name"] in names)
 
-    def table(self, identifier: Identifier) -> TableTypeDef:
+    def table(self, identifier: Identifier) -> type_defs.TableTypeDef:
         """Return one table. A missing database is answered as a missing table."""
         *path, database, name = identifier
-        with self._asking("GetTable", identifier, missing=_no_table(identifier)):
+        with self._asking("GetTable", identifier):
             return self._client().get_table(DatabaseName=database, Name=name, **self._in(tuple(path)))["Table"]
 
-    def create_table(self, identifier: Identifier, table: TableInputTypeDef) -> None:
+    def create_table(self, identifier: Identifier, table: type_defs.TableInputTypeDef) -> None:
         """Make the entry of a table. Raises ``RepeatedError`` when an earlier try may have made it."""
-        missing, path = _no_namespace(identifier[:-1]), self._in(identifier[:-2])
-        exists = TableAlreadyExistsError(f"glue: table {_label(identifier)} already exists")
-        with self._asking("CreateTable", identifier, missing=missing, exists=exists, done=_EXISTS):
+        with self._asking("CreateTable", identifier):
+            path = self._in(identifier[:-2])
             self._client().create_table(DatabaseName=identifier[-2], TableInput=table, **path)
 
-    def update_table(self, identifier: Identifier, table: TableTypeDef) -> None:
+    def update_table(self, identifier: Identifier, table: type_defs.TableTypeDef) -> None:
         """Replace a table by ``table``, unless its version is no longer the one ``table`` has.
 
         Raises ``RepeatedError`` when an earlier try may have done it.
@@ -289,13 +246,13 @@ class Service:
         request = {"DatabaseName": identifier[-2], **self._in(identifier[:-2])}
         if "VersionId" in table:
             request["VersionId"] = table["VersionId"]
-        with self._asking("UpdateTable", identifier, missing=_no_table(identifier), done=_MOVED_ON):
+        with self._asking("UpdateTable", identifier):
             self._client().update_table(TableInput=self._as_input(table, "TableInput"), **request)
 
     def delete_table(self, identifier: Identifier) -> None:
         """Delete the entry of a table. Raises ``RepeatedError`` when an earlier try may have done it."""
         *path, database, name = identifier
-        with self._asking("DeleteTable", identifier, missing=_no_table(identifier), done=_MISSING):
+        with self._asking("DeleteTable", identifier):
             self._client().delete_table(DatabaseName=database, Name=name, **self._in(tuple(path)))
 
     # ---- asking --------------------------------------------------------------------------------------------------
@@ -303,7 +260,7 @@ class Service:
     def _client(self) -> GlueClient:
         with self._lock:
             if self._connected is None:
-                self._connected = client.connect(self._config, self._scans)
+                self._connected = client.connect(self._config, self.scans)
             return self._connected[0]
 
     def _require_login(self, operation: str, identifier: Identifier) -> None:
@@ -316,22 +273,31 @@ class Service:
 
     def subject(self, identifier: Identifier) -> str:
         """Return what a person knows an object as."""
-        root = self._config.catalog_id
-        return f"catalog {root}" if root and not identifier else _label(identifier)
+        if identifier:
+            return f"`{join(identifier)}`"
+        return f"catalog {self._config.catalog_id}" if self._config.catalog_id else "the root catalog"
 
-    def _asking(
-        self,
-        operation: str,
-        identifier: Identifier,
-        *,
-        missing: BackendError | None = None,
-        exists: BackendError | None = None,
-        done: str | None = None,
-    ) -> AbstractContextManager[None]:
+    def _asking(self, operation: str, identifier: Identifier) -> AbstractContextManager[None]:
         subject = self.subject(identifier)
         _log.debug("glue: %s on %s", operation, subject)
-        self._scans.check(f"glue: {operation} on {subject}")
-        return translated(operation, subject, self._config.secrets, missing=missing, exists=exists, done=done)
+        self.scans.check(f"glue: {operation} on {subject}")
+        done = next((code for verb, code in _DONE.items() if operation.startswith(verb)), None)
+        return translated(operation, subject, self._config.secrets, self._meanings(operation, identifier), done)
+
+    def _meanings(self, operation: str, identifier: Identifier) -> Mapping[str, errors.BackendError]:
+        """Return what the codes mean by which Glue says that there is an object, or none."""
+        subject = self.subject(identifier)
+        if operation.startswith("Create"):
+            kind = operation.removeprefix("Create").lower()
+            exists = errors.TableAlreadyExistsError if kind == "table" else errors.NamespaceAlreadyExistsError
+            parent = self.subject(identifier[:-1])
+            return {
+                _EXISTS: exists(f"glue: {kind} {subject} already exists"),
+                _MISSING: errors.NamespaceNotFoundError(f"glue: namespace {parent} does not exist"),
+            }
+        if operation.endswith("Table"):
+            return {_MISSING: errors.TableNotFoundError(f"glue: table {subject} does not exist")}
+        return {_MISSING: errors.NamespaceNotFoundError(f"glue: namespace {subject} does not exist")}
 
     def _pages(
         self,
@@ -346,7 +312,7 @@ class Service:
 
         def page(token: str | None, number: int) -> tuple[Sequence[Any], str | None]:
             called = operation if number == 1 else f"{operation}, page {number},"
-            with self._asking(called, identifier, missing=_no_namespace(identifier)):
+            with self._asking(called, identifier):
                 call = getattr(self._client(), xform_name(operation))
                 answer = call(**request, **({} if token is None else {"NextToken": token}))
                 items: Sequence[Any] = answer[listed]

@@ -15,15 +15,7 @@ from reconciler.model.names import Identifier, check_name
 
 if TYPE_CHECKING:
     from botocore.model import Shape
-    from mypy_boto3_glue.type_defs import (
-        CatalogTypeDef,
-        ColumnOutputTypeDef,
-        DatabaseInputTypeDef,
-        DatabaseTypeDef,
-        StorageDescriptorOutputTypeDef,
-        TableInputTypeDef,
-        TableTypeDef,
-    )
+    from mypy_boto3_glue import type_defs
 
 
 CATALOG = "catalog"
@@ -61,12 +53,12 @@ def name_mismatch(name: str) -> str | None:
     return check_name(name) or (None if name == name.lower() else "its name has capitals, which Glue folds")
 
 
-def live_catalog(identifier: Identifier, catalog: CatalogTypeDef) -> LiveNamespace:
+def live_catalog(identifier: Identifier, catalog: type_defs.CatalogTypeDef) -> LiveNamespace:
     """Return a catalog as a namespace."""
     return LiveNamespace(identifier, dict(catalog.get("Parameters") or {}), CATALOG)
 
 
-def live_database(identifier: Identifier, database: DatabaseTypeDef) -> LiveNamespace:
+def live_database(identifier: Identifier, database: type_defs.DatabaseTypeDef) -> LiveNamespace:
     """Return a database as a namespace; its location is one of its properties, where it has one."""
     properties = {key: value for key, value in (database.get("Parameters") or {}).items() if key != LOCATION}
     if database.get("LocationUri"):
@@ -74,35 +66,35 @@ def live_database(identifier: Identifier, database: DatabaseTypeDef) -> LiveName
     return LiveNamespace(identifier, properties, DATABASE)
 
 
-def new_database(name: str, properties: Mapping[str, str]) -> DatabaseInputTypeDef:
+def new_database(name: str, properties: Mapping[str, str]) -> type_defs.DatabaseInputTypeDef:
     """Return the entry of a new database."""
-    return cast("DatabaseInputTypeDef", with_properties({"Name": name}, properties))
+    return cast("type_defs.DatabaseInputTypeDef", with_properties({"Name": name}, properties))
 
 
-def with_properties(database: DatabaseTypeDef, properties: Mapping[str, str]) -> DatabaseTypeDef:
+def with_properties(database: type_defs.DatabaseTypeDef, properties: Mapping[str, str]) -> type_defs.DatabaseTypeDef:
     """Return ``database`` with the location and the parameters that :func:`live_database` shows as ``properties``."""
     # A parameter that has this name as well is somebody else's, and stays.
     parameters = {key: value for key, value in (database.get("Parameters") or {}).items() if key == LOCATION}
     parameters |= {key: value for key, value in properties.items() if key != LOCATION}
-    kept = cast("DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
+    kept = cast("type_defs.DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
     kept["Parameters"] = parameters
     if LOCATION in properties:
         kept["LocationUri"] = properties[LOCATION]
     return kept
 
 
-def live_table(identifier: Identifier, table: TableTypeDef) -> LiveTable:
+def live_table(identifier: Identifier, table: type_defs.TableTypeDef) -> LiveTable:
     """Return a Lance table (see :func:`table_mismatch`); its properties are the parameters without ``table_type``."""
     properties = {key: value for key, value in (table.get("Parameters") or {}).items() if key != _TABLE_TYPE}
     return LiveTable(identifier, table.get("StorageDescriptor", {}).get("Location", ""), properties)
 
 
-def is_marked_lance(table: TableTypeDef) -> bool:
+def is_marked_lance(table: type_defs.TableTypeDef) -> bool:
     """Return whether the parameters say that this is a Lance table."""
     return (table.get("Parameters") or {}).get(_TABLE_TYPE, "").lower() == _LANCE
 
 
-def table_mismatch(table: TableTypeDef) -> str | None:
+def table_mismatch(table: type_defs.TableTypeDef) -> str | None:
     """Return why an entry is not a Lance table that lancens can manage, None for one that is."""
     if "TargetTable" in table:
         return "a link to a table elsewhere"
@@ -115,7 +107,7 @@ def table_mismatch(table: TableTypeDef) -> str | None:
     return None
 
 
-def foreign_table(identifier: Identifier, table: TableTypeDef) -> ForeignTable:
+def foreign_table(identifier: Identifier, table: type_defs.TableTypeDef) -> ForeignTable:
     """Return an entry that is not a Lance table (see :func:`table_mismatch`), with the format that its writers tell."""
     parameters, kind = table.get("Parameters") or {}, table.get("TableType") or "no type"
     if "TargetTable" in table:
@@ -127,7 +119,7 @@ def foreign_table(identifier: Identifier, table: TableTypeDef) -> ForeignTable:
     return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, told)
 
 
-def database_mismatch(database: DatabaseTypeDef) -> str | None:
+def database_mismatch(database: type_defs.DatabaseTypeDef) -> str | None:
     """Return why a database is none that lancens can manage, None for one that is."""
     if "TargetDatabase" in database:
         return "a link to a database elsewhere"
@@ -136,7 +128,7 @@ def database_mismatch(database: DatabaseTypeDef) -> str | None:
     return name_mismatch(database["Name"])
 
 
-def catalog_mismatch(catalog: CatalogTypeDef) -> str | None:
+def catalog_mismatch(catalog: type_defs.CatalogTypeDef) -> str | None:
     """Return why a catalog is none that lancens can manage, None for one that is."""
     if "TargetRedshiftCatalog" in catalog:
         return "a link to a catalog of Redshift"
@@ -147,7 +139,7 @@ def catalog_mismatch(catalog: CatalogTypeDef) -> str | None:
     return name_mismatch(catalog["Name"])
 
 
-def new_table(name: str, location: str, properties: Mapping[str, str]) -> TableInputTypeDef:
+def new_table(name: str, location: str, properties: Mapping[str, str]) -> type_defs.TableInputTypeDef:
     """Return the entry of a new Lance table; the schema is the dataset's, so there are no columns."""
     return {
         "Name": name,
@@ -157,14 +149,17 @@ def new_table(name: str, location: str, properties: Mapping[str, str]) -> TableI
     }
 
 
-def with_state(table: TableTypeDef, wanted: LiveTable) -> TableTypeDef:
+def with_state(table: type_defs.TableTypeDef, wanted: LiveTable) -> type_defs.TableTypeDef:
     """Return the entry ``table`` with the location and properties of ``wanted``, and all else as it is."""
     marks = {key: value for key, value in (table.get("Parameters") or {}).items() if key == _TABLE_TYPE}
-    descriptor: StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {}), "Location": wanted.location}
+    descriptor: type_defs.StorageDescriptorOutputTypeDef = {
+        **table.get("StorageDescriptor", {}),
+        "Location": wanted.location,
+    }
     return {**table, "Parameters": {**wanted.properties, **marks}, "StorageDescriptor": descriptor}
 
 
-def shown_columns(table: TableTypeDef) -> ShownColumns:
+def shown_columns(table: type_defs.TableTypeDef) -> ShownColumns:
     """Return the columns that an entry shows; none where others are keys of partitions, as no Lance table has them."""
     if table.get("PartitionKeys"):
         return ()
@@ -172,14 +167,14 @@ def shown_columns(table: TableTypeDef) -> ShownColumns:
     return tuple(ShownColumn(column["Name"], column.get("Type", ""), column.get("Comment")) for column in columns)
 
 
-def with_columns(table: TableTypeDef, columns: ShownColumns) -> TableTypeDef:
+def with_columns(table: type_defs.TableTypeDef, columns: ShownColumns) -> type_defs.TableTypeDef:
     """Return the entry ``table`` showing ``columns``, each with what is said of it already, and all else as it is."""
-    descriptor: StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {})}
+    descriptor: type_defs.StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {})}
     known = {column["Name"].lower(): column for column in descriptor.get("Columns") or []}
-    shown: list[ColumnOutputTypeDef] = []
+    shown: list[type_defs.ColumnOutputTypeDef] = []
     for column in columns:
         there = known.get(column.name.lower(), {"Name": column.name})
-        altered: ColumnOutputTypeDef = {**there, "Type": column.type}
+        altered: type_defs.ColumnOutputTypeDef = {**there, "Type": column.type}
         if column.comment is not None:
             altered["Comment"] = column.comment
         shown.append(altered)

@@ -11,19 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.databases import Databases
-from reconciler.model import locations
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    UnsupportedOperationError,
-)
+from reconciler.model import errors, locations
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
@@ -73,10 +61,10 @@ class HiveCatalogs:
         catalog = entries.catalog_of(name, properties)
         home = catalog.locationUri or location
         if home is None:
-            with suppress(NamespaceNotFoundError):
+            with suppress(errors.NamespaceNotFoundError):
                 self._fetch(name)
-                raise NamespaceAlreadyExistsError(f"{self.impl}: catalog `{name}` already exists")
-            raise InvalidInputError(
+                raise errors.NamespaceAlreadyExistsError(f"{self.impl}: catalog `{name}` already exists")
+            raise errors.InvalidInputError(
                 f"{self.impl}: catalog `{name}` needs a location: set `{entries.CATALOG_LOCATION}`, or "
                 "`root` in the config"
             )
@@ -84,7 +72,7 @@ class HiveCatalogs:
         self.metastore.create(
             lambda client: client.create_catalog(CreateCatalogRequest(catalog)),
             f"creating catalog `{name}`",
-            NamespaceAlreadyExistsError,
+            errors.NamespaceAlreadyExistsError,
             lambda: self._fetch(name),
         )
         self.settle(name)
@@ -116,30 +104,23 @@ class HiveCatalogs:
         """
         catalog = self._fetch(identifier[0])
         altered = entries.alter_catalog(catalog, changes)
-        if _is_marked(altered):
-            self._move_default(self._default_at(catalog))
+        if owner_of(entries.namespace_of_catalog(identifier, altered).properties) is not None:
+            self._move_default(catalog)
         if entries.CATALOG_LOCATION not in changes.set:
             altered.locationUri = None  # the server leaves it where it is: somebody may be dropping it from there
         self._write(catalog.name, altered)
         return self.load(identifier)
 
-    def _move_default(self, default: Database | None) -> None:
-        """Point a ``default`` at a new place in the catalog's home; None, or one that is gone, is left alone."""
-        if default is not None:
-            moved = deepcopy(default)
-            moved.locationUri = locations.new_place_in(default.locationUri)
-            with suppress(NamespaceNotFoundError):
-                self.databases.write((default.catalogName, entries.DEFAULT_DATABASE), moved)
-
-    def _default_at(self, catalog: Catalog) -> Database | None:
-        """Return the ``default`` of a catalog while it is at the catalog's home and does not count."""
+    def _move_default(self, catalog: Catalog) -> None:
+        """Point a ``default`` that is at its catalog's home, and does not count, at a new place there."""
         default = None if catalog.name == entries.DEFAULT_CATALOG else self._default(catalog.name)
         if default is None or not locations.same(default.locationUri, locations.home_of(catalog.locationUri)):
-            return None
-        with suppress(NamespaceNotFoundError):
-            if not self.databases.counts((catalog.name, entries.DEFAULT_DATABASE), default):
-                return default
-        return None
+            return
+        name = (catalog.name, entries.DEFAULT_DATABASE)
+        with suppress(errors.NamespaceNotFoundError):
+            if not self.databases.counts(name, default):
+                default.locationUri = locations.new_place_in(default.locationUri)
+                self.databases.write(name, default)
 
     def remove(self, identifier: Identifier) -> None:
         """Drop a catalog that holds no database but an empty ``default``; every file stays where it is.
@@ -158,11 +139,13 @@ class HiveCatalogs:
         (name,) = identifier
         catalog = self._fetch(name)
         if name == entries.DEFAULT_CATALOG:
-            raise NamespaceNotEmptyError(f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped")
+            raise errors.NamespaceNotEmptyError(
+                f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped"
+            )
         held = [*self.databases.counting((name, found) for found in self.databases.names(name))]
         if held:
             some = ", ".join(sorted(live.id[-1] for live in held)[:5])
-            raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
+            raise errors.NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
         catalog.locationUri = locations.home_of(catalog.locationUri)
         parked = deepcopy(catalog)
         parked.locationUri = locations.new_place_in(catalog.locationUri)
@@ -171,16 +154,21 @@ class HiveCatalogs:
         default = self._default(name)
         try:
             if default is not None:
-                with suppress(NamespaceNotFoundError):
+                with suppress(errors.NamespaceNotFoundError):
                     self.databases.drop((name, entries.DEFAULT_DATABASE))
             found = self._fetch(name).locationUri
             if found != parked.locationUri:
                 if found == locations.home_of(found):
                     self._restore_default(default)
-                raise ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by somebody else")
+                raise errors.ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by somebody else")
             with self._racing(name, "dropping"):
                 self._drop(name)
-        except (NamespaceNotEmptyError, PermissionDeniedError, InvalidInputError, UnsupportedOperationError):
+        except (
+            errors.NamespaceNotEmptyError,
+            errors.PermissionDeniedError,
+            errors.InvalidInputError,
+            errors.UnsupportedOperationError,
+        ):
             self._restore(catalog, parked, default)
             raise
 
@@ -196,14 +184,14 @@ class HiveCatalogs:
         """
         try:
             yield
-        except (InternalError, ServiceUnavailableError) as error:
-            with suppress(InternalError, ServiceUnavailableError):
+        except (errors.InternalError, errors.ServiceUnavailableError) as error:
+            with suppress(errors.InternalError, errors.ServiceUnavailableError):
                 if name not in self.names():
-                    raise NamespaceNotFoundError(f"{self.impl}: {doing} catalog `{name}`: it is gone") from error
+                    raise errors.NamespaceNotFoundError(f"{self.impl}: {doing} catalog `{name}`: it is gone") from error
             raise
 
     def _default(self, name: str) -> Database | None:
-        with suppress(NamespaceNotFoundError):
+        with suppress(errors.NamespaceNotFoundError):
             return self.databases.fetch((name, entries.DEFAULT_DATABASE))
         return None
 
@@ -213,7 +201,7 @@ class HiveCatalogs:
         self.metastore.write(
             lambda client: client.drop_catalog(DropCatalogRequest(name)),
             f"dropping catalog `{name}`",
-            refused=NamespaceNotEmptyError,
+            refused=errors.NamespaceNotEmptyError,
         )
 
     def _restore(self, catalog: Catalog, parked: Catalog, default: Database | None) -> None:
@@ -221,7 +209,7 @@ class HiveCatalogs:
         try:
             if self._fetch(catalog.name).locationUri == parked.locationUri:
                 self._write(catalog.name, catalog)
-        except BackendError as error:
+        except errors.BackendError as error:
             _log.warning("%s: catalog `%s` could not be restored: %s", self.impl, catalog.name, error)
         self._restore_default(default)
 
@@ -232,7 +220,7 @@ class HiveCatalogs:
         try:
             if self._default(default.catalogName) is None:
                 self.metastore.write(lambda client: client.create_database(default), "restoring `default`")
-        except BackendError as error:
+        except errors.BackendError as error:
             _log.warning("%s: `default` of `%s` could not be restored: %s", self.impl, default.catalogName, error)
 
     def _fetch(self, name: str) -> Catalog:
@@ -247,8 +235,3 @@ class HiveCatalogs:
 
         request = AlterCatalogRequest(name, catalog)
         self.metastore.write(lambda client: client.alter_catalog(request), f"altering catalog `{name}`")
-
-
-def _is_marked(catalog: Catalog) -> bool:
-    """Return whether lancens has made or adopted a catalog."""
-    return owner_of(entries.namespace_of_catalog((), catalog).properties) is not None

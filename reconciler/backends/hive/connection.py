@@ -7,6 +7,7 @@ import selectors
 import socket
 import ssl
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.hive.faults import LoginRefusedError
@@ -24,30 +25,30 @@ _MOST_ELEMENTS = 1_000_000
 """In one list of a reply: each can take hundreds of times the memory of its bytes."""
 
 
+@dataclass(frozen=True, slots=True)
 class ThriftConnection:
     """A live connection; ``client`` makes the calls."""
 
-    def __init__(self, address: MetastoreAddress, stream: socket.socket, client: Client) -> None:
-        self.address = address
-        self.client = client
-        self._stream = stream
+    address: MetastoreAddress
+    stream: socket.socket
+    client: Client
 
     def wait_at_most(self, seconds: float) -> None:
         """Give up on a reply of which nothing comes for longer."""
-        self._stream.settimeout(seconds)
+        self.stream.settimeout(seconds)
 
     def is_usable(self) -> bool:
         """Return whether the server still waits for a call: between two calls it has nothing to say but goodbye."""
         with selectors.DefaultSelector() as selector:
             try:
-                selector.register(self._stream, selectors.EVENT_READ)
+                selector.register(self.stream, selectors.EVENT_READ)
                 return not selector.select(0)
             except (OSError, ValueError):
                 return False
 
     def close(self) -> None:
         """Give the socket back."""
-        self._stream.close()
+        self.stream.close()
 
 
 def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None = None) -> ThriftConnection:
@@ -129,25 +130,16 @@ def _headers(config: HiveConfig) -> dict[str, str]:
     """Return the header by which a metastore over HTTP is told who is there: a token, or a name that it believes."""
     if config.auth_token is not None:
         return {"Authorization": f"Bearer {config.auth_token.get_secret_value()}"}
-    user = config.ugi.partition(":")[0] if config.ugi else _this_user()
-    return {"x-actor-username": user}
-
-
-def _this_user() -> str:
     try:
-        return getpass.getuser()
+        user = config.ugi.partition(":")[0] if config.ugi else getpass.getuser()
     except (OSError, KeyError) as error:
         raise InvalidInputError("this machine has no name for who runs lancens; write `ugi`") from error
+    return {"x-actor-username": user}
 
 
 def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans) -> Any:
     """Return the Thrift transport over ``stream``, with the SASL handshake done where there is one."""
-    from thrift.transport.TTransport import (
-        TBufferedTransport,
-        TFramedTransport,
-        TSaslClientTransport,
-        TTransportException,
-    )
+    from thrift.transport import TTransport
 
     from reconciler.backends.hive.carriers import HttpCarrier, SocketCarrier
 
@@ -155,31 +147,26 @@ def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.soc
         return HttpCarrier(stream, address, _headers(config), config.limits, scans)
     carrier = SocketCarrier(stream, address, config.limits, scans)
     if config.auth != "none":
+        login = {}  # of Kerberos, whose ticket the process has, SASL is told nothing
+        if config.password is not None:
+            password = config.password.get_secret_value()
+            login = {"mechanism": "PLAIN", "username": config.username or "", "password": password}
         try:
-            sasl = TSaslClientTransport(
-                carrier, address.host, config.kerberos_service, max_frame_size=_LARGEST_FRAME, **_credentials(config)
+            sasl = TTransport.TSaslClientTransport(
+                carrier, address.host, config.kerberos_service, max_frame_size=_LARGEST_FRAME, **login
             )
         except ImportError as error:
             extra = "kerberos" if config.auth == "kerberos" else "hive"
             raise InvalidInputError(str(MissingExtraError(f"`auth: {config.auth}`", extra))) from error
         try:
             sasl.open()
-        except TTransportException as error:
-            if config.auth == "plain" and error.type == TTransportException.NOT_OPEN:
-                raise LoginRefusedError(
-                    f"the metastore at {address.host} does not take `username` or `password`"
-                ) from None
+        except TTransport.TTransportException as error:
+            if config.auth == "plain" and error.type == TTransport.TTransportException.NOT_OPEN:
+                raise LoginRefusedError(f"the metastore at {address.host} refuses `username` or `password`") from None
             raise
         except kerberos_faults() as error:
             raise told_by_kerberos(error) from error
         return sasl
     if config.framed:
-        return TFramedTransport(carrier, _LARGEST_FRAME)
-    return TBufferedTransport(carrier, _READ_BUFFER)
-
-
-def _credentials(config: HiveConfig) -> dict[str, str]:
-    """Return what SASL is to be told: nothing for Kerberos, whose ticket the process has."""
-    if config.password is None:
-        return {}
-    return {"mechanism": "PLAIN", "username": config.username or "", "password": config.password.get_secret_value()}
+        return TTransport.TFramedTransport(carrier, _LARGEST_FRAME)
+    return TTransport.TBufferedTransport(carrier, _READ_BUFFER)

@@ -14,15 +14,8 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.tables import make_directory
-from reconciler.model import ownership
+from reconciler.model import errors, ownership
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    InternalError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.model.names import Identifier, join
 
@@ -66,7 +59,7 @@ class Databases:
         """
         database = self.fetch(identifier)
         if not self.counts(identifier, database):
-            raise NamespaceNotFoundError(f"{self.impl}: namespace `{join(identifier)}` does not exist")
+            raise errors.NamespaceNotFoundError(f"{self.impl}: namespace `{join(identifier)}` does not exist")
         return database
 
     def load(self, identifier: Identifier) -> LiveNamespace:
@@ -85,7 +78,7 @@ class Databases:
         """Yield those of the databases that are there and count."""
 
         def look(identifier: Identifier) -> LiveNamespace | None:
-            with suppress(NamespaceNotFoundError):
+            with suppress(errors.NamespaceNotFoundError):
                 return self.load(identifier)
             return None
 
@@ -114,10 +107,10 @@ class Databases:
             self.metastore.create(
                 lambda client: client.create_database(database),
                 f"creating namespace `{join(identifier)}`",
-                NamespaceAlreadyExistsError,
+                errors.NamespaceAlreadyExistsError,
                 lambda: self.fetch(identifier),
             )
-        except NamespaceAlreadyExistsError:
+        except errors.NamespaceAlreadyExistsError:
             there = self.fetch(identifier)
             if self.counts(identifier, there):
                 raise
@@ -136,7 +129,7 @@ class Databases:
         """
         database = self.find(identifier)
         if entries.DESCRIPTION in changes.remove & ownership.recorded_keys(database.parameters or {}):
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"{self.impl}: no metastore takes away `{entries.DESCRIPTION}` of namespace `{join(identifier)}`; keep "
                 "it in the manifest, with the text that it has or another"
             )
@@ -148,7 +141,7 @@ class Databases:
         written = entries.namespace_of_database(identifier, self.fetch(identifier))
         kept = sorted(key for key, value in changes.set.items() if written.properties.get(key) != value)
         if kept:  # 2.3 answers that it changed the description or the location, and does not
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"{self.impl}: this metastore cannot change `{'`, `'.join(kept)}` of namespace `{join(identifier)}`"
             )
         return written
@@ -174,7 +167,9 @@ class Databases:
         database = self.find(identifier)
         if held := self.contents(identifier):
             some = ", ".join(sorted(held)[:5])
-            raise NamespaceNotEmptyError(f"{self.impl}: namespace `{join(identifier)}` is not empty, it holds {some}")
+            raise errors.NamespaceNotEmptyError(
+                f"{self.impl}: namespace `{join(identifier)}` is not empty, it holds {some}"
+            )
         if identifier in _METASTORES_OWN:
             self._write(identifier, database, PropertyChanges(remove=frozenset(database.parameters)))
         else:
@@ -190,8 +185,8 @@ class Databases:
         name, what = entries.wire(identifier), f"dropping namespace `{join(identifier)}`"
         try:
             self.metastore.write(
-                lambda client: client.drop_database(name, False, False), what, refused=NamespaceNotEmptyError
+                lambda client: client.drop_database(name, False, False), what, refused=errors.NamespaceNotEmptyError
             )
-        except InternalError:
+        except errors.InternalError:
             self.fetch(identifier)  # a missing database is a mere "NullPointerException" to 2.3 and 3.1
             raise

@@ -248,10 +248,7 @@ def plain_table(identifier: Identifier, location: str) -> Table:
             inputFormat=_INPUT_FORMAT,
             outputFormat=_OUTPUT_FORMAT,
             numBuckets=-1,
-            serdeInfo=SerDeInfo(
-                serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
-                parameters={},
-            ),
+            serdeInfo=SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", parameters={}),
             bucketCols=[],
             sortCols=[],
             parameters={},

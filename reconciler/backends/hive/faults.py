@@ -8,14 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    PermissionDeniedError,
-    UnsupportedOperationError,
-)
+from reconciler.model import errors
 
 _LONGEST_DETAIL = 300
 _DENIED = ("permission denied", "accesscontrolexception", "not authorized", "does not have privilege")
@@ -39,9 +32,9 @@ def translated(
     impl: str,
     what: str,
     *,
-    missing: type[BackendError],
-    exists: type[BackendError] = InternalError,
-    refused: type[BackendError] = InvalidInputError,
+    missing: type[errors.BackendError],
+    exists: type[errors.BackendError] = errors.InternalError,
+    refused: type[errors.BackendError] = errors.InvalidInputError,
 ) -> Iterator[None]:
     """Turn what the metastore raises inside into errors of ours.
 
@@ -68,27 +61,27 @@ def translated(
     except ttypes.AlreadyExistsException as error:
         raise exists(f"{impl}: {what}: {detail(error)}") from error
     except ttypes.InvalidObjectException as error:
-        raise InvalidInputError(f"{impl}: {what}: the metastore refuses it: {detail(error)}") from error
+        raise errors.InvalidInputError(f"{impl}: {what}: the metastore refuses it: {detail(error)}") from error
     except ttypes.InvalidOperationException as error:
         raise refused(f"{impl}: {what}: {detail(error)}") from error
     except ttypes.MetaException as error:
         raise _of_meta_exception(f"{impl}: {what}", error) from error
     except TApplicationException as error:
         if error.type == TApplicationException.UNKNOWN_METHOD:
-            raise UnsupportedOperationError(f"{impl}: {what}: this metastore does not know the call") from error
-        raise InternalError(f"{impl}: {what}: {detail(error)}") from error
+            raise errors.UnsupportedOperationError(f"{impl}: {what}: this metastore does not know the call") from error
+        raise errors.InternalError(f"{impl}: {what}: {detail(error)}") from error
 
 
-def _of_meta_exception(what: str, error: Exception) -> BackendError:
+def _of_meta_exception(what: str, error: Exception) -> errors.BackendError:
     """Return the error behind Hive's catch-all, which says what happened in its text only."""
     text = str(error).lower()
     if any(word in text for word in _DENIED):
-        return PermissionDeniedError(f"{what}: {detail(error)}")
+        return errors.PermissionDeniedError(f"{what}: {detail(error)}")
     if "has been modified" in text:
-        return ConcurrentModificationError(f"{what}: {detail(error)}")
+        return errors.ConcurrentModificationError(f"{what}: {detail(error)}")
     if "no filesystem for scheme" in text:
-        return InvalidInputError(
+        return errors.InvalidInputError(
             f"{what}: {detail(error)}. The metastore makes the directory itself and has no library for this kind of "
             "location; install it there, or use another location"
         )
-    return InternalError(f"{what}: {detail(error)}")
+    return errors.InternalError(f"{what}: {detail(error)}")

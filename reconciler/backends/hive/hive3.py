@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.backends.hive import entries
-from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.catalogs import HiveCatalogs
 from reconciler.backends.hive.databases import Databases
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
-from reconciler.model.capabilities import Capabilities, NameRule
+from reconciler.model.capabilities import NameRule
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError
 from reconciler.model.live import LiveNamespace, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
@@ -23,22 +24,20 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
 
-class Hive3Backend(HiveBackend):
+class Hive3Backend(Hive2Backend):
     """Three levels: below the root namespace are catalogs, below those databases (specification, "Namespace")."""
 
     impl = "hive3"
-    capabilities = Capabilities(
-        lost_with_namespace="its location and grants",
+    capabilities = replace(
+        Hive2Backend.capabilities,
         namespace_places=frozenset({entries.CATALOG_LOCATION, entries.DATABASE_LOCATION}),
         max_depth=2,
         table_depths=(2, 2),
         name_rule=NameRule(
             re.compile(r"[a-z0-9_.-]+"), "Hive names are letters, digits and `_`, from 4.x on also `-` and `.`"
         ),
-        folds_case=True,
         rename_within=1,
         lost_on_move="its grants and statistics",
-        safeguard=entries.SAFEGUARD,
     )
     _warehouse = (entries.DEFAULT_CATALOG,)
 
@@ -63,7 +62,7 @@ class Hive3Backend(HiveBackend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        with self._metastore.one_scan():
+        with self._metastore.scans.one():
             return self._scan(scope)
 
     def _scan(self, scope: Scope) -> Snapshot:

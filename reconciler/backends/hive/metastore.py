@@ -10,25 +10,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.hive.connection import (
-    ThriftConnection,
-    connect,
-    kerberos_faults,
-    told_by_kerberos,
-)
+from reconciler.backends.hive.connection import ThriftConnection, connect, kerberos_faults, told_by_kerberos
 from reconciler.backends.hive.faults import LoginRefusedError, translated
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
-from reconciler.model.errors import (
-    BackendError,
-    InternalError,
-    InvalidInputError,
-    NamespaceNotFoundError,
-    ServiceUnavailableError,
-    TableNotFoundError,
-    UnauthenticatedError,
-)
-from reconciler.model.live import Traffic
+from reconciler.model import errors
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import HiveConfig
@@ -59,22 +45,19 @@ class Metastore:
         self.impl = impl
         self.config = config
         self._greet = greet
-        self._scans = Scans(config.limits)
-        self.one_scan = self._scans.one
-        """Lets what is read inside take no more than one scan may."""
+        self.scans = Scans(config.limits)
         self._slots = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
         self._idle: list[ThriftConnection] = []
         self._preferred = 0
         self._closed = False
 
-    @property
-    def traffic(self) -> Traffic:
-        """What went over the connections so far."""
-        return self._scans.traffic
-
     def read(
-        self, call: Callable[[Client], ResultT], what: str, *, missing: type[BackendError] = NamespaceNotFoundError
+        self,
+        call: Callable[[Client], ResultT],
+        what: str,
+        *,
+        missing: type[errors.BackendError] = errors.NamespaceNotFoundError,
     ) -> ResultT:
         """Return what ``call``, which changes nothing, returns; it is repeated when the connection breaks.
 
@@ -90,9 +73,9 @@ class Metastore:
         call: Callable[[Client], ResultT],
         what: str,
         *,
-        missing: type[BackendError] = NamespaceNotFoundError,
-        exists: type[BackendError] = InternalError,
-        refused: type[BackendError] = InvalidInputError,
+        missing: type[errors.BackendError] = errors.NamespaceNotFoundError,
+        exists: type[errors.BackendError] = errors.InternalError,
+        refused: type[errors.BackendError] = errors.InvalidInputError,
     ) -> ResultT:
         """Return what ``call`` returns; it is sent once.
 
@@ -104,7 +87,7 @@ class Metastore:
             return self._run(call, repeatable=False)
 
     def create(
-        self, call: Callable[[Client], object], what: str, exists: type[BackendError], look: Callable[[], object]
+        self, call: Callable[[Client], object], what: str, exists: type[errors.BackendError], look: Callable[[], object]
     ) -> None:
         """Create an object by ``call``, as :meth:`write` does.
 
@@ -113,8 +96,8 @@ class Metastore:
         """
         try:
             self.write(call, what, exists=exists)
-        except InternalError as error:
-            with suppress(NamespaceNotFoundError, TableNotFoundError):
+        except errors.InternalError as error:
+            with suppress(errors.NamespaceNotFoundError, errors.TableNotFoundError):
                 look()
                 raise exists(f"{self.impl}: {what}: it exists by now") from error
             raise
@@ -133,21 +116,21 @@ class Metastore:
 
         cause: Exception
         for pause in (*PAUSES, None):
-            self._scans.check(f"{self.impl}: {self.config.identity()}")
+            self.scans.check(f"{self.impl}: {self.config.identity()}")
             try:
                 with self._slots:
                     return self._call(call)
             except TooMuchError as error:
-                raise InternalError(f"{self.impl}: {error}") from error
+                raise errors.InternalError(f"{self.impl}: {error}") from error
             except LoginRefusedError as error:
-                raise UnauthenticatedError(f"{self.impl}: {error}") from None
+                raise errors.UnauthenticatedError(f"{self.impl}: {error}") from None
             except SlowAnswerError as error:
-                raise ServiceUnavailableError(f"{self.impl}: {error}") from error
+                raise errors.ServiceUnavailableError(f"{self.impl}: {error}") from error
             except _UnreachableError as error:
                 cause = error
             except (OSError, EOFError, TTransportException, TProtocolException, _SenselessReplyError) as error:
                 if not repeatable:
-                    raise ServiceUnavailableError(
+                    raise errors.ServiceUnavailableError(
                         f"{self.impl}: the connection to {self.config.identity()} broke before the answer came "
                         f"({_reason(error)}); whether the change was made is not known"
                     ) from error
@@ -155,7 +138,7 @@ class Metastore:
             if pause is not None:
                 _log.debug("%s: trying again: %s", self.impl, _reason(cause))
                 time.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - jitter
-        raise ServiceUnavailableError(
+        raise errors.ServiceUnavailableError(
             f"{self.impl}: no metastore answers at {self.config.identity()}: {_reason(cause)}"
         ) from cause
 
@@ -222,7 +205,7 @@ class Metastore:
         raise _UnreachableError("; ".join(failures))
 
     def _open(self, index: int) -> ThriftConnection:
-        connection = connect(self.config, self.config.uri[index], self._scans)
+        connection = connect(self.config, self.config.uri[index], self.scans)
         try:
             if len(self.config.uri) == 1:  # with nobody else to turn to, it is worth waiting for
                 connection.wait_at_most(self.config.timeout)

@@ -12,20 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.backends.hive import entries
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.columns import ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    InvalidTableStateError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    PermissionDeniedError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, join
 
@@ -94,9 +83,9 @@ class Tables:
         name, what = entries.wire(database), f"listing the tables of `{join(database)}`"
         try:
             return self.metastore.read(lambda client: list(client.get_table_names_by_filter(name, IS_LANCE, -1)), what)
-        except NamespaceNotFoundError:
+        except errors.NamespaceNotFoundError:
             return []
-        except (InternalError, InvalidInputError, PermissionDeniedError) as error:
+        except (errors.InternalError, errors.InvalidInputError, errors.PermissionDeniedError) as error:
             if not isinstance(error.__cause__, (MetaException, InvalidOperationException)):
                 raise
             _log.debug("%s; the metastore refuses the filter, so every table is loaded instead", error)
@@ -113,7 +102,7 @@ class Tables:
             found[database] += tables
         for database, names in listed.items():
             for name in sorted(set(names) - {table.tableName for table in found[database]}):
-                with suppress(TableNotFoundError):  # it may have been gone since it was listed
+                with suppress(errors.TableNotFoundError):  # it may have been gone since it was listed
                     found[database].append(self.fetch((*database, name)))
         return found
 
@@ -137,7 +126,7 @@ class Tables:
         request = GetTablesRequest(dbName=database[-1], tblNames=list(names), catName=entries.catalog_in(database))
         try:
             return self.metastore.read(lambda client: list(client.get_table_objects_by_name_req(request).tables), what)
-        except NamespaceNotFoundError:
+        except errors.NamespaceNotFoundError:
             return []
 
     def fetch(self, identifier: Identifier) -> Table:
@@ -151,7 +140,9 @@ class Tables:
         *database, name = identifier
         request = GetTableRequest(dbName=database[-1], tblName=name, catName=entries.catalog_in(database))
         what = f"table `{join(identifier)}`"
-        answer = self.metastore.read(lambda client: client.get_table_req(request), what, missing=TableNotFoundError)
+        answer = self.metastore.read(
+            lambda client: client.get_table_req(request), what, missing=errors.TableNotFoundError
+        )
         table: Table = answer.table
         return table
 
@@ -164,7 +155,7 @@ class Tables:
         """
         table = self.fetch(identifier)
         if not entries.is_lance(table):
-            raise NotLanceTableError(f"{self.impl}: table `{join(identifier)}` is not a Lance table")
+            raise errors.NotLanceTableError(f"{self.impl}: table `{join(identifier)}` is not a Lance table")
         return table
 
     # ---- writing -------------------------------------------------------------------------------------------------
@@ -182,7 +173,7 @@ class Tables:
         self.metastore.create(
             lambda client: client.create_table(table),
             f"creating table `{join(identifier)}`",
-            TableAlreadyExistsError,
+            errors.TableAlreadyExistsError,
             lambda: self.fetch(identifier),
         )
         return self.find(identifier)
@@ -195,7 +186,7 @@ class Tables:
         """
         database, what = entries.wire(identifier[:-1]), f"dropping table `{join(identifier)}`"
         self.metastore.write(
-            lambda client: client.drop_table(database, identifier[-1], False), what, missing=TableNotFoundError
+            lambda client: client.drop_table(database, identifier[-1], False), what, missing=errors.TableNotFoundError
         )
 
     def alter(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> Table:
@@ -242,7 +233,7 @@ class Tables:
             try:
                 if self._write(identifier, entries.with_columns(table, columns, comments), last_change, stamped=True):
                     return
-            except InvalidTableStateError:
+            except errors.InvalidTableStateError:
                 shorter = entries.with_leading_columns(table, columns)
                 if shorter is None:
                     raise
@@ -262,17 +253,19 @@ class Tables:
         table = self.find(identifier)
         if entries.SAFEGUARD.missing(table.parameters) or table.tableType != entries.EXTERNAL_TABLE:
             table = self.alter(identifier, PropertyChanges(), None)
-        with suppress(TableNotFoundError):
+        with suppress(errors.TableNotFoundError):
             self.fetch(to)
-            raise TableAlreadyExistsError(f"{self.impl}: table `{join(to)}` already exists")
+            raise errors.TableAlreadyExistsError(f"{self.impl}: table `{join(to)}` already exists")
         renamed = deepcopy(table)
         renamed.dbName, renamed.tableName = to[-2:]
         if not self._write(identifier, renamed, table.parameters.get(_LAST_CHANGE)):
             raise self._changed(identifier)
         return self.find(to)
 
-    def _changed(self, identifier: Identifier) -> ConcurrentModificationError:
-        return ConcurrentModificationError(f"{self.impl}: table `{join(identifier)}` was changed by somebody else")
+    def _changed(self, identifier: Identifier) -> errors.ConcurrentModificationError:
+        return errors.ConcurrentModificationError(
+            f"{self.impl}: table `{join(identifier)}` was changed by somebody else"
+        )
 
     def _write(self, identifier: Identifier, table: Table, last_change: str | None, *, stamped: bool = False) -> bool:
         """Write a table that was last changed at ``last_change``; return False when it has been changed since.
@@ -292,10 +285,10 @@ class Tables:
             self.metastore.write(
                 lambda client: client.alter_table_with_environment_context(database, name, table, context),
                 f"altering table `{join(identifier)}`",
-                missing=TableNotFoundError,
-                refused=InvalidTableStateError,
+                missing=errors.TableNotFoundError,
+                refused=errors.InvalidTableStateError,
             )
-        except ConcurrentModificationError:
+        except errors.ConcurrentModificationError:
             return False
         return True
 
@@ -329,15 +322,12 @@ def make_directory(metastore: Metastore, location: str, database: Identifier = (
         column_name="missing",
         key_seq=1,
         pk_name=table.tableName,
-        enable_cstr=False,
-        validate_cstr=False,
-        rely_cstr=False,
         catName=table.catName,
     )
     what = f"making directory {locations.redact(location)}"
     try:
         metastore.write(lambda client: client.create_table_with_constraints(table, [impossible], []), what)
-    except InvalidInputError as error:
+    except errors.InvalidInputError as error:
         if not isinstance(error.__cause__, InvalidObjectException):
             raise
         return  # a missing database says the same; whatever is created next says so again

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.backends.aws_login import credential_faults_told, login_refusal, session_without_questions
+from reconciler.backends.aws_login import credential_errors, login_refusal, session_without_questions
 from reconciler.backends.http import Refusal, VendorError, revealed
 from reconciler.backends.iceberg.catalog_errors import read_catalog_error
 from reconciler.model.errors import (
@@ -86,7 +86,7 @@ class Signer:
         from botocore.exceptions import BotoCoreError
 
         try:
-            with credential_faults_told("iceberg"):
+            with credential_errors("iceberg"):
                 credentials = self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
             raise UnauthenticatedError(
@@ -100,7 +100,7 @@ class Signer:
 
 
 def _of_environment(session: Session) -> Credentials:
-    with credential_faults_told("iceberg"):
+    with credential_errors("iceberg"):
         found: Credentials | None = session.get_credentials()
     if found is None:
         raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS}")

@@ -147,7 +147,7 @@ _BASE = "[profile base]\naws_access_key_id = AKIABASE\naws_secret_access_key = b
         (f"[profile me]\n{_ROLE}mfa_serial = arn:aws:iam::1:mfa/me\n{_BASE}", UnauthenticatedError, "an MFA device"),
         (f"[profile me]\n{_ROLE}[profile base]\n{_ROLE}mfa_serial = a\n", UnauthenticatedError, "an MFA device"),
         (f"[profile me]\n{_TOKEN_FILE}", InvalidInputError, "directory: `/no/token`"),
-        ("[profile me]\ncredential_process = echo hi\n", UnauthenticatedError, "cannot be had: Expecting value"),
+        ("[profile me]\ncredential_process = echo hi\n", UnauthenticatedError, "cannot get the AWS credentials: Expecting value"),
         ("[profile me]\ncredential_process = false\n", UnauthenticatedError, "custom-process"),
         ("[profile me]\nlogin_session = arn:aws:sts::1:assumed-role/x/y\n", UnauthenticatedError, "botocore[crt]"),
     ],

@@ -11,14 +11,14 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.names import Identifier
 from tests.catalogs.hive.raw import raw
 from tests.servers.hive import Metastore, metastore, sql_schema
 from tests.servers.require import tool
 
-Connect = Callable[..., HiveBackend]
+Connect = Callable[..., Hive2Backend]
 
 
 @pytest.fixture(scope="session", params=["2.3", "3.1", "3.1 with its SQL schema", "4.1"])
@@ -56,9 +56,9 @@ def connect(server: Metastore, config: Mapping[str, str]) -> Iterator[Connect]:
     """Make backends for the server, with more configuration where given; they are closed at the end."""
     made: list[Backend] = []
 
-    def make(**more: str) -> HiveBackend:
+    def make(**more: str) -> Hive2Backend:
         backend = registry.connect(server.impl, {**config, **more})
-        assert isinstance(backend, HiveBackend)
+        assert isinstance(backend, Hive2Backend)
         made.append(backend)
         return backend
 
@@ -68,7 +68,7 @@ def connect(server: Metastore, config: Mapping[str, str]) -> Iterator[Connect]:
 
 
 @pytest.fixture
-def backend(connect: Connect) -> HiveBackend:
+def backend(connect: Connect) -> Hive2Backend:
     """A backend for the server."""
     return connect()
 
@@ -86,7 +86,7 @@ def above(server: Metastore) -> Identifier:
 
 
 @pytest.fixture
-def database(server: Metastore, above: Identifier, backend: HiveBackend) -> Iterator[Identifier]:
+def database(server: Metastore, above: Identifier, backend: Hive2Backend) -> Iterator[Identifier]:
     """A new, empty database; with the entries left in it, it goes at the end."""
     name = (*above, f"db_{uuid.uuid4().hex[:12]}")
     backend.insert_namespace(name, {})

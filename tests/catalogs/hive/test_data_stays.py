@@ -14,11 +14,11 @@ import pytest
 from lance_namespace import DropNamespaceRequest, errors
 
 import reconciler
-from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.catalogs import HiveCatalogs
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import wire
 from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest, Catalog, CreateCatalogRequest, EnvironmentContext
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.model import locations
 from reconciler.model.errors import (
@@ -40,7 +40,7 @@ from tests.servers.hive import Metastore
 from tests.soak import count
 
 
-def test_tables_come_move_and_go_and_the_data_stays(backend: HiveBackend, database: Identifier, lake: str) -> None:
+def test_tables_come_move_and_go_and_the_data_stays(backend: Hive2Backend, database: Identifier, lake: str) -> None:
     table = (*database, "events")
     first, second = Path(backend.default_location(table) or ""), Path(lake, "elsewhere.lance")
     write_dataset(first)
@@ -54,7 +54,7 @@ def test_tables_come_move_and_go_and_the_data_stays(backend: HiveBackend, databa
     assert digests(Path(lake)) == before
 
 
-def test_a_cascade_keeps_the_data(backend: HiveBackend, database: Identifier, lake: str) -> None:
+def test_a_cascade_keeps_the_data(backend: Hive2Backend, database: Identifier, lake: str) -> None:
     for name in ("one", "two"):
         place = Path(backend.default_location((*database, name)) or "")
         write_dataset(place)
@@ -67,7 +67,7 @@ def test_a_cascade_keeps_the_data(backend: HiveBackend, database: Identifier, la
     assert digests(Path(lake)) == before
 
 
-def test_every_table_is_written_as_external(server: Metastore, backend: HiveBackend, database: Identifier) -> None:
+def test_every_table_is_written_as_external(server: Metastore, backend: Hive2Backend, database: Identifier) -> None:
     table = (*database, "events")
     backend.insert_table(table, backend.default_location(table) or "", {"EXTERNAL": "false", "table_type": "iceberg"})
     for _ in range(2):
@@ -88,7 +88,7 @@ def _put_managed(
 
 
 def test_a_managed_table_of_a_peer_is_read(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     table = (*database, "theirs")
     _put_managed(server, table, Path(lake, "theirs.lance"))
@@ -138,7 +138,7 @@ def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
 
 
 def test_a_table_that_a_drop_would_purge_is_mended_where_it_is_owned_and_noted_elsewhere(
-    server: Metastore, backend: HiveBackend, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
+    server: Metastore, backend: Hive2Backend, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
 ) -> None:
     places = {name: Path(lake, f"{name}.lance") for name in ("ours", "theirs")}
     for name, owner in (("ours", "store/lake"), ("theirs", "other/lake")):
@@ -176,7 +176,7 @@ def _set_purge(server: Metastore, table: Identifier) -> None:
 
 
 def test_no_write_leaves_a_table_that_a_drop_would_purge(
-    server: Metastore, backend: HiveBackend, database: Identifier
+    server: Metastore, backend: Hive2Backend, database: Identifier
 ) -> None:
     table, renamed = (*database, "events"), (*database, "later")
     backend.insert_table(table, backend.default_location(table) or "", {"external.table.purge": "TRUE"})
@@ -190,7 +190,7 @@ def test_no_write_leaves_a_table_that_a_drop_would_purge(
 
 
 def test_a_managed_table_of_a_peer_is_deregistered_without_its_data(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     table = (*database, "theirs")
     _put_managed(server, table, Path(lake, "theirs.lance"))
@@ -200,7 +200,7 @@ def test_a_managed_table_of_a_peer_is_deregistered_without_its_data(
 
 
 def test_a_managed_table_of_a_peer_becomes_external_where_it_is(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     table = (*database, "theirs")
     _put_managed(server, table, Path(lake, "theirs.lance"))
@@ -317,7 +317,7 @@ def test_many_that_drop_one_catalog_lose_no_file(connect: Connect, catalogs: Hiv
     backends = [connect() for _ in range(4)]
     together = threading.Barrier(len(backends), timeout=60)
 
-    def drop(backend: HiveBackend) -> None:
+    def drop(backend: Hive2Backend) -> None:
         together.wait()
         # The slower ones see it gone or changed, or the metastore breaks down over two drops at once.
         with suppress(NamespaceNotFoundError, ConcurrentModificationError, InternalError, ServiceUnavailableError):
@@ -374,7 +374,7 @@ def test_the_slower_of_many_creators_takes_no_file_with_it(
     backends = [connect() for _ in range(4)]
     together = threading.Barrier(len(backends), timeout=60)
 
-    def create(backend: HiveBackend, kind: str) -> None:
+    def create(backend: Hive2Backend, kind: str) -> None:
         place = tmp_path / kind
         together.wait()
         if kind == "table":
@@ -383,7 +383,7 @@ def test_the_slower_of_many_creators_takes_no_file_with_it(
             backend.insert_namespace(identifiers[kind], {f"{kind}.location-uri": str(place)})
         (place / "written").write_text("at once")
 
-    def attempt(backend: HiveBackend, kind: str) -> bool:
+    def attempt(backend: Hive2Backend, kind: str) -> bool:
         try:
             create(backend, kind)
         except (NamespaceAlreadyExistsError, TableAlreadyExistsError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.tables import make_directory
 from reconciler.model import locations
 from reconciler.model.errors import InvalidInputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def test_one_is_made_with_all_above_it_and_nothing_else(
-    server: Metastore, backend: HiveBackend, database: Identifier, tmp_path: Path
+    server: Metastore, backend: Hive2Backend, database: Identifier, tmp_path: Path
 ) -> None:
     write_dataset(tmp_path / "there")
     before, files = entries(server.uri), digests(tmp_path)
@@ -36,7 +36,7 @@ def test_one_is_made_with_all_above_it_and_nothing_else(
     assert digests(tmp_path) == files
 
 
-def test_a_place_that_the_metastore_has_no_library_for_is_refused(backend: HiveBackend) -> None:
+def test_a_place_that_the_metastore_has_no_library_for_is_refused(backend: Hive2Backend) -> None:
     with pytest.raises(InvalidInputError, match="has no library for this kind of location"):
         make_directory(backend._metastore, "s3://bucket/place")
 

@@ -16,8 +16,8 @@ from lance_namespace import DropNamespaceRequest
 import reconciler
 from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.backends import registry
-from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.entries import catalog_in, wire
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
@@ -78,7 +78,7 @@ def hold(server: Metastore, path: str) -> Callable[[], None]:
 
 
 @pytest.fixture
-def example(server: Metastore, backend: HiveBackend, manifest: Path, lake: str) -> Example:
+def example(server: Metastore, backend: Hive2Backend, manifest: Path, lake: str) -> Example:
     above = "" if server.impl == "hive2" else "ml/"
     users, events, clicks = f"{above}features/users", f"{above}features/events", f"{above}raw/clicks"
     spaces = [*(["ml"] if above else []), f"{above}features", f"{above}raw"]

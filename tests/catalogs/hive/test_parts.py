@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconciler.backends.hive import tables
-from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.tables import Tables
 from reconciler.model.errors import NamespaceNotFoundError
 from reconciler.model.live import ForeignTable
@@ -86,7 +86,7 @@ def test_only_the_tables_named_are_loaded(
 
 
 def test_only_the_databases_in_scope_are_touched(
-    server: Metastore, backend: HiveBackend, database: Identifier, above: Identifier, lake: str, touched: set[object]
+    server: Metastore, backend: Hive2Backend, database: Identifier, above: Identifier, lake: str, touched: set[object]
 ) -> None:
     _fill(server, database, lake)
     other = (*above, f"{database[-1]}_other")
@@ -127,7 +127,7 @@ def test_every_table_that_is_no_external_lance_table_is_foreign(
 
 
 def test_namespaces_without_tables_have_no_foreign_ones_and_missing_ones_are_not_found(
-    backend: HiveBackend, database: Identifier, above: Identifier
+    backend: Hive2Backend, database: Identifier, above: Identifier
 ) -> None:
     assert backend.foreign_tables(database) == backend.foreign_tables(above) == backend.foreign_tables(()) == []
     for missing in ((*above, "never_made"), *((("never_made",),) if above else ())):
