@@ -14,6 +14,7 @@ from reconciler.backends.dir import DirBackend
 from tests.cli.running import shell
 from tests.pipeline.conftest import PLUGINS
 from tests.servers.process import HUNG_SECONDS
+from tests.servers.spark_classes import JAVA_OPTIONS
 from tests.servers.spark_cluster import HOME, Cluster, spark_cluster
 
 JOB = """\
@@ -33,8 +34,7 @@ SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
 }
 HERE = {"spark.pyspark.python": sys.executable}
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.servers.jars import jars
 from tests.servers.process import HUNG_SECONDS
 from tests.servers.require import tool
+from tests.servers.spark_classes import SHORT_LIFE
 
 __all__ = ["iceberg_spark"]
 
@@ -33,7 +34,7 @@ def iceberg_spark(url: str, warehouse: str, statements: Sequence[str], *, bearer
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     classes = ["-cp", f"{jars(_HERE / 'iceberg-spark-pom.xml')}/*", str(_HERE / "IcebergSpark.java")]
     done = subprocess.run(
-        [tool("java"), "-Xmx512m", *opened, *classes, url, warehouse, bearer],
+        [tool("java"), "-Xmx512m", *SHORT_LIFE, *opened, *classes, url, warehouse, bearer],
         input="".join(f"{statement}\n" for statement in statements),
         capture_output=True,
         text=True,
