@@ -73,14 +73,15 @@ class Move(Target[LiveTable]):
         return live
 
     def _rename_in_place(self, origin: LiveTable) -> LiveTable:
-        """Rename in place, after writing marks.
+        """Rename in place, after writing the marks and safeguards that the entry lacks.
 
         After an interrupted rename, no later plan would write them.
         """
         able, before = self.backend.capabilities, self.change.before
         first = dict(self.after.safeguards.items() - before.safeguards.items()) if before is not None else {}
-        if self._owner is not None and owner_of(origin.properties) != self._owner and able.table_markers:
+        if self._owner is not None and able.table_markers:
             first[MANAGED_BY] = self._owner
+        first = dict(first.items() - origin.properties.items())
         try:
             if first and able.alter_table:
                 self._from.alter_table(self.origin_id, PropertyChanges(first))

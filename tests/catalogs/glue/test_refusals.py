@@ -150,11 +150,7 @@ _BASE = "[profile base]\naws_access_key_id = AKIABASE\naws_secret_access_key = b
         (
             "[profile me]\ncredential_process = echo hi\n",
             UnauthenticatedError,
-            "cannot get the AWS credentials: Expecting value",
-        ),
-            "[profile me]\ncredential_process = echo hi\n",
-            UnauthenticatedError,
-            "cannot get the AWS credentials: Expecting value",
+            "Expecting value",
         ),
         ("[profile me]\ncredential_process = false\n", UnauthenticatedError, "custom-process"),
         ("[profile me]\nlogin_session = arn:aws:sts::1:assumed-role/x/y\n", UnauthenticatedError, "botocore[crt]"),
