@@ -61,11 +61,11 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         manifest("namespaces: {c: {properties: {a: b}}, d: {absent: true}}", "unity"),
         [
             (
-                f"{L}:7:22: `properties` in namespace lake/c: unity has this level already; it is never made, "
+                f"{L}:7:22: `properties` in namespace lake/c: unity has this level already; it is never created, "
                 "marked or dropped"
             ),
             (
-                f"{L}:7:47: `absent` in namespace lake/d: unity has this level already; it is never made, "
+                f"{L}:7:47: `absent` in namespace lake/d: unity has this level already; it is never created, "
                 "marked or dropped"
             ),
         ],

@@ -472,7 +472,7 @@ def test_a_block_without_an_entry_is_missing() -> None:
 
 def test_a_missing_table_whose_name_is_taken_says_by_what() -> None:
     record = replace(FOREIGN, desired=DESIRED, stored=Stored(StorageKind.NOT_LANCE))
-    assert only(record, "missing").reason.endswith("of another kind: parquet")
+    assert only(record, "missing").reason.endswith("of another format: parquet")
     assert only(replace(record, stored=FULL), "wrong-table-type").severity is Severity.WARNING
 
 
