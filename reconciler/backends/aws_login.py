@@ -1,4 +1,4 @@
-"""AWS's chain of credentials, used without prompts and with an error for everything that can be wrong in it.
+"""Resolve AWS credentials without prompts, and report what is wrong with them.
 
 botocore has its own errors for most problems of a profile or a role. This module translates the others, which Python
 raises: a missing token file, or a credential process that prints something other than credentials.
@@ -38,12 +38,15 @@ _REFUSALS = {
 
 
 def plain_code(code: str) -> str:
-    """Return an error code of AWS without the suffix ``Exception``, which only some services add."""
+    """Return an error code of AWS without the suffix ``Exception``.
+
+    Only some services add it.
+    """
     return code.removesuffix("Exception")
 
 
 def login_refusal(code: str, *, region: str, signing: str) -> str | None:
-    """Return why AWS refuses credentials, without AWS's own text; None for another code.
+    """Return why AWS refuses the credentials; None for another error code.
 
     AWS's texts may quote the signed request, which holds the session token.
 
@@ -57,7 +60,7 @@ def login_refusal(code: str, *, region: str, signing: str) -> str | None:
 
 
 def session_without_questions(impl: str) -> Session:
-    """Return a session of botocore that raises instead of prompting for the code of an MFA device.
+    """Return a session of botocore that raises instead of prompting for an MFA code.
 
     A prompt would appear in the middle of a plan, and block forever where no person is there.
 
@@ -81,7 +84,7 @@ def session_without_questions(impl: str) -> Session:
 
 
 def _roles(session: Session) -> Iterator[Mapping[str, str]]:
-    """Yield the profile in use and its source profiles, as long as each assumes a role."""
+    """Yield the profile in use and its sources, as long as each assumes a role."""
     profiles = session.full_config.get("profiles", {})
     name, seen = session.get_config_variable("profile") or "default", set[str]()
     while name not in seen and "role_arn" in profiles.get(name, {}):
@@ -92,7 +95,7 @@ def _roles(session: Session) -> Iterator[Mapping[str, str]]:
 
 @contextmanager
 def credential_errors(impl: str) -> Iterator[None]:
-    """Translate what Python raises while credentials are resolved; errors of botocore pass.
+    """Translate Python's errors while credentials are resolved; botocore's pass.
 
     Raises:
         InvalidInputError: a file that the configuration of AWS names cannot be read.
@@ -111,6 +114,6 @@ def credential_errors(impl: str) -> Iterator[None]:
 
 
 def unreadable_file(impl: str, error: OSError) -> InvalidInputError:
-    """Return the error for an unreadable file that AWS's configuration or environment names."""
+    """Return the error for an unreadable file that AWS's configuration names."""
     named = f": `{error.filename}`" if error.filename else ""
     return InvalidInputError(f"{impl}: a file for the AWS credentials cannot be read: {error.strerror or error}{named}")

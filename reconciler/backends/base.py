@@ -122,7 +122,7 @@ class Backend(ABC):
 
     @abstractmethod
     def child_namespaces(self, parent: Identifier) -> Iterable[str]:
-        """Return the names directly below ``parent``, complete, in any order (required).
+        """Return the names of all namespaces in ``parent``, in any order (required).
 
         Raises:
             NamespaceNotFoundError: ``parent`` does not exist.
@@ -130,7 +130,7 @@ class Backend(ABC):
 
     @abstractmethod
     def child_tables(self, parent: Identifier) -> Iterable[str]:
-        """Return the names of the Lance tables in ``parent``, complete, in any order (required).
+        """Return the names of all Lance tables in ``parent``, in any order (required).
 
         Raises:
             NamespaceNotFoundError: ``parent`` does not exist.
@@ -152,7 +152,9 @@ class Backend(ABC):
 
     @abstractmethod
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Remove a namespace after checking that it holds no object of any kind (required).
+        """Remove a namespace after checking that it is empty (required).
+
+        Objects of every kind count. The check is right before the removal.
 
         Raises:
             NamespaceNotEmptyError: it holds something, foreign objects included.
@@ -172,7 +174,7 @@ class Backend(ABC):
 
     @abstractmethod
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the catalog entry of a Lance table and return it; storage is not touched (required).
+        """Remove the entry of a Lance table and return it, not its data (required).
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -180,7 +182,9 @@ class Backend(ABC):
         """
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a namespace's properties (optional: ``capabilities.alter_namespace``).
+        """Merge ``changes`` into a namespace's properties (optional).
+
+        See ``capabilities.alter_namespace``.
 
         Raises:
             NamespaceNotFoundError: it does not exist.
@@ -189,7 +193,7 @@ class Backend(ABC):
         raise UnsupportedOperationError(f"{self.impl}: the properties of a namespace cannot be changed")
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's properties and, where given, move its entry to ``location`` (optional).
+        """Merge ``changes`` into a table's properties; set its location (optional).
 
         See ``capabilities.alter_table`` and ``capabilities.relocate_table``. Everything else of the entry stays.
 
@@ -200,7 +204,7 @@ class Backend(ABC):
         raise UnsupportedOperationError(f"{self.impl}: the properties of a table cannot be changed")
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the location of a table that names none; None when it must name one (optional).
+        """Return the location of a table that names none, if there is one (optional).
 
         Raises:
             NamespaceNotFoundError: the location depends on a namespace that does not exist.
@@ -208,7 +212,7 @@ class Backend(ABC):
         return None
 
     def roots(self) -> Sequence[str]:
-        """Return the directories and URIs below which tables without a location go (optional).
+        """Return the roots of tables without a location (optional).
 
         The default is the ``root`` of the configuration, where it has one.
         """
@@ -232,7 +236,7 @@ class Backend(ABC):
 
     @final
     def namespace_id_of(self, names: Sequence[str] | None, *, root: bool = True) -> Identifier:
-        """Return the checked, folded identifier of a namespace; the empty one is the root.
+        """Return the checked, folded identifier of a namespace; ``()`` is the root.
 
         Raises:
             InvalidInputError: a name or the depth is invalid here, or the root is not allowed.

@@ -1,4 +1,4 @@
-"""``impl: memory``: a catalog in the memory of one process, for experiments and tests."""
+"""``impl: memory``: a catalog in the memory of one process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 
 class MemoryConfig(BackendConfig):
-    """Connections with the same ``name`` share a catalog; a connection without one has its own."""
+    """Connections with the same ``name`` share a catalog; the others have their own."""
 
     name: str = Field(default_factory=lambda: f"unnamed-{uuid.uuid4().hex}", min_length=1)
     """Connections with the same name share a catalog."""
@@ -196,7 +196,7 @@ class MemoryBackend(HoldsForeign, Renames):
             raise errors.TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
 
     def _require_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Return a namespace, the root included; the error names the outermost one that is missing."""
+        """Return a namespace; raise for the outermost one that is missing."""
         for depth in range(1, len(identifier) + 1):
             if identifier[:depth] not in self._store.namespaces:
                 raise errors.NamespaceNotFoundError(f"memory: namespace `{join(identifier[:depth])}` does not exist")

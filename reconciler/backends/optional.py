@@ -35,7 +35,10 @@ _SUFFIX = ".lance"
 def _asking(
     method: Callable[Concatenate[AbilityT, ParametersT], AnswerT],
 ) -> Callable[Concatenate[Backend, ParametersT], AnswerT]:
-    """Return the function that calls ``method`` of a backend, or ``method`` itself for one without the ability."""
+    """Return the function that calls ``method`` of any backend.
+
+    For a backend without the ability, it calls ``method`` itself.
+    """
 
     @wraps(method)
     def ask(backend: Backend, /, *args: ParametersT.args, **kwargs: ParametersT.kwargs) -> AnswerT:
@@ -52,7 +55,7 @@ class ReadsOneByOne(Backend):
     """A catalog that has to load each table to tell whether it is a Lance table."""
 
     def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what ``scan`` does, but skip tables that the service lists and cannot load.
+        """Return what ``scan`` does, without tables that cannot be loaded.
 
         A broken table of another owner would otherwise stop every plan. Each skipped table becomes a note, without the
         service's own words, which may differ at every call; it also counts as a foreign table. Saved plans and mirrors
@@ -64,7 +67,7 @@ class ReadsOneByOne(Backend):
         return self.scan(scope)
 
     def possible_tables(self, parent: Identifier) -> Iterable[str]:
-        """Return the names in ``parent`` that may be Lance tables, without a call for each.
+        """Return the names in ``parent`` that may be Lance tables, without loading them.
 
         Raises:
             NamespaceNotFoundError: ``parent`` does not exist, where the service reports it.
@@ -72,7 +75,7 @@ class ReadsOneByOne(Backend):
         return self.child_tables(parent)
 
     def tables_among(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
-        """Return those of ``names``, taken from :meth:`possible_tables`, that are Lance tables, in order."""
+        """Return those of some possible tables that are Lance tables, in order."""
         return names
 
 
@@ -100,7 +103,7 @@ class HoldsOthers(Backend):
     """A catalog whose namespaces hold more than Lance tables and namespaces."""
 
     def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
-        """Return the names of the other objects in a namespace, which keep it from being dropped."""
+        """Return the names of other objects in a namespace, which keep it from a drop."""
         return ()
 
 
@@ -111,7 +114,7 @@ class HoldsForeign(HoldsOthers):
     """A catalog that holds tables of other formats."""
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> Sequence[ForeignTable]:
-        """Return the tables directly in ``namespace`` that are not registered as Lance tables.
+        """Return the tables in ``namespace`` that are not registered as Lance tables.
 
         These are tables of other formats, views, and tables marked as Lance tables that have the wrong type. The list
         is complete, or limited to ``names``, with the location and the format that the catalog reports. A plan asks for
@@ -130,7 +133,7 @@ class LeavesEntries(Backend):
     """A catalog in which an interrupted run of lancens can leave entries behind."""
 
     def leftovers(self, scope: Scope) -> Sequence[LiveNamespace | LiveTable]:
-        """Return the entries that interrupted runs of lancens left behind, for a plan to remove.
+        """Return the entries that interrupted runs left behind, for a plan to remove.
 
         They have no owner: scans, lists and counts leave them out, and they keep no namespace from being dropped. They
         can be loaded and removed, unless another entry can be created in their place. ``scope`` is what is planned;
@@ -149,10 +152,10 @@ leftovers = _asking(LeavesEntries.leftovers)
 
 
 class Renames(Backend):
-    """A catalog that gives tables other names; ``capabilities.rename_within`` says between which identifiers."""
+    """A catalog that renames tables, as ``capabilities.rename_within`` allows."""
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Rename the entry of a Lance table; location, properties and files stay as they are.
+        """Rename the entry of a Lance table; all else of it stays as it is.
 
         At every moment the table has one of the two names.
 
@@ -170,10 +173,10 @@ rename_table = _asking(Renames.rename_table)
 
 
 class ChecksAtCommit(Backend):
-    """A catalog that commits a change only if nothing else was committed since it was read."""
+    """A catalog that commits a change only on top of what was read for it."""
 
     def checking(self, check: Check) -> Backend:
-        """Return this backend with a check at each commit, to change one object that was read before.
+        """Return this backend with a check in each commit of a change.
 
         Each commit passes the object that it alters, renames or removes to ``check``. If that raises, nothing is
         written and the error is raised.
@@ -188,7 +191,10 @@ class TakesContext(Backend):
     """A service that takes the context of a Lance client's request."""
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return a context manager for the calls of a request; each implementation defines what a context means."""
+        """Return a context manager for the calls of a request.
+
+        Each implementation defines what a context means.
+        """
         return nullcontext()
 
 
@@ -202,7 +208,7 @@ class Places(Backend):
     """A catalog with rules of its own for where tables are."""
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
-        """Return why the catalog cannot take the table at ``location``, in words; None when it can.
+        """Return why the catalog cannot take a table at ``location``; None if it can.
 
         It is called when planning, and again before data is written to the location. It decides by the configuration,
         without a call. ``insert_table`` and ``alter_table`` refuse the same locations. The answer holds no secret.
@@ -230,7 +236,7 @@ class Places(Backend):
         return self.default_location(identifier)
 
     def direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the properties of a namespace that an operation creates, with those that the catalog requires."""
+        """Return the properties of a new namespace, with those that are required."""
         return properties
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
@@ -238,7 +244,7 @@ class Places(Backend):
         return (*path[:-1], path[-1].removesuffix(_SUFFIX))
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
-        """Return another location for a new table whose default location ``taken`` is in use.
+        """Return another location for a table whose default one, ``taken``, is in use.
 
         Raises:
             TableAlreadyExistsError: a table of this name cannot be elsewhere.
@@ -246,7 +252,7 @@ class Places(Backend):
         return f"{taken.removesuffix(_SUFFIX)}_{uuid.uuid4().hex[:12]}{_SUFFIX}"
 
     def root_keys(self) -> frozenset[str]:
-        """Return the properties of namespaces that name a default location for the tables in them."""
+        """Return the properties of namespaces that name a root for the tables in them."""
         return self.capabilities.namespace_places
 
     def stay_inside(self) -> None:
@@ -285,7 +291,7 @@ class ShowsColumns(Backend):
     """A catalog whose entries show columns."""
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> Mapping[Identifier, ShownColumns]:
-        """Return the columns that the entries of Lance tables show, of those that show any.
+        """Return the columns that the entries of Lance tables show, if any.
 
         It is called for tables whose storage is opened anyway. A table that no longer exists is left out.
 
@@ -295,7 +301,10 @@ class ShowsColumns(Backend):
         return {}
 
     def columns_to_show(self, schema: Schema) -> ShownColumns | None:
-        """Return the columns that an entry shows of data with ``schema``, without a call; None where it cannot."""
+        """Return the columns to show of data with ``schema``; None if there are none.
+
+        It answers without a call.
+        """
         return None
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
@@ -311,7 +320,7 @@ class ShowsColumns(Backend):
         raise UnsupportedOperationError(f"{self.impl}: the columns that a table shows cannot be changed")
 
     def shown_schema(self, identifier: Identifier) -> Schema | None:
-        """Return the columns that an entry shows in Lance's own types; None where entries do not.
+        """Return the columns that an entry shows in Lance's own types, if it does.
 
         Raises:
             TableNotFoundError, NotLanceTableError: as for ``load_table``.
@@ -319,7 +328,7 @@ class ShowsColumns(Backend):
         return None
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
-        """Return sentences about columns of new tables that the catalog cannot show exactly."""
+        """Return sentences about columns that new entries cannot show exactly."""
         return ()
 
 
@@ -334,14 +343,17 @@ schema_notes = _asking(ShowsColumns.schema_notes)
 
 
 class OpensData(Backend):
-    """A catalog whose entries name storage options, or whose service vends credentials."""
+    """A catalog whose entries or service say how to open the data of a table."""
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the options for opening a table's dataset, without a call and so without vended credentials."""
+        """Return the options for opening a dataset, without vended credentials.
+
+        It answers without a call.
+        """
         return self.storage_options()
 
     def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-        """Return the options for opening a table's dataset, with the credentials that the service vends.
+        """Return the options for opening a dataset, with vended credentials.
 
         The credentials expire. They are never shown, saved or logged.
         """
@@ -375,7 +387,7 @@ class TestsPermissions(Backend):
     """A catalog with its own calls for testing whether the credentials may write."""
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return writes that cannot succeed, by what they would do; they test permissions.
+        """Return writes that cannot succeed, to test permissions, by what they do.
 
         ``table`` is an unused name in a namespace that exists. Each call sends the write without checking first, so the
         answer says whether the object is missing or access is denied. Some services report a missing object first.
@@ -393,14 +405,14 @@ permission_probes = _asking(TestsPermissions.permission_probes)
 
 
 class Measures(Backend):
-    """A catalog that knows the service's clock, and counts its requests and the bytes of their answers."""
+    """A catalog that knows the service's clock, and counts requests."""
 
     def server_time(self) -> datetime | None:
         """Return the time of the service's clock; None if it does not report one."""
         return None
 
     def traffic(self) -> Traffic | None:
-        """Return the requests and bytes so far, for ``plan --profile``; None if they are not counted."""
+        """Return the requests and bytes so far, for ``plan --profile``, if counted."""
         return None
 
 

@@ -11,7 +11,7 @@ from reconciler.model.names import Identifier
 
 
 def put_elsewhere(made: LiveTable, asked: str) -> str | None:
-    """Return a sentence if ``made`` is not at the location ``asked`` for; None if it is."""
+    """Return a sentence if ``made`` is not at the location ``asked`` for."""
     in_force, requested = locations.redact(made.location), locations.redact(asked)
     if locations.same(in_force, requested):
         return None
@@ -35,7 +35,7 @@ def require_place(backend: Backend, made: LiveTable, asked: str, undo: PropertyC
 
 
 def take_back(backend: Backend, identifier: Identifier, undo: PropertyChanges | None = None) -> str:
-    """Remove a new entry, or undo a change of an older one; return a clause that says how that ended.
+    """Remove a new entry or undo a change; return how that ended, as a clause.
 
     ``undo`` restores the properties of an older entry; None means that the entry is new.
     """

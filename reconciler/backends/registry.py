@@ -60,7 +60,10 @@ def connect(impl: str, properties: Mapping[str, str]) -> Backend:
 
 @cache
 def registered_points(path: tuple[str, ...]) -> EntryPoints:
-    """Return the entry points on ``path``; the cache saves a search of every installed package."""
+    """Return the entry points on ``path``.
+
+    The cache saves a search of every installed package.
+    """
     del path  # entry_points looks at sys.path itself
     return entry_points(group=GROUP)
 

@@ -1,4 +1,4 @@
-"""The options of pylance's object stores that a service may name: keys, tokens, regions, and where it may, endpoints.
+"""Filter the storage options that a service names, by object store.
 
 A service and whoever writes to it decide where the credentials of this machine go, and which of its files are read, if
 more is taken from them. An option that is not here is not taken.
@@ -16,7 +16,7 @@ from reconciler.model.hosts import hosts_in, is_admitted
 
 @dataclass(frozen=True, slots=True)
 class _ObjectStore:
-    """What may be named for one object store: each name, and the one that wins over the environment's.
+    """The options of one object store, each with the name that pylance prefers.
 
     Args:
         secrets: keys and tokens.
@@ -133,7 +133,7 @@ def options_of_service(
     *,
     brings_hosts: bool,
 ) -> dict[str, str]:
-    """Return what is taken of what a service has ``said`` about opening the dataset at ``location``.
+    """Return the options that are accepted from a service for ``location``.
 
     A host is one that ``configured`` options or the location name, or one of ``hosts``. Where those are None and it
     ``brings_hosts``, any is taken, together with credentials of its own that nothing of the environment is added to.
@@ -169,14 +169,14 @@ def options_of_service(
 
 
 def alias_of(key: str, location: str) -> str:
-    """Return the name under which a service's option ``key`` is taken for ``location``; ``key`` where it is not."""
+    """Return the preferred name of option ``key`` at ``location``."""
     store = _STORES.get(locations.scheme(locations.pylance_uri(location)))
     known = {} if store is None else store.secrets | store.where | store.endpoints
     return known.get(key.lower(), key)
 
 
 def _opens_alone(store: _ObjectStore, taken: Mapping[str, str]) -> bool:
-    """Return whether ``taken`` opens data by itself, with nothing that pylance adds from the environment."""
+    """Return whether ``taken`` opens data without anything from the environment."""
     names = {name.lower() for name in os.environ}
     added = {store.secrets[name] for name in names & store.secrets.keys()} | (names & store.identities)
     return any(one <= taken.keys() for one in store.whole) and added <= taken.keys()

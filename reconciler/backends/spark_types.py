@@ -21,7 +21,7 @@ _LONGEST_TYPE = 32_000
 
 @dataclass(frozen=True, slots=True)
 class SparkType:
-    """A type in the three forms that Unity stores: ``ARRAY``, ``array<int>`` and the JSON of a Spark schema.
+    """A type in the forms of Unity: ``ARRAY``, ``array<int>`` and Spark's JSON.
 
     ``hive`` is the form of Hive and Glue.
     """
@@ -99,7 +99,7 @@ _ANYTHING = tree.ScalarType("string")
 
 
 def tree_of(text: str) -> tree.ArrowType:
-    """Return the Arrow type that ``text`` names; a ``Foreign`` one where it cannot be parsed."""
+    """Return the Arrow type that ``text`` names, ``Foreign`` if it is unknown."""
     try:
         return parse_tree(text)
     except TypeSyntaxError:
@@ -130,7 +130,10 @@ def to_spark(kind: tree.ArrowType) -> SparkType:
 
 
 def _nearest_decimal(precision: int, scale: int) -> SparkType:
-    """Return the nearest decimal type: it has at most 38 digits, and a scale from 0 to those."""
+    """Return the nearest decimal type of at most 38 digits.
+
+    Its scale is from 0 to the number of digits.
+    """
     if scale < 0:
         precision, scale = precision - scale, 0
     return _decimal(min(max(precision, scale), _MOST_DIGITS), min(scale, _MOST_DIGITS))
@@ -203,14 +206,14 @@ def _decimal_of(precision: int, scale: int) -> tree.ScalarType:
 
 
 def from_name(name: str, precision: int | None, scale: int | None) -> tree.ArrowType:
-    """Return the Arrow type for a ``type_name``, for columns whose JSON cannot be parsed."""
+    """Return the Arrow type for a ``type_name``, of columns with unreadable JSON."""
     if name.upper() == "DECIMAL":
         return _decimal_of(precision or 10, scale or 0)
     return _scalar(name)
 
 
 def hive_columns(schema: Schema, longest_name: int) -> ShownColumns | None:
-    """Return the columns that Hive and Glue show of data with ``schema``, each with the nearest type.
+    """Return the columns that Hive and Glue show of data with ``schema``.
 
     None if an entry cannot show them: Hive folds names to lower case, and limits their length and characters.
     """

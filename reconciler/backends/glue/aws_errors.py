@@ -1,4 +1,4 @@
-"""What AWS answers instead of what was asked, as errors of the Lance namespace. Nothing else knows AWS's errors."""
+"""Translate AWS's errors; no other module knows them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LAKE_FORMATION = re.compile(r"Lake Formation permission\(s\):? *(.*)", re.IGNOR
 
 
 class RepeatedError(Exception):
-    """The service refused a write as done already, after botocore had repeated it: the first try may have done it."""
+    """A repeated write was refused as done; its first attempt may have done it."""
 
     def __init__(self, refusal: errors.BackendError) -> None:
         super().__init__(str(refusal))
@@ -37,7 +37,9 @@ class RepeatedError(Exception):
 
 @contextmanager
 def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
-    """Take a write whose first try may have done it for done, unless what is there ``is_other`` than it would leave.
+    """Accept a refused repeat of a write if its first attempt did the work.
+
+    It did unless the object there ``is_other`` than the write would leave.
 
     Raises:
         BackendError: what the service refused the repeated write with.
@@ -50,7 +52,7 @@ def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
 
 
 class NoAnswerError(Exception):
-    """No answer came, or none that is Glue's and whole; the text says why, ``kind`` is the error that it becomes."""
+    """No answer came, or one that is not Glue's; ``kind`` is the resulting error."""
 
     def __init__(self, said: str, kind: type[errors.BackendError] = errors.ServiceUnavailableError) -> None:
         super().__init__(said)
@@ -87,17 +89,17 @@ def translated(
     meanings: Mapping[str, errors.BackendError],
     done: str | None,
 ) -> Iterator[None]:
-    """Turn every error of botocore inside into one of the Lance namespace.
+    """Turn every error of botocore inside into an error of the Lance namespace.
 
     Args:
         operation: the Glue operation called inside, such as ``GetTables``.
-        subject: what it is about, as the user knows it.
-        secrets: what no text may hold.
-        meanings: the errors for codes that say something of the object.
-        done: the code that a repeated request gets when its first try has done the work.
+        subject: the object, as the user knows it.
+        secrets: values that no message may hold.
+        meanings: the errors for codes about the object itself.
+        done: the code that a repeated request gets when its first attempt did the work.
 
     Raises:
-        BackendError: of the fitting type. It has no cause, since botocore's own texts may quote credentials.
+        BackendError: of the fitting type, without a cause, because botocore's texts may quote credentials.
         RepeatedError: the service answered ``done`` to a repeated request.
     """
     from botocore.exceptions import BotoCoreError, ClientError
@@ -106,7 +108,7 @@ def translated(
         yield
     except ClientError as error:
         refusal = _refusal(operation, subject, error, secrets, meanings)
-        if done is not None and _code(error) == done and _tries(error) > 1:
+        if done is not None and _code(error) == done and _attempts(error) > 1:
             raise RepeatedError(refusal) from None
         raise refusal from None
     except (BotoCoreError, NoAnswerError) as error:
@@ -123,7 +125,7 @@ def translated(
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
-    """Return what botocore, and the look into its result, raise for an answer of another shape than the model's."""
+    """Return what botocore and a look into its result raise for an invalid answer."""
     from botocore.parsers import ResponseParserError
 
     return ResponseParserError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError
@@ -133,7 +135,7 @@ def _code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", "")).rpartition("#")[2]
 
 
-def _tries(error: ClientError) -> int:
+def _attempts(error: ClientError) -> int:
     metadata: dict[str, Any] = dict(error.response.get("ResponseMetadata", {}))
     return int(metadata.get("RetryAttempts", 0)) + 1
 
@@ -145,7 +147,7 @@ def _refusal(
     secrets: Collection[str],
     meanings: Mapping[str, errors.BackendError],
 ) -> errors.BackendError:
-    """Return the error for an answer of the service."""
+    """Return the error for an error code of the service."""
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
     is_sts = error.operation_name == "AssumeRole"
@@ -162,16 +164,16 @@ def _refusal(
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     maker = _KINDS.get(plain) or (errors.ServiceUnavailableError if status in (502, 503, 504) else errors.InternalError)
     if maker is errors.ThrottlingError:
-        return errors.ThrottlingError(f"{where}: throttled after {_tries(error)} tries ({code}); try again later")
+        return errors.ThrottlingError(f"{where}: throttled after {_attempts(error)} attempts ({code}); try again later")
     return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
 
 
 def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
-    """Return which permission is missing on what, who denies it, and what to do, as far as the service tells."""
+    """Return the missing permission, which policy denies it, and what to do."""
     grants = _LAKE_FORMATION.search(message)
     if grants:
-        told = _detail(grants[1], secrets)
-        return f"Lake Formation's permissions are lacking{f': {told}' if told else ''}; grant them there, beside IAM's"
+        detail = _detail(grants[1], secrets)
+        return f"Lake Formation denies access{f': {detail}' if detail else ''}; grant its permissions beside IAM's"
     service = "sts" if operation == "AssumeRole" else "glue"
     match = _DENIED_ACTION.search(message)
     action = match[1] if match else f"{service}:{operation}"
@@ -186,7 +188,7 @@ def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
 
 
 def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> errors.BackendError:
-    """Return the error for a request that got no answer, or none that can be read."""
+    """Return the error for a request without an answer, or with an unreadable one."""
     from botocore import exceptions
 
     error = raised.kwargs.get("error", raised) if isinstance(raised, exceptions.HTTPClientError) else raised
@@ -228,5 +230,8 @@ def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collect
 
 
 def _detail(message: str, secrets: Collection[str]) -> str:
-    """Return the beginning of a text of the service on one line, a web page by its title, without secrets."""
+    """Return the beginning of the service's text on one line, without secrets.
+
+    A web page is shown by its title.
+    """
     return excerpt(" ".join(scrub(message, secrets).split()))

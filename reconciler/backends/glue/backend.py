@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 KIND = "lancens.kind"
-"""The property by which a Lance client asks CreateNamespace for a catalog; it is not stored."""
+"""The property with which a Lance client asks CreateNamespace for a catalog; it is not stored."""
 
 _LONGEST_COLUMN = 255
 # CreateCatalog makes catalogs directly in an account; it has no parameter for a parent.
@@ -77,11 +77,11 @@ class GlueBackend(
         self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
 
     def traffic(self) -> Traffic:
-        """Return what was sent so far, repeated requests included, and what came back."""
+        """Return the requests so far, with repeats, and the bytes of their answers."""
         return self._service.scans.traffic
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         self._service.close()
 
     # ---- reading -------------------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ class GlueBackend(
         return snapshot
 
     def asked_capabilities(self) -> Capabilities:
-        """Return what the service can do; where catalogs cannot be asked for, none can be made."""
+        """Return the capabilities, without catalogs where Glue does not list them."""
         if not self._service.has_catalogs():
             self.capabilities = replace(self.capabilities, outer_kind_depth=0)
         return self.capabilities
@@ -130,12 +130,12 @@ class GlueBackend(
         return [table["Name"] for table in self._tables(parent) if not _is_foreign(table)]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of other tables, views and functions, of links and of what is federated."""
+        """Return the names of foreign tables, functions, links and federated databases."""
         kind = self.load_namespace(identifier).kind
         return [name for name, is_foreign in self._contents(identifier, kind) if is_foreign]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return the tables of other formats, the views and the links to tables in a database; a catalog has none."""
+        """Return the foreign tables, views and links in a database; catalogs have none."""
         return [
             structures.foreign_table((*namespace, table["Name"]), table)
             for table in self._tables(namespace)
@@ -147,9 +147,9 @@ class GlueBackend(
         return frozenset({structures.LOCATION})
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.
+        """Return the configured options and those in the parameters of the table.
 
-        They name no strange host (see :func:`own_options`).
+        Hosts are restricted as :func:`own_options` says.
         """
         return own_options(self.storage_options(), table, self.hosts)
 
@@ -158,7 +158,7 @@ class GlueBackend(
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a database, or a catalog where ``kind`` or the property ``lancens.kind`` says so.
+        """Create a database, or a catalog if ``kind`` or ``lancens.kind`` asks for one.
 
         Raises:
             UnsupportedOperationError: a catalog inside a catalog, for which Glue has no call.
@@ -201,9 +201,9 @@ class GlueBackend(
         self._service.create_database(identifier, structures.new_database(identifier[-1], parameters))
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Remove a namespace that nothing is in.
+        """Remove an empty namespace.
 
-        Glue would take what is inside with it, so this looks inside right before.
+        Glue would delete its contents too, so this lists them right before.
         """
         with suppress(RepeatedError):
             kind = self.load_namespace(identifier).kind
@@ -215,7 +215,10 @@ class GlueBackend(
                 self._service.delete_catalog(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into the parameters of a catalog or database and its location; all other fields stay."""
+        """Merge ``changes`` into a namespace's parameters and location.
+
+        All other fields stay.
+        """
         changes = replace(changes, set=_without_kind(changes.set))
         database = self._database(identifier)
         if database is not None:
@@ -239,7 +242,7 @@ class GlueBackend(
         return made
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the calls of apply: IAM decides on each before Glue looks for what it is about."""
+        """Return the writes of apply: IAM decides before Glue looks for the object."""
         nowhere = structures.new_table(table[-1], f"s3://{table[-1]}/none.lance", {})
         return {
             "creating a table, in a database that is not there,": partial(
@@ -258,10 +261,12 @@ class GlueBackend(
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's parameters and move it to ``location``; all other fields stay.
+        """Merge ``changes`` into a table's parameters; set its ``location``.
+
+        All other fields stay.
 
         Raises:
-            ConcurrentModificationError: it was changed after it was read here.
+            ConcurrentModificationError: it changed after it was read here.
         """
         table = self._table(identifier)
         live = structures.live_table(identifier, table)
@@ -271,7 +276,7 @@ class GlueBackend(
         return altered
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
-        """Return the columns of the tables' entries, with a listing of about a hundred names a call."""
+        """Return the columns of entries, read about a hundred tables a call."""
         names: defaultdict[Identifier, set[str]] = defaultdict(set)
         for identifier in identifiers:
             names[identifier[:-1]].add(identifier[-1])
@@ -290,14 +295,14 @@ class GlueBackend(
         }
 
     def columns_to_show(self, schema: Schema) -> ShownColumns | None:
-        """Return the columns of data with ``schema`` in Hive's types, which Glue has taken over."""
+        """Return the columns of data with ``schema`` in Hive's types, as Glue has them."""
         return hive_columns(schema, _LONGEST_COLUMN)
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
-        """Replace the columns of a table's entry; what is said of one beside its type stays.
+        """Replace the columns of a table's entry; comments and parameters stay.
 
         Raises:
-            ConcurrentModificationError: it was changed after it was read here.
+            ConcurrentModificationError: it changed after it was read here.
         """
         altered = structures.with_columns(self._table(identifier), columns)
         with done_unless(
@@ -306,9 +311,9 @@ class GlueBackend(
             self._service.update_table(identifier, altered)
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the table's place in its database: below that one's own location, or below ``root``.
+        """Return the location of a table below its database's, or below ``root``.
 
-        What a scan has read is not asked for again: a plan may be about a thousand new tables of one database.
+        A database in the last scan is not read again: a plan may create a thousand tables in one.
         """
         scope, scanned = self._scanned
         if scope.contains(identifier[:-1]):
@@ -318,7 +323,7 @@ class GlueBackend(
         return self._below(database.get("LocationUri") if database else None, identifier)
 
     def direct_location(self, identifier: Identifier) -> str:
-        """Return the same for a table made directly, as the database is now."""
+        """Return the location of a table that an operation creates."""
         database = self._database(identifier[:-1])
         if database is None:
             raise errors.NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
@@ -331,7 +336,7 @@ class GlueBackend(
         return location
 
     def _below(self, location: str | None, identifier: Identifier) -> str | None:
-        """Return the place of a table in a database with ``location``; None without one and without ``root``."""
+        """Return the location of a table in a database at ``location``, or in ``root``."""
         if not location and self.config.root is not None:
             location = locations.join(self.config.root, *identifier[:-1])
         return locations.join(location, f"{identifier[-1]}.lance") if location else None
@@ -339,7 +344,7 @@ class GlueBackend(
     # ---- places and entries --------------------------------------------------------------------------------------
 
     def _database(self, identifier: Identifier) -> DatabaseTypeDef | None:
-        """Return the database at ``identifier``, None when there is none; a catalog may still be."""
+        """Return the database at ``identifier``; None where none has that name."""
         try:
             database = self._service.database(identifier)
         except errors.NamespaceNotFoundError:
@@ -353,7 +358,7 @@ class GlueBackend(
         return catalog
 
     def _contents(self, identifier: Identifier, kind: str | None) -> Iterator[tuple[str, bool]]:
-        """Yield the name of everything in a catalog or database, and whether it is foreign."""
+        """Yield the name of every object in a namespace, and whether it is foreign."""
         if kind == structures.DATABASE:
             for table in self._service.tables(identifier):
                 yield table["Name"], _is_foreign(table)
@@ -366,7 +371,7 @@ class GlueBackend(
                 yield catalog["Name"], structures.catalog_mismatch(catalog) is not None
 
     def _tables(self, identifier: Identifier) -> list[TableTypeDef]:
-        """Return everything in a database that Glue calls a table; a catalog has none."""
+        """Return every table and view in a database; a catalog has none."""
         if not identifier:
             return []
         try:
@@ -388,7 +393,7 @@ def _without_kind(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_location(identifier: Identifier, properties: Mapping[str, str]) -> None:
-    """Raise InvalidInputError where ``properties`` name a location for a database that no table can be below."""
+    """Raise if ``properties`` name a location that is no place for tables."""
     problem = locations.check(properties[structures.LOCATION]) if structures.LOCATION in properties else None
     if problem is not None:
         raise errors.InvalidInputError(f"glue: `{join(identifier)}`: `{structures.LOCATION}`: {problem}")

@@ -1,4 +1,4 @@
-"""The one boto3 client of a backend: who it speaks as, how long it waits, how often it tries and how much it reads."""
+"""Make the boto3 client of a backend, and send its requests within limits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RENEW_AT_LEAST_SECONDS = 600
 
 
 def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
-    """Return a client for Glue and what sends its requests; a role is assumed here, before the first request.
+    """Return a client for Glue and its sender; a configured role is assumed first.
 
     Raises:
         UnauthenticatedError: STS answered with credentials that have ended already, or there are none to be had.
@@ -76,7 +76,7 @@ def _settings() -> Config:
 
 
 def _as_role(session: Session, config: GlueConfig, sender: Sender) -> Session:
-    """Return a session that speaks as the configured role and renews its credentials before they end."""
+    """Return a session of the configured role that renews its credentials in time."""
     import boto3
     from botocore.credentials import CredentialProvider, CredentialResolver
     from botocore.session import get_session
@@ -127,7 +127,7 @@ def _role_credentials(session: Session, config: GlueConfig, sender: Sender, meth
 
 
 def _keep_credentials_out_of_logs() -> None:
-    """Silence what botocore logs of signed requests and of STS's answers, unless somebody has set a level for it."""
+    """Silence logs of botocore that hold credentials, unless a level is set."""
     for name, level in (("botocore", logging.INFO), ("botocore.credentials", logging.ERROR)):
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:
@@ -138,7 +138,10 @@ def _keep_credentials_out_of_logs() -> None:
 
 
 class Sender:
-    """Sends what botocore has signed, up to the limits of one answer: bytes, objects and time.
+    """Sends signed requests within limits of bytes, objects and time.
+
+    botocore has no such limits. A handler of its event `before-send` may answer in place of its own connections. Safe
+    to use from several threads.
 
     botocore has no such limits. A handler of its event `before-send` may answer in the place of its own connections.
     Safe to use from several threads.
@@ -230,7 +233,7 @@ def _text(value: str | bytes) -> str:
 
 
 def _problem(answer: Response, content: bytes) -> Exception | None:
-    """Return what is wrong with a success that AWS cannot have answered; None where nothing is.
+    """Return why a successful answer cannot be AWS's; None if it can.
 
     botocore takes a web page, or JSON with a hole in it, for the empty answer of a write.
     """

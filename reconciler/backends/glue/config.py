@@ -1,4 +1,4 @@
-"""The configuration of a Glue catalog: where it is, and as whom to speak to it."""
+"""The configuration of a Glue catalog: its address and its credentials."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_SESSION_SECONDS = 43200
 
 
 def _like(pattern: re.Pattern[str], problem: str) -> AfterValidator:
-    """Return the check that a text matches ``pattern``; the error for others says ``problem``."""
+    """Return a validator that raises ``problem`` for text other than ``pattern``."""
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
@@ -49,14 +49,14 @@ _SessionName: TypeAlias = Annotated[
 class GlueConfig(ServiceLimits, BackendConfig):
     """The keys of the specification, "Configuration Properties".
 
-    Without keys and without a role, the default credential chain of AWS speaks; with a role, whoever would speak
-    otherwise assumes it.
+    Without keys and a role, AWS's default credential chain is used; a role is assumed with the credentials that would
+    be used without it.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "max_retries": "leave it out: what was throttled or refused a connection is sent again by itself",
+        "max_retries": "leave it out: throttled requests and refused connections are retried",
         "profile_name": "set AWS_PROFILE in the environment, and leave the keys out",
-        "retry_mode": "leave it out: what is sent again is slowed down as AWS answers (adaptive)",
+        "retry_mode": "leave it out: retries adapt to the throttling of AWS",
     }
     credentials = frozenset(
         f"assume_role_{key}" for key in ("arn", "external_id", "region", "session_name", "timeout_sec")
@@ -65,13 +65,13 @@ class GlueConfig(ServiceLimits, BackendConfig):
     catalog_id: str | None = None
     """The catalog to start from, ``ACCOUNT`` or ``ACCOUNT:name``; the caller's account when left out."""
     endpoint: Endpoint | None = None
-    """Another address than that of AWS, such as a VPC endpoint."""
+    """An address other than that of AWS, such as a VPC endpoint."""
     region: str | None = None
     """The AWS region; otherwise what the environment says."""
     root: Root | None = None
     """The directory or URI that tables go under when neither they nor their database name a location."""
     access_key_id: str | None = Field(default=None, min_length=1, repr=False)
-    """Otherwise the default credential chain of AWS speaks."""
+    """The access key; without one, AWS's default credential chain is used."""
     secret_access_key: SecretStr | None = Field(default=None, min_length=1)
     """Goes with `access_key_id`."""
     session_token: SecretStr | None = Field(default=None, min_length=1)
@@ -81,7 +81,7 @@ class GlueConfig(ServiceLimits, BackendConfig):
     assume_role_region: str | None = None
     """The region whose STS gives the role."""
     assume_role_external_id: SecretStr | None = Field(default=None, min_length=2)
-    """What the role's trust policy asks for."""
+    """The external ID that the role's trust policy requires."""
     assume_role_session_name: _SessionName = "lancens"
     """The session's name in the logs of AWS."""
     assume_role_timeout_sec: int = Field(default=3600, ge=_SHORTEST_SESSION_SECONDS, le=_LONGEST_SESSION_SECONDS)
@@ -89,7 +89,7 @@ class GlueConfig(ServiceLimits, BackendConfig):
 
     @model_validator(mode="after")
     def _check_names(self) -> GlueConfig:
-        """Check what AWS's own names look like; a service at an ``endpoint`` of its own has names of its own."""
+        """Check the names of AWS; a service at an ``endpoint`` may use others."""
         elsewhere = self.endpoint is not None
         region, catalog = (_REGION_ELSEWHERE, _CATALOG_ELSEWHERE) if elsewhere else (_REGION, _CATALOG_ID)
         for key, value in (("region", self.region), ("assume_role_region", self.assume_role_region)):
@@ -126,7 +126,7 @@ class GlueConfig(ServiceLimits, BackendConfig):
     def identity(self) -> str:
         """Return region or endpoint, and the catalog started from.
 
-        Without ``catalog_id`` that is the account of whoever speaks: a role tells it, keys are told apart by a digest.
+        Without ``catalog_id`` it is the caller's account: a role names it, and keys are shown as a digest.
         """
         region = self.region or os.environ.get("AWS_DEFAULT_REGION") or "default region"
         where = f"{region} at {self.endpoint}" if self.endpoint else region

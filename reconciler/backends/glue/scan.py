@@ -1,7 +1,7 @@
-"""The bulk read: every catalog, database and Lance table within a scope, in as few calls as Glue admits.
+"""Read all catalogs, databases and Lance tables within a scope in bulk.
 
-One listing of all catalogs, one of the databases of each, one of the tables of each database. A listing takes a call
-for every page, and several run at once. Glue has no filter for Lance tables, so that every page is read whole.
+It lists all catalogs, the databases of each, and the tables of each database. A listing takes a call a page, and
+several run concurrently. Glue has no filter for Lance tables, so every page is read in full.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ ResultT = TypeVar("ResultT")
 
 
 def scan(service: Service, depth: int, scope: Scope, parallelism: int) -> Snapshot:
-    """Return everything below the root within ``scope``, with ``parallelism`` requests in flight.
+    """Return everything below the root within ``scope``.
 
-    ``depth`` is how many levels the root stands below the account's own catalog.
+    ``depth`` is the number of levels between the account's own catalog and the root. ``parallelism`` requests are in
+    flight.
 
     Raises:
-        BackendError: naming the call and what it was about; never returns a part.
+        BackendError: naming the call and its object; it never returns a part.
     """
     reading = _Reading(service, scope, parallelism)
     databases = reading.read_databases([(), *reading.read_catalogs(depth)])
@@ -44,7 +45,7 @@ def scan(service: Service, depth: int, scope: Scope, parallelism: int) -> Snapsh
 
 @dataclass
 class _Reading:
-    """What has been read so far; each step starts from what the one before returned."""
+    """The objects read so far; each step starts from the result of the one before."""
 
     service: Service
     scope: Scope
@@ -117,7 +118,7 @@ class _Reading:
                     self.tables[identifier] = found
 
     def _tables_of(self, database: Identifier) -> Iterator[tuple[Identifier, LiveTable | str]]:
-        """Yield each table in scope that is marked as a Lance table, or why it is left out."""
+        """Yield each table marked as a Lance table, or why it is left out."""
         for table in self.service.tables(database):
             identifier = (*database, table["Name"])
             if structures.is_marked_lance(table) and self.scope.contains(identifier):
@@ -132,12 +133,12 @@ class _Reading:
 
 
 def _unless_gone(read: Callable[[], ResultT], look: Callable[[], object]) -> ResultT | None:
-    """Return what ``read`` returns, None when the namespace it reads has gone since it was listed.
+    """Return what ``read`` returns; None if its namespace no longer exists.
 
-    ``look`` asks for the namespace itself. One that is still there is read again.
+    ``look`` loads the namespace itself. If it still exists, ``read`` is called again.
 
     Raises:
-        NamespaceNotFoundError: it comes and goes.
+        NamespaceNotFoundError: it keeps appearing and disappearing.
     """
     for _ in range(_LISTINGS - 1):
         try:

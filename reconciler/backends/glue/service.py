@@ -1,4 +1,4 @@
-"""The calls of Glue that lancens makes: each with its pages, its words for errors and nothing of lancens' own rules."""
+"""Call Glue: paging, errors and retries, but no rules of lancens."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _ANY_NAME = ".*"
 _EXISTS = "AlreadyExistsException"
 _MISSING = "EntityNotFoundException"
 _DONE = {"Create": _EXISTS, "Delete": _MISSING, "UpdateTable": "ConcurrentModificationException"}
-"""The refusals that a repeated write gets when its first try has done the work."""
+"""The refusals that a repeated write gets when its first attempt did the work."""
 
 # What a request about catalogs gets where there are none: before 2024 Glue had no such calls, nor had anybody's policy.
 _NO_CATALOGS = (errors.PermissionDeniedError, errors.UnsupportedOperationError)
 
 
 def _patterns(names: Iterable[str]) -> Iterator[str]:
-    """Yield alternatives of ``names``, each text as long as a call admits at most."""
+    """Yield patterns that match ``names``, each as long as a call allows."""
     pattern = ""
     for name in names:
         if pattern and len(pattern) + len(name) >= _LONGEST_PATTERN:
@@ -68,9 +68,9 @@ def _function_name(function: type_defs.UserDefinedFunctionTypeDef) -> str:
 
 
 class Service:
-    """Glue, as one configuration reaches it. Connects at the first call; safe to use from several threads.
+    """Glue's calls. It connects at the first one, and is safe to use from threads.
 
-    Every method raises errors of :mod:`reconciler.model.errors` only, and ``refusals.RepeatedError`` where it says so.
+    Methods raise errors of :mod:`reconciler.model.errors` only, and ``RepeatedError`` where the docstring says so.
     """
 
     def __init__(self, config: GlueConfig) -> None:
@@ -80,12 +80,12 @@ class Service:
         self._connected: tuple[GlueClient, client.Sender] | None = None
         self._account: str | None = None
         self.without_catalogs: errors.BackendError | None = None
-        """Why catalogs inside the account's own cannot be asked for, once that is known."""
+        """Why catalogs inside the account's own cannot be listed, once that is known."""
         self._has_answered = False
         self.scans = Scans(config.limits)
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         with self._lock:
             if self._connected is not None:
                 for one in self._connected:
@@ -93,14 +93,14 @@ class Service:
                 self._connected = None
 
     def account(self) -> str | None:
-        """Return the catalog that all others are in, that of the account; None where catalogs cannot be asked for."""
+        """Return the id of the account's catalog; None where catalogs cannot be listed."""
         with self._lock_of_account:
             if self._account is None and self.without_catalogs is None:
                 self._account = self._asked_account()
             return self._account
 
     def has_catalogs(self) -> bool:
-        """Return whether catalogs can be asked for, as far as it has been tried; a call where it has not."""
+        """Return whether catalogs can be listed; it tries once."""
         return self.without_catalogs is None and (self._has_answered or self.account() is not None)
 
     def _asked_account(self) -> str | None:
@@ -117,18 +117,17 @@ class Service:
         raise errors.InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
 
     def _in(self, path: Identifier, parameter: str = "CatalogId") -> dict[str, Any]:
-        """Return the parameter that names the catalog at ``path``; without one, Glue takes the caller's account.
+        """Return the parameter for the catalog at ``path``; the default is the caller's.
 
         Raises:
-            NamespaceNotFoundError: catalogs cannot be asked for.
+            NamespaceNotFoundError: catalogs cannot be listed.
         """
         catalog_id = self._config.catalog_id
         if path:
             account = self.account()
             if account is None:
                 raise errors.NamespaceNotFoundError(
-                    f"glue: namespace `{join(path)}` does not exist; catalogs cannot be asked for: "
-                    f"{self.without_catalogs}"
+                    f"glue: namespace `{join(path)}` does not exist; catalogs cannot be listed: {self.without_catalogs}"
                 )
             catalog_id = id_below(account, path)
         return {parameter: catalog_id} if catalog_id else {}
@@ -138,8 +137,8 @@ class Service:
     def catalogs(self, parent: Identifier, *, recursive: bool = False) -> Iterator[type_defs.CatalogTypeDef]:
         """Yield the catalogs directly below ``parent``, or all below it.
 
-        A service that has none, and credentials that may not ask for them, are told apart from an empty account by
-        ``without_catalogs``. Nobody needs catalogs who has databases only.
+        ``without_catalogs`` says whether the service has none, or the credentials may not list them. Neither is an
+        error: databases alone need no catalogs.
         """
         request = {"Recursive": recursive, "MaxResults": _CATALOGS_PAGE, **self._in(parent, "ParentCatalogId")}
         pages = self._pages("GetCatalogs", parent, "CatalogList", request, _id_of)
@@ -163,7 +162,10 @@ class Service:
             return self._client().get_catalog(**self._in(path))["Catalog"]
 
     def create_catalog(self, path: Identifier, parameters: dict[str, str]) -> None:
-        """Make a catalog directly in the account. Raises ``RepeatedError`` when an earlier try may have made it."""
+        """Create a catalog directly in the account.
+
+        Raises ``RepeatedError`` when an earlier attempt may have created it.
+        """
         with self._asking("CreateCatalog", path):
             self._client().create_catalog(Name=path[-1], CatalogInput={"Parameters": parameters})
 
@@ -174,7 +176,10 @@ class Service:
             self._client().update_catalog(CatalogInput=given, **self._in(path))
 
     def delete_catalog(self, path: Identifier) -> None:
-        """Delete a catalog, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
+        """Delete a catalog and its contents.
+
+        Raises ``RepeatedError`` when an earlier attempt may have deleted it.
+        """
         with self._asking("DeleteCatalog", path):
             self._client().delete_catalog(**self._in(path))
 
@@ -190,7 +195,10 @@ class Service:
             return self._client().get_database(Name=identifier[-1], **self._in(identifier[:-1]))["Database"]
 
     def create_database(self, identifier: Identifier, database: type_defs.DatabaseInputTypeDef) -> None:
-        """Make a database. Raises ``RepeatedError`` when an earlier try may have made it."""
+        """Create a database.
+
+        Raises ``RepeatedError`` when an earlier attempt may have created it.
+        """
         with self._asking("CreateDatabase", identifier):
             self._client().create_database(DatabaseInput=database, **self._in(identifier[:-1]))
 
@@ -201,7 +209,10 @@ class Service:
             self._client().update_database(Name=identifier[-1], DatabaseInput=given, **self._in(identifier[:-1]))
 
     def delete_database(self, identifier: Identifier) -> None:
-        """Delete a database, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
+        """Delete a database and its contents.
+
+        Raises ``RepeatedError`` when an earlier attempt may have deleted it.
+        """
         with self._asking("DeleteDatabase", identifier):
             self._client().delete_database(Name=identifier[-1], **self._in(identifier[:-1]))
 
@@ -213,12 +224,12 @@ class Service:
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def tables(self, database: Identifier, **picked: str) -> Iterator[type_defs.TableTypeDef]:
-        """Yield everything Glue calls a table, views and tables of other formats too, as far as it is ``picked``."""
+        """Yield all tables and views of a database, as far as they are ``picked``."""
         request = {"DatabaseName": database[-1], "MaxResults": _PAGE, **self._in(database[:-1]), **picked}
         return self._pages("GetTables", database, "TableList", request)
 
     def tables_named(self, database: Identifier, names: Collection[str]) -> Iterator[type_defs.TableTypeDef]:
-        """Yield those of the named tables that are there, of every sort; several names are one call."""
+        """Yield the named tables that exist, of any format; several names are one call."""
         plain = sorted(name for name in names if _PLAIN_NAME.fullmatch(name))
         narrowed: list[dict[str, str]] = [{"Expression": pattern} for pattern in _patterns(plain)]
         if len(plain) < len(names):  # what the other names would be as patterns is nowhere documented
@@ -233,15 +244,18 @@ class Service:
             return self._client().get_table(DatabaseName=database, Name=name, **self._in(tuple(path)))["Table"]
 
     def create_table(self, identifier: Identifier, table: type_defs.TableInputTypeDef) -> None:
-        """Make the entry of a table. Raises ``RepeatedError`` when an earlier try may have made it."""
+        """Create the entry of a table.
+
+        Raises ``RepeatedError`` when an earlier attempt may have created it.
+        """
         with self._asking("CreateTable", identifier):
             path = self._in(identifier[:-2])
             self._client().create_table(DatabaseName=identifier[-2], TableInput=table, **path)
 
     def update_table(self, identifier: Identifier, table: type_defs.TableTypeDef) -> None:
-        """Replace a table by ``table``, unless its version is no longer the one ``table`` has.
+        """Replace a table by ``table``, unless its version has changed.
 
-        Raises ``RepeatedError`` when an earlier try may have done it.
+        Raises ``RepeatedError`` when an earlier attempt may have replaced it.
         """
         request = {"DatabaseName": identifier[-2], **self._in(identifier[:-2])}
         if "VersionId" in table:
@@ -250,7 +264,10 @@ class Service:
             self._client().update_table(TableInput=self._as_input(table, "TableInput"), **request)
 
     def delete_table(self, identifier: Identifier) -> None:
-        """Delete the entry of a table. Raises ``RepeatedError`` when an earlier try may have done it."""
+        """Delete the entry of a table.
+
+        Raises ``RepeatedError`` when an earlier attempt may have deleted it.
+        """
         *path, database, name = identifier
         with self._asking("DeleteTable", identifier):
             self._client().delete_table(DatabaseName=database, Name=name, **self._in(tuple(path)))
@@ -264,7 +281,7 @@ class Service:
             return self._connected[0]
 
     def _require_login(self, operation: str, identifier: Identifier) -> None:
-        """Connect, so that no refusal of a role is taken for one of what it is needed for."""
+        """Connect first, so that a refused role is not taken for a refused call."""
         with self._asking(operation, identifier):
             self._client()
 
@@ -272,7 +289,7 @@ class Service:
         return as_input(answered, self._client().meta.service_model.shape_for(shape))
 
     def subject(self, identifier: Identifier) -> str:
-        """Return what a person knows an object as."""
+        """Return an object as a user knows it."""
         if identifier:
             return f"`{join(identifier)}`"
         return f"catalog {self._config.catalog_id}" if self._config.catalog_id else "the root catalog"
@@ -285,7 +302,7 @@ class Service:
         return translated(operation, subject, self._config.secrets, self._meanings(operation, identifier), done)
 
     def _meanings(self, operation: str, identifier: Identifier) -> Mapping[str, errors.BackendError]:
-        """Return what the codes mean by which Glue says that there is an object, or none."""
+        """Return the errors for the codes about the object itself."""
         subject = self.subject(identifier)
         if operation.startswith("Create"):
             kind = operation.removeprefix("Create").lower()
@@ -307,7 +324,7 @@ class Service:
         request: Mapping[str, Any],
         name: Callable[[Any], Any] = itemgetter("Name"),
     ) -> Iterator[Any]:
-        """Yield the items of every page of ``operation``, whose answers hold them as ``listed``; each name once."""
+        """Yield the items ``listed`` on every page of ``operation``, each name once."""
         from botocore import xform_name
 
         def page(token: str | None, number: int) -> tuple[Sequence[Any], str | None]:

@@ -23,7 +23,7 @@ DATABASE = "database"
 KINDS = (CATALOG, DATABASE)
 
 LOCATION = "location"
-"""The property of a database that is its ``LocationUri``."""
+"""The property that holds a database's ``LocationUri``."""
 
 _TABLE_TYPE = "table_type"
 _LANCE = "lance"
@@ -33,7 +33,7 @@ _FORMAT_KEYS = (_TABLE_TYPE, "spark.sql.sources.provider", "classification")
 
 
 def names_in(catalog_id: str | None) -> Identifier:
-    """Return the names that lead to a catalog from that of the account, which is all of ``catalog_id`` before a colon.
+    """Return the path to a catalog from the account's own, by its id.
 
     ``ACCOUNT`` is an account's own catalog, ``ACCOUNT:name`` one in it, ``ACCOUNT:parent/child`` one below that.
     """
@@ -46,9 +46,9 @@ def id_below(catalog_id: str, path: Identifier) -> str:
 
 
 def name_mismatch(name: str) -> str | None:
-    """Return why a live name cannot be part of an identifier here, None when it can.
+    """Return why a live name cannot be part of an identifier; None if it can.
 
-    Glue answers lower-case names. A service that keeps capitals would be asked for another name than the one meant.
+    Glue returns lower-case names. A service that keeps capitals would be asked for a different name.
     """
     return check_name(name) or (None if name == name.lower() else "its name has capitals, which Glue folds")
 
@@ -59,7 +59,7 @@ def live_catalog(identifier: Identifier, catalog: type_defs.CatalogTypeDef) -> L
 
 
 def live_database(identifier: Identifier, database: type_defs.DatabaseTypeDef) -> LiveNamespace:
-    """Return a database as a namespace; its location is one of its properties, where it has one."""
+    """Return a database as a namespace; its location is one of the properties."""
     properties = {key: value for key, value in (database.get("Parameters") or {}).items() if key != LOCATION}
     if database.get("LocationUri"):
         properties[LOCATION] = database["LocationUri"]
@@ -72,7 +72,10 @@ def new_database(name: str, properties: Mapping[str, str]) -> type_defs.Database
 
 
 def with_properties(database: type_defs.DatabaseTypeDef, properties: Mapping[str, str]) -> type_defs.DatabaseTypeDef:
-    """Return ``database`` with the location and the parameters that :func:`live_database` shows as ``properties``."""
+    """Return ``database`` with the location and parameters in ``properties``.
+
+    The inverse of :func:`live_database`.
+    """
     # A parameter that has this name as well is somebody else's, and stays.
     parameters = {key: value for key, value in (database.get("Parameters") or {}).items() if key == LOCATION}
     parameters |= {key: value for key, value in properties.items() if key != LOCATION}
@@ -84,7 +87,7 @@ def with_properties(database: type_defs.DatabaseTypeDef, properties: Mapping[str
 
 
 def live_table(identifier: Identifier, table: type_defs.TableTypeDef) -> LiveTable:
-    """Return a Lance table (see :func:`table_mismatch`); its properties are the parameters without ``table_type``."""
+    """Return a Lance table; its properties are its parameters but ``table_type``."""
     properties = {key: value for key, value in (table.get("Parameters") or {}).items() if key != _TABLE_TYPE}
     return LiveTable(identifier, table.get("StorageDescriptor", {}).get("Location", ""), properties)
 
@@ -95,7 +98,7 @@ def is_marked_lance(table: type_defs.TableTypeDef) -> bool:
 
 
 def table_mismatch(table: type_defs.TableTypeDef) -> str | None:
-    """Return why an entry is not a Lance table that lancens can manage, None for one that is."""
+    """Return why lancens cannot manage an entry as a Lance table; None if it can."""
     if "TargetTable" in table:
         return "a link to a table elsewhere"
     if not is_marked_lance(table):
@@ -108,19 +111,19 @@ def table_mismatch(table: type_defs.TableTypeDef) -> str | None:
 
 
 def foreign_table(identifier: Identifier, table: type_defs.TableTypeDef) -> ForeignTable:
-    """Return an entry that is not a Lance table (see :func:`table_mismatch`), with the format that its writers tell."""
+    """Return an entry that is not a Lance table, with the format it names."""
     parameters, kind = table.get("Parameters") or {}, table.get("TableType") or "no type"
     if "TargetTable" in table:
-        told = "link"
+        said = "link"
     elif is_marked_lance(table):
-        told = f"{_LANCE}, {kind}"
+        said = f"{_LANCE}, {kind}"
     else:
-        told = next(filter(None, map(parameters.get, _FORMAT_KEYS)), kind)
-    return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, told)
+        said = next(filter(None, map(parameters.get, _FORMAT_KEYS)), kind)
+    return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, said)
 
 
 def database_mismatch(database: type_defs.DatabaseTypeDef) -> str | None:
-    """Return why a database is none that lancens can manage, None for one that is."""
+    """Return why lancens cannot manage a database; None if it can."""
     if "TargetDatabase" in database:
         return "a link to a database elsewhere"
     if "FederatedDatabase" in database:
@@ -129,7 +132,7 @@ def database_mismatch(database: type_defs.DatabaseTypeDef) -> str | None:
 
 
 def catalog_mismatch(catalog: type_defs.CatalogTypeDef) -> str | None:
-    """Return why a catalog is none that lancens can manage, None for one that is."""
+    """Return why lancens cannot manage a catalog; None if it can."""
     if "TargetRedshiftCatalog" in catalog:
         return "a link to a catalog of Redshift"
     if "FederatedCatalog" in catalog:
@@ -140,7 +143,10 @@ def catalog_mismatch(catalog: type_defs.CatalogTypeDef) -> str | None:
 
 
 def new_table(name: str, location: str, properties: Mapping[str, str]) -> type_defs.TableInputTypeDef:
-    """Return the entry of a new Lance table; the schema is the dataset's, so there are no columns."""
+    """Return the entry of a new Lance table.
+
+    It has no columns, because the dataset has the schema.
+    """
     return {
         "Name": name,
         "TableType": _EXTERNAL,
@@ -150,7 +156,7 @@ def new_table(name: str, location: str, properties: Mapping[str, str]) -> type_d
 
 
 def with_state(table: type_defs.TableTypeDef, wanted: LiveTable) -> type_defs.TableTypeDef:
-    """Return the entry ``table`` with the location and properties of ``wanted``, and all else as it is."""
+    """Return ``table`` with the location and properties of ``wanted``."""
     marks = {key: value for key, value in (table.get("Parameters") or {}).items() if key == _TABLE_TYPE}
     descriptor: type_defs.StorageDescriptorOutputTypeDef = {
         **table.get("StorageDescriptor", {}),
@@ -160,7 +166,7 @@ def with_state(table: type_defs.TableTypeDef, wanted: LiveTable) -> type_defs.Ta
 
 
 def shown_columns(table: type_defs.TableTypeDef) -> ShownColumns:
-    """Return the columns that an entry shows; none where others are keys of partitions, as no Lance table has them."""
+    """Return the columns of an entry; none if it has partition keys."""
     if table.get("PartitionKeys"):
         return ()
     columns = table.get("StorageDescriptor", {}).get("Columns") or []
@@ -168,7 +174,7 @@ def shown_columns(table: type_defs.TableTypeDef) -> ShownColumns:
 
 
 def with_columns(table: type_defs.TableTypeDef, columns: ShownColumns) -> type_defs.TableTypeDef:
-    """Return the entry ``table`` showing ``columns``, each with what is said of it already, and all else as it is."""
+    """Return ``table`` with ``columns``, which keep their comments and parameters."""
     descriptor: type_defs.StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {})}
     known = {column["Name"].lower(): column for column in descriptor.get("Columns") or []}
     shown: list[type_defs.ColumnOutputTypeDef] = []
@@ -185,8 +191,8 @@ def with_columns(table: type_defs.TableTypeDef, columns: ShownColumns) -> type_d
 def as_input(value: object, shape: Shape) -> Any:
     """Return the part of an answered structure that an update of it takes.
 
-    Updates replace the whole entry: what is left out is lost. So everything goes back that the input's ``shape``
-    knows, and the fields that are only ever answered (times, versions, status) are left out.
+    Updates replace the whole entry: a field left out is lost. So this keeps every field of the input's ``shape``, and
+    drops read-only ones (times, versions, status).
     """
     if shape.type_name == "structure" and isinstance(value, Mapping):
         members: Mapping[str, Shape] = getattr(shape, "members", {})

@@ -1,4 +1,4 @@
-"""What is beneath Thrift: a socket or HTTP, which take so many bytes and so much time for one reply, and no more."""
+"""Carry Thrift over a socket or HTTP, within limits of bytes and time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
-from reconciler.backends.hive.faults import LoginRefusedError
+from reconciler.backends.hive.metastore_errors import LoginRefusedError
 from reconciler.backends.http.limits import SlowAnswerError, answer_class, joined, too_large, too_slow
 from reconciler.model.redaction import scrub
 
@@ -32,7 +32,7 @@ _TAGS = re.compile(r"<(?:style|title)\b.*?</(?:style|title)>|<[^>]*>", re.DOTALL
 
 
 class SocketCarrier(TSocket):  # type: ignore[misc]
-    """Counts what comes in anew after each call that goes out."""
+    """Limits the bytes and the time of each reply."""
 
     def __init__(self, stream: socket.socket, address: MetastoreAddress, limits: AnswerLimits, scans: Scans) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
         self._ends = time.monotonic() + self._limits.request_seconds
 
     def flush(self) -> None:
-        """Send the call; what comes now is its reply."""
+        """Send the call and begin its reply."""
         self._scans.sends()
         super().flush()
         self._begin()
@@ -56,8 +56,8 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
         """Return some of the reply.
 
         Raises:
-            TooMuchError: it is larger than is taken; in words without the service.
-            SlowAnswerError: it takes longer.
+            TooMuchError: it is larger than the limit; the text does not name the service.
+            SlowAnswerError: it takes longer than the limit.
             TTransportException: the connection broke, or nothing came in time.
         """
         left = self._ends - time.monotonic()
@@ -67,7 +67,7 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
         patience = stream.gettimeout()
         stream.settimeout(left if patience is None else min(left, patience))
         try:
-            # A length that was made up would otherwise be a buffer of that length.
+            # A hostile length would otherwise allocate a buffer of that length.
             data: bytes = super().read(min(sz, _SOCKET_CHUNK))
         except TTransportException:
             if time.monotonic() >= self._ends:
@@ -86,7 +86,7 @@ class SocketCarrier(TSocket):  # type: ignore[misc]
 
 
 class HttpCarrier(TTransportBase):  # type: ignore[misc]
-    """Sends what was written as one request when it is flushed, and gives out the content of the answer."""
+    """Sends each call as one request; reads return the content of the answer."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
         return self._http.sock is not None
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._http.close()
 
     def write(self, buf: bytes) -> None:
@@ -125,12 +125,12 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
         return self._reply.read(sz)
 
     def flush(self) -> None:
-        """Send the call and take its reply.
+        """Send the call and read its reply.
 
         Raises:
-            LoginRefusedError: the metastore, or what is before it, does not take who asks.
-            TooMuchError: it is larger than is taken; in words without the service.
-            SlowAnswerError: it takes longer.
+            LoginRefusedError: the metastore, or a proxy in front of it, refuses the login.
+            TooMuchError: it is larger than the limit; the text does not name the service.
+            SlowAnswerError: it takes longer than the limit.
             TTransportException: it is no answer of a metastore, or the connection broke.
         """
         content, self._call = self._call.getvalue(), BytesIO()
@@ -146,7 +146,7 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
             raise SlowAnswerError(too_slow(str(self._address), self._limits.request_seconds)) from None
         except HTTPException as error:
             raise TTransportException(
-                TTransportException.UNKNOWN, f"no answer in HTTP came ({type(error).__name__})"
+                TTransportException.UNKNOWN, f"the answer is not HTTP ({type(error).__name__})"
             ) from error
         if self.isOpen():
             self._stream.settimeout(patience)
@@ -157,13 +157,16 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
             yield chunk
 
     def _refusal(self, answer: HTTPResponse) -> LoginRefusedError | TTransportException:
-        """Return what an answer without a reply means; its end is not waited for: the connection is closed then."""
+        """Return the error for an answer without a reply.
+
+        The connection is closed afterwards, so its end is not read.
+        """
         text = answer.read1(_MOST_OF_A_REFUSAL).decode(errors="replace")
         lines = (" ".join(line.split()) for line in _TAGS.sub("\n", text).splitlines())
         token = self._headers.get("Authorization", "").partition(" ")[2]
-        said = scrub(next((line for line in lines if line), "") or answer.reason, [token])
-        told = f"it answers {answer.status}: {said[:_LONGEST_REASON]}"
+        reason = scrub(next((line for line in lines if line), "") or answer.reason, [token])
+        said = f"it answers {answer.status}: {reason[:_LONGEST_REASON]}"
         if answer.status in (401, 403):
             check = "check `auth_token`" if token else "it may want a token: `auth: jwt` with `auth_token`"
-            return LoginRefusedError(f"the metastore at {self._address} does not let lancens in: {told}; {check}")
-        return TTransportException(TTransportException.UNKNOWN, told)
+            return LoginRefusedError(f"the metastore at {self._address} refuses the login: {said}; {check}")
+        return TTransportException(TTransportException.UNKNOWN, said)

@@ -1,4 +1,4 @@
-"""Catalogs of a 3.x or 4.x metastore: listed, read, created, altered, and dropped without losing a file."""
+"""Read, create, alter and drop catalogs without losing a file."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class HiveCatalogs:
     def create(self, name: str, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
         """Create a catalog, at ``location`` unless ``properties`` say where.
 
-        The server makes a ``default`` in it that points where the catalog does, and whoever drops that with its data
-        deletes the directory. So the catalog is made at a new place in its home, where ``default`` stays, and pointed
-        at its home only then, see :meth:`settle`.
+        The server creates a ``default`` in it at the location of the catalog, and dropping that with its data deletes
+        the directory. So the catalog is created at a new place in its home, where ``default`` stays, and then moved to
+        its home by :meth:`settle`.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
-            NamespaceNotFoundError: somebody has dropped it at once.
-            InvalidInputError: neither says where, or the server does not take it.
+            NamespaceNotFoundError: another client dropped it at once.
+            InvalidInputError: neither names a location, or the server rejects it.
         """
         from reconciler.backends.hive.gen.ttypes import CreateCatalogRequest
 
@@ -79,9 +79,9 @@ class HiveCatalogs:
         return self.load((name,))
 
     def settle(self, name: str) -> None:
-        """Point a catalog that still is where :meth:`create` made it at its home; it reads as being there already.
+        """Move a catalog from its first location to its home, which it reports already.
 
-        One that has left its ``default`` there is being dropped, see :meth:`remove`, and stays where it is.
+        A catalog whose ``default`` is elsewhere is being dropped by :meth:`remove`, and stays where it is.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -97,7 +97,9 @@ class HiveCatalogs:
             self._write(name, Catalog(name=name, locationUri=home))
 
     def alter(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a catalog's properties; the ``default`` of one that has a mark then leaves its home.
+        """Merge ``changes`` into a catalog's properties.
+
+        The ``default`` of a catalog with a mark of lancens leaves the catalog's location.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -107,12 +109,12 @@ class HiveCatalogs:
         if owner_of(entries.namespace_of_catalog(identifier, altered).properties) is not None:
             self._move_default(catalog)
         if entries.CATALOG_LOCATION not in changes.set:
-            altered.locationUri = None  # the server leaves it where it is: somebody may be dropping it from there
+            altered.locationUri = None  # keep the location on the server: another client may be dropping the catalog
         self._write(catalog.name, altered)
         return self.load(identifier)
 
     def _move_default(self, catalog: Catalog) -> None:
-        """Point a ``default`` that is at its catalog's home, and does not count, at a new place there."""
+        """Move an empty ``default`` away from the location of its catalog."""
         default = None if catalog.name == entries.DEFAULT_CATALOG else self._default(catalog.name)
         if default is None or not locations.same(default.locationUri, locations.home_of(catalog.locationUri)):
             return
@@ -123,18 +125,17 @@ class HiveCatalogs:
                 self.databases.write(name, default)
 
     def remove(self, identifier: Identifier) -> None:
-        """Drop a catalog that holds no database but an empty ``default``; every file stays where it is.
+        """Drop a catalog that holds nothing but an empty ``default``; keep all files.
 
-        A server that drops a catalog deletes its directory with all that is in it. So the catalog is pointed at a
-        new, empty place first; right before the drop it has to be at that very place still, for somebody else may
-        have pointed it back. It is pointed back when the server refuses the drop for a reason that holds for everybody;
-        when the server breaks down instead, somebody else may be right before the drop, so the catalog stays where
-        its drop loses nothing and reads as being at home.
+        A server that drops a catalog deletes its directory and everything in it. So the catalog is moved to a new,
+        empty place first. Right before the drop it must still be there, because another client may have moved it back.
+        If the server refuses the drop, the catalog is moved back. If the server fails instead, another client may be
+        about to drop the catalog, so it stays where a drop loses nothing, and reports its home.
 
         Raises:
             NamespaceNotEmptyError: it holds something; ``hive`` always holds a ``default`` that stays.
             NamespaceNotFoundError: there is none.
-            ConcurrentModificationError: somebody else changed it meanwhile.
+            ConcurrentModificationError: another client changed it.
         """
         (name,) = identifier
         catalog = self._fetch(name)
@@ -160,7 +161,7 @@ class HiveCatalogs:
             if found != parked.locationUri:
                 if found == locations.home_of(found):
                     self._restore_default(default)
-                raise errors.ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by somebody else")
+                raise errors.ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by another client")
             with self._racing(name, "dropping"):
                 self._drop(name)
         except (
@@ -174,13 +175,12 @@ class HiveCatalogs:
 
     @contextmanager
     def _racing(self, name: str, doing: str) -> Iterator[None]:
-        """Say that a catalog is gone where the server only said that something went wrong.
+        """Report a catalog as missing where the server only reports a failure.
 
-        Of two clients that drop one catalog, the slower one is told of an internal error, or nothing at all: a 3.1
-        closes the connection.
+        Of two clients that drop one catalog, the slower one gets an internal error; 3.1 closes the connection.
 
         Raises:
-            NamespaceNotFoundError: somebody else dropped it.
+            NamespaceNotFoundError: another client dropped it.
         """
         try:
             yield
@@ -205,7 +205,7 @@ class HiveCatalogs:
         )
 
     def _restore(self, catalog: Catalog, parked: Catalog, default: Database | None) -> None:
-        """Make a catalog that could not be dropped what it was, unless somebody else has pointed it elsewhere."""
+        """Restore a catalog whose drop failed, unless another client has moved it."""
         try:
             if self._fetch(catalog.name).locationUri == parked.locationUri:
                 self._write(catalog.name, catalog)
@@ -214,7 +214,7 @@ class HiveCatalogs:
         self._restore_default(default)
 
     def _restore_default(self, default: Database | None) -> None:
-        """Make the ``default`` database of a catalog again where it is missing; what cannot be done is logged."""
+        """Restore the ``default`` of a catalog where it is missing; log a failure."""
         if default is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""One connection to one metastore: socket, TLS, SASL or framing, and the Thrift client on top."""
+"""Connect to a metastore: socket, TLS, SASL or framing, and the Thrift client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.hive.faults import LoginRefusedError
+from reconciler.backends.hive.metastore_errors import LoginRefusedError
 from reconciler.backends.http.scans import Scans
 from reconciler.model.errors import InvalidInputError, MissingExtraError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
 _MOST_ELEMENTS = 1_000_000
-"""In one list of a reply: each can take hundreds of times the memory of its bytes."""
+"""In one list of a reply; an element can take hundreds of times the memory of its bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,14 @@ class ThriftConnection:
     client: Client
 
     def wait_at_most(self, seconds: float) -> None:
-        """Give up on a reply of which nothing comes for longer."""
+        """Set the longest wait for the next bytes of a reply."""
         self.stream.settimeout(seconds)
 
     def is_usable(self) -> bool:
-        """Return whether the server still waits for a call: between two calls it has nothing to say but goodbye."""
+        """Return whether the server still waits for a call.
+
+        Anything readable between two calls is the end of the connection.
+        """
         with selectors.DefaultSelector() as selector:
             try:
                 selector.register(self.stream, selectors.EVENT_READ)
@@ -47,20 +50,22 @@ class ThriftConnection:
                 return False
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self.stream.close()
 
 
 def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None = None) -> ThriftConnection:
-    """Return a connection to the metastore at ``address``, which waits no longer for a reply than for a connection.
+    """Return a connection to the metastore at ``address``.
 
-    What comes in over it is counted for ``scans``, where there are any.
+    It waits no longer for a reply than for a connection.
+
+    The requests and bytes are counted in ``scans``, if given.
 
     Raises:
-        KerberosError: Kerberos does not let it in.
-        LoginRefusedError: the metastore does not take the user name and the password.
-        OSError, TTransportException: it cannot be reached, or does not speak the protocol that ``config`` says.
-        InvalidInputError: ``config`` asks for what this machine cannot do.
+        KerberosError: Kerberos refuses the connection.
+        LoginRefusedError: the metastore refuses the user name and the password.
+        OSError, TTransportException: it cannot be reached, or does not speak the protocol of ``config``.
+        InvalidInputError: ``config`` needs something that this machine does not have.
     """
     from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 
@@ -82,11 +87,11 @@ def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None =
 
 
 class KerberosError(ConnectionError):
-    """Kerberos does not let a connection come about; the text says why and what to do."""
+    """Kerberos refuses a connection; the text says why and what to do."""
 
 
-def kerberos_faults() -> tuple[type[Exception], ...]:
-    """Return what SASL and Kerberos raise, in a handshake and afterwards; nothing while they are not in use."""
+def kerberos_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of SASL and Kerberos; none while they are not in use."""
     mechanisms = sys.modules.get("puresasl.mechanisms")
     if mechanisms is None or not mechanisms.have_kerberos:
         return ()
@@ -95,8 +100,8 @@ def kerberos_faults() -> tuple[type[Exception], ...]:
     return mechanisms.kerberos.GSSError, SASLError
 
 
-def told_by_kerberos(error: Exception) -> KerberosError:
-    """Return one of the ``kerberos_faults`` in words."""
+def kerberos_error_of(error: Exception) -> KerberosError:
+    """Return one of the ``kerberos_errors`` as an error for users."""
     return KerberosError(
         f"Kerberos: {_innermost(error)}; look at `klist`, renew the ticket with `kinit`, and see that the "
         "metastore's principal is `kerberos.service`/HOST, with the host as `uri` has it"
@@ -104,9 +109,9 @@ def told_by_kerberos(error: Exception) -> KerberosError:
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the last text that says something of those in an error of GSSAPI: pairs of a text and a number, nested.
+    """Return the innermost text of an error of GSSAPI other than "Success".
 
-    First is what GSSAPI says, then what Kerberos does; that is "Success" where the former says it all.
+    The arguments are nested pairs of a text and a number: first those of GSSAPI, then those of Kerberos.
     """
     found = str(error)
     todo: list[object] = list(error.args)
@@ -127,7 +132,7 @@ def _tls(config: HiveConfig) -> ssl.SSLContext:
 
 
 def _headers(config: HiveConfig) -> dict[str, str]:
-    """Return the header by which a metastore over HTTP is told who is there: a token, or a name that it believes."""
+    """Return the header that identifies the caller over HTTP: a token or a name."""
     if config.auth_token is not None:
         return {"Authorization": f"Bearer {config.auth_token.get_secret_value()}"}
     try:
@@ -138,7 +143,7 @@ def _headers(config: HiveConfig) -> dict[str, str]:
 
 
 def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans) -> Any:
-    """Return the Thrift transport over ``stream``, with the SASL handshake done where there is one."""
+    """Return the Thrift transport over ``stream``, after the SASL handshake if any."""
     from thrift.transport import TTransport
 
     from reconciler.backends.hive.carriers import HttpCarrier, SocketCarrier
@@ -147,7 +152,7 @@ def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.soc
         return HttpCarrier(stream, address, _headers(config), config.limits, scans)
     carrier = SocketCarrier(stream, address, config.limits, scans)
     if config.auth != "none":
-        login = {}  # of Kerberos, whose ticket the process has, SASL is told nothing
+        login = {}  # Kerberos needs none: the process has a ticket
         if config.password is not None:
             password = config.password.get_secret_value()
             login = {"mechanism": "PLAIN", "username": config.username or "", "password": password}
@@ -164,8 +169,8 @@ def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.soc
             if config.auth == "plain" and error.type == TTransport.TTransportException.NOT_OPEN:
                 raise LoginRefusedError(f"the metastore at {address.host} refuses `username` or `password`") from None
             raise
-        except kerberos_faults() as error:
-            raise told_by_kerberos(error) from error
+        except kerberos_errors() as error:
+            raise kerberos_error_of(error) from error
         return sasl
     if config.framed:
         return TTransport.TFramedTransport(carrier, _LARGEST_FRAME)

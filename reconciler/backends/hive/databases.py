@@ -1,8 +1,8 @@
-"""Databases: listed, read, created, altered and dropped.
+"""Read, create, alter and drop databases.
 
-Hive makes a database ``default`` itself, one in each catalog. While that is empty and nobody has given it properties
-it does not count: it is not listed, creating it gives the one that is there its properties and, unless it is the whole
-metastore's, its place, and it is in nobody's way.
+Hive creates a database ``default`` in each catalog. It does not count while it is empty and has no properties: it is
+not listed, it does not keep its catalog from being dropped, and creating it sets properties on the existing one and,
+except for the metastore's own, its location.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _METASTORES_OWN = {(entries.DEFAULT_DATABASE,), (entries.DEFAULT_CATALOG, entries.DEFAULT_DATABASE)}
-"""The database that Hive makes for itself and never drops."""
+"""The names of the database that Hive creates for itself and never drops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Databases:
     metastore: Metastore
 
     def names(self, catalog: str | None) -> list[str]:
-        """Return the names of the databases, ``default`` included; none where the catalog does not exist."""
+        """Return the names of all databases; none if the catalog does not exist."""
         pattern = "*" if catalog is None else f"@{catalog}#*"
         what = f"listing the databases like `{pattern}`"
         return list(self.metastore.read(lambda client: client.get_databases(pattern), what))
 
     def fetch(self, identifier: Identifier) -> Database:
-        """Return the struct of a database, whether it counts or not.
+        """Return the struct of a database, even if it does not count.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -71,11 +71,11 @@ class Databases:
         return entries.namespace_of_database(identifier, self.find(identifier))
 
     def counts(self, identifier: Identifier, database: Database) -> bool:
-        """Return whether a database is more than the empty ``default`` that Hive makes itself."""
+        """Return whether a database is not just the empty ``default`` of Hive."""
         return identifier[-1] != entries.DEFAULT_DATABASE or bool(database.parameters or self.contents(identifier))
 
     def counting(self, identifiers: Iterable[Identifier]) -> Iterator[LiveNamespace]:
-        """Yield those of the databases that are there and count."""
+        """Yield the databases that exist and count."""
 
         def look(identifier: Identifier) -> LiveNamespace | None:
             with suppress(errors.NamespaceNotFoundError):
@@ -93,11 +93,11 @@ class Databases:
         ]
 
     def create(self, identifier: Identifier, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
-        """Create a database, at ``location`` unless ``properties`` say where; None leaves it to the server.
+        """Create a database, at ``location`` unless ``properties`` name one.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
-            InvalidInputError: the server does not take it; a missing catalog is one reason.
+            InvalidInputError: the server rejects it; a missing catalog is one reason.
         """
         database = entries.database_of(identifier, properties)
         database.locationUri = database.locationUri or location
@@ -124,13 +124,13 @@ class Databases:
 
         Raises:
             NamespaceNotFoundError: there is none.
-            UnsupportedOperationError: the server keeps a field as it was made; all else is changed. Or lancens has set
-                the description and is to take it away, which no server does; nothing is changed.
+            UnsupportedOperationError: the server cannot change a field; the others are changed. Or a description that
+                lancens set is to be removed, which no server does; nothing is changed.
         """
         database = self.find(identifier)
         if entries.DESCRIPTION in changes.remove & ownership.recorded_keys(database.parameters or {}):
             raise errors.UnsupportedOperationError(
-                f"{self.impl}: no metastore takes away `{entries.DESCRIPTION}` of namespace `{join(identifier)}`; keep "
+                f"{self.impl}: no metastore can remove `{entries.DESCRIPTION}` of namespace `{join(identifier)}`; keep "
                 "it in the manifest, with the text that it has or another"
             )
         return self._write(identifier, database, changes)
@@ -140,14 +140,14 @@ class Databases:
         self.write(identifier, database)
         written = entries.namespace_of_database(identifier, self.fetch(identifier))
         kept = sorted(key for key, value in changes.set.items() if written.properties.get(key) != value)
-        if kept:  # 2.3 answers that it changed the description or the location, and does not
+        if kept:  # 2.3 reports success but does not change the description or the location
             raise errors.UnsupportedOperationError(
                 f"{self.impl}: this metastore cannot change `{'`, `'.join(kept)}` of namespace `{join(identifier)}`"
             )
         return written
 
     def write(self, identifier: Identifier, database: Database) -> None:
-        """Write the struct of a database as it is given; what the server keeps as it was is not looked at.
+        """Write the struct of a database as it is, without a check of the result.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -156,9 +156,9 @@ class Databases:
         self.metastore.write(lambda client: client.alter_database(entries.wire(identifier), database), what)
 
     def remove(self, identifier: Identifier) -> None:
-        """Drop a database that is empty; its directory stays, with all that is in it.
+        """Drop an empty database; its directory and all files stay.
 
-        The ``default`` of the whole metastore, which Hive never drops, loses its properties and so counts no more.
+        The metastore's own ``default``, which Hive never drops, loses its properties and so no longer counts.
 
         Raises:
             NamespaceNotEmptyError: it holds something.
@@ -176,7 +176,7 @@ class Databases:
             self.drop(identifier)
 
     def drop(self, identifier: Identifier) -> None:
-        """Have the server drop a database, which it does only when that is empty; no file is touched.
+        """Drop a database, which the server does only if it is empty; keep all files.
 
         Raises:
             NamespaceNotEmptyError: it holds something.
@@ -188,5 +188,5 @@ class Databases:
                 lambda client: client.drop_database(name, False, False), what, refused=errors.NamespaceNotEmptyError
             )
         except errors.InternalError:
-            self.fetch(identifier)  # a missing database is a mere "NullPointerException" to 2.3 and 3.1
+            self.fetch(identifier)  # for a missing database, 2.3 and 3.1 report only "NullPointerException"
             raise

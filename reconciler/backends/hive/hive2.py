@@ -38,7 +38,7 @@ class Hive2Backend(
 ):
     """Two levels: the root namespace is the metastore, its children are databases.
 
-    On a 3.x or 4.x metastore it shows the databases of the catalog ``hive``. ``hive3`` has a level above.
+    On a 3.x or 4.x metastore it has the databases of the catalog ``hive``. ``hive3`` adds the level of catalogs.
     """
 
     impl = "hive2"
@@ -56,7 +56,7 @@ class Hive2Backend(
     config: HiveConfig
     reads_by_name = True
     _warehouse: ClassVar[Identifier] = ()
-    """The namespace whose databases have their directories directly under ``root``."""
+    """The namespace of the databases directly below ``root``."""
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
@@ -67,7 +67,7 @@ class Hive2Backend(
         self._tables = Tables(self.impl, self._metastore)
 
     def traffic(self) -> Traffic:
-        """Return what was sent so far, repeated requests included, and what came back."""
+        """Return the requests so far, with repeats, and the bytes of their answers."""
         return self._metastore.scans.traffic
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class Hive2Backend(
         self._metastore.close()
 
     def _greet(self, client: Client) -> None:
-        """Begin a new connection; where there are several metastores, one that answers nothing is passed over."""
+        """Begin a connection; of several metastores, one that does not answer is skipped."""
         if self.config.ugi is not None and not self.config.is_http:  # there each call says it
             user, _, groups = self.config.ugi.partition(":")
             client.set_ugi(user, groups.split(",") if groups else [])
@@ -83,12 +83,12 @@ class Hive2Backend(
             client.get_databases(entries.DEFAULT_DATABASE)
 
     def _level(self, identifier: Identifier) -> Databases | HiveCatalogs:
-        """Return what the namespaces on the level of ``identifier`` are kept by."""
+        """Return what handles the namespaces on the level of ``identifier``."""
         return self._databases
 
     @staticmethod
     def _home(database: Identifier) -> tuple[str, ...]:
-        """Return the path below ``root`` at which a database's directory goes by default."""
+        """Return the default path of a database below ``root``."""
         *catalog, name = database
         return (*catalog, f"{name}.db") if catalog != [entries.DEFAULT_CATALOG] else (f"{name}.db",)
 
@@ -101,7 +101,7 @@ class Hive2Backend(
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a database, under ``root`` where it is not said where."""
+        """Create a database, below ``root`` unless its properties name a location."""
         root = self.config.root
         location = None if root is None else locations.join(root, *self._home(identifier))
         try:
@@ -119,14 +119,14 @@ class Hive2Backend(
         self._level(identifier).remove(identifier)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of the other tables, the views and the functions in a database."""
+        """Return the names of the foreign tables, views and functions in a database."""
         if len(identifier) != self.capabilities.max_depth:
             return []
         ours = set(self._tables.lance_names(identifier))
         return [name for name in self._databases.contents(identifier) if name not in ours]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return the tables of other formats, the views, and the Lance tables that are not EXTERNAL in a database."""
+        """Return the foreign tables, views and managed Lance tables in a database."""
         if len(namespace) != self.capabilities.max_depth:
             self._require(namespace)
             return []
@@ -137,12 +137,12 @@ class Hive2Backend(
         return [foreign for foreign in found if foreign is not None]
 
     def _require(self, identifier: Identifier) -> None:
-        """Raise NamespaceNotFoundError unless the namespace exists; the root does."""
+        """Raise NamespaceNotFoundError unless the namespace exists; the root always does."""
         if identifier:
             self.load_namespace(identifier)
 
     def _names_of(self, databases: Iterable[Identifier]) -> list[str]:
-        """Return the names of the databases that count (see ``Databases``); only those that may not are read."""
+        """Return the names of the databases that count (see ``Databases``)."""
         listed = [database for database in databases if self._is_representable(database[-1])]
         doubtful = [database for database in listed if database[-1] == entries.DEFAULT_DATABASE]
         wrong = set(doubtful) - {live.id for live in self._databases.counting(doubtful)}
@@ -170,7 +170,7 @@ class Hive2Backend(
         return [name for name in names if self._is_representable(name)]
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        """Create the entry of a table; the metastore makes its directory where there is none."""
+        """Create the entry of a table; the metastore creates a missing directory."""
         try:
             return entries.table_of(identifier, self._tables.create(identifier, location, properties))
         except InvalidInputError:
@@ -178,11 +178,11 @@ class Hive2Backend(
             raise
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the calls of apply that are about what is not there."""
+        """Return the writes of apply to objects that do not exist."""
         return {"deregistering a table": lambda: self._tables.drop(table)}
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the entry of a Lance table; never its data, whatever its table type."""
+        """Remove the entry of a Lance table, and never its data."""
         removed = self.load_table(identifier)
         self._tables.drop(identifier)
         return removed
@@ -192,7 +192,7 @@ class Hive2Backend(
         return entries.table_of(identifier, self._tables.alter(identifier, changes, location))
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
-        """Return the columns of the tables' entries, with a call a batch."""
+        """Return the columns of the tables' entries, one call a batch."""
         names: defaultdict[Identifier, list[str]] = defaultdict(list)
         for identifier in identifiers:
             names[identifier[:-1]].append(identifier[-1])
@@ -208,11 +208,11 @@ class Hive2Backend(
         return hive_columns(schema, entries.LONGEST_COLUMN)
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
-        """Replace the columns of a table's entry; the comments of those that stay are kept."""
+        """Replace the columns of a table's entry; columns that stay keep their comments."""
         self._tables.show(identifier, columns)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Give the entry of a table another name within its catalog; the metastore is told to leave the data."""
+        """Rename a table within its catalog; the metastore must leave the data."""
         if identifier[:-2] != to[:-2]:
             raise UnsupportedOperationError(
                 f"{self.impl}: `{join(identifier)}` cannot be renamed to `{join(to)}`: they are in different catalogs"
@@ -222,11 +222,11 @@ class Hive2Backend(
         return entries.table_of(to, self._tables.rename(identifier, to))
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the table's place in its database's directory under ``root``; None without ``root``."""
+        """Return the location of a table below ``root``, if one is configured."""
         return None if self.config.root is None else self._place(self.config.root, identifier)
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
-        """Return which table goes to ``path``; Hive puts those of ``default`` directly under its warehouse."""
+        """Return the table at ``path``; Hive puts those of ``default`` at the top."""
         *above, table = super().identifier_at(path)
         above = above or [f"{entries.DEFAULT_DATABASE}.db"]
         if len(above) == 1 and above[0].endswith(".db"):
@@ -234,7 +234,10 @@ class Hive2Backend(
         return (*above[:-1], above[-1].removesuffix(".db"), table)
 
     def direct_location(self, identifier: Identifier) -> str:
-        """Return where a table made directly goes: under the current directory where there is no ``root``."""
+        """Return the location of a table that an operation creates.
+
+        Without a ``root`` it is below the current directory.
+        """
         return self._place(self.config.root or Path.cwd().as_posix(), identifier)
 
     def _place(self, root: str, identifier: Identifier) -> str:
@@ -260,7 +263,7 @@ class Hive2Backend(
     def _scan_databases(self, scope: Scope, databases: Iterable[Identifier]) -> Snapshot:
         """Return what is in scope of ``databases``.
 
-        The databases are read after their tables: one that is still there then was there when they were listed.
+        The databases are read after their tables: one that still exists was there when the tables were listed.
         """
         concerned = [database for database in databases if scope.contains(database) or scope.reaches(database)]
         wanted = [database for database in concerned if self._is_representable(database[-1])]
@@ -277,13 +280,13 @@ class Hive2Backend(
         return Snapshot(namespaces, tables, tuple(notes))
 
     def _is_representable(self, name: str) -> bool:
-        """Return whether a live name can be written in an identifier here."""
+        """Return whether an identifier can hold a live name."""
         rule = self.capabilities.name_rule
         return check_name(name) is None and (rule is None or rule.pattern.fullmatch(name) is not None)
 
 
 def _left_out(identifiers: Iterable[Identifier]) -> Iterator[str]:
-    """Yield a note for each namespace with live objects that no identifier can name."""
+    """Yield a note for each namespace with names that no identifier can hold."""
     by_parent = sorted(identifiers, key=lambda identifier: (identifier[:-1], identifier))
     for _, inside in groupby(by_parent, key=lambda identifier: identifier[:-1]):
         names = [f"`{'.'.join(identifier)}`" for identifier in inside]

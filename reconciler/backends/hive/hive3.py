@@ -1,4 +1,4 @@
-"""``impl: hive3``: the catalogs of a 3.x or 4.x metastore, their databases and Lance tables."""
+"""``impl: hive3``: the catalogs of a metastore, their databases and Lance tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Hive3Backend(Hive2Backend):
-    """Three levels: below the root namespace are catalogs, below those databases (specification, "Namespace")."""
+    """Three levels: the root, catalogs and databases (specification, "Namespace")."""
 
     impl = "hive3"
     capabilities = replace(
@@ -46,9 +46,9 @@ class Hive3Backend(Hive2Backend):
         self._catalogs = HiveCatalogs(self.impl, self._metastore, self._databases)
 
     def _greet(self, client: Client) -> None:
-        """Begin a new connection; a 2.x metastore is told apart by its not knowing catalogs.
+        """Begin a new connection; raise for a 2.x metastore, which has no catalogs.
 
-        It would take every call and silently leave the catalog out, so this comes before all else.
+        A 2.x metastore would accept every call and silently ignore the catalog.
         """
         from thrift.Thrift import TApplicationException
 
@@ -57,7 +57,7 @@ class Hive3Backend(Hive2Backend):
             client.get_catalogs()
         except TApplicationException as error:
             raise InvalidInputError(
-                f"hive3: the metastore at {self.config.identity()} has no catalogs: it is a 2.x one, for `impl: hive2`"
+                f"hive3: the metastore at {self.config.identity()} has no catalogs: it is a 2.x one; use `impl: hive2`"
             ) from error
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
@@ -92,7 +92,7 @@ class Hive3Backend(Hive2Backend):
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a catalog or a database, under ``root`` where it is not said where."""
+        """Create a catalog or database, below ``root`` if it names no location."""
         if len(identifier) > 1:
             self._catalogs.settle(identifier[0])  # where its own creation was interrupted
             return super().insert_namespace(identifier, properties, kind=kind)
@@ -101,16 +101,17 @@ class Hive3Backend(Hive2Backend):
         return self._catalogs.create(identifier[0], properties, location)
 
     def direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return ``properties``; a catalog made directly goes under the current directory where there is no ``root``.
+        """Return ``properties`` with a location for a new catalog.
 
-        A metastore takes no catalog without a location, and chooses that of a database by itself.
+        A metastore takes no catalog without one, and chooses that of a database itself. Without a ``root`` it is below
+        the current directory.
         """
         if len(identifier) > 1 or self.config.root is not None or entries.CATALOG_LOCATION in properties:
             return properties
         return {**properties, entries.CATALOG_LOCATION: locations.join(Path.cwd().as_posix(), identifier[0])}
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return what else a namespace holds; the catalog ``hive`` always has a ``default`` that cannot go."""
+        """Return other objects; ``hive`` always has a ``default`` that cannot be dropped."""
         if identifier == (entries.DEFAULT_CATALOG,):
             return [entries.DEFAULT_DATABASE]
         return super().foreign_objects(identifier)
@@ -120,7 +121,7 @@ class Hive3Backend(Hive2Backend):
 
 
 def _defaults_at_home(namespaces: Mapping[Identifier, LiveNamespace]) -> Iterator[str]:
-    """Yield a note for each ``default`` that counts and is at the home of a catalog with a mark of lancens."""
+    """Yield a note for each ``default`` at the location of a catalog of lancens."""
     for identifier, live in namespaces.items():
         catalog = namespaces.get(identifier[:-1])
         if catalog is None or identifier[-1] != entries.DEFAULT_DATABASE or catalog.id == (entries.DEFAULT_CATALOG,):

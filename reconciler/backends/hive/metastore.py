@@ -1,4 +1,4 @@
-"""Calls to a metastore: a pool of connections, other addresses when one is gone, and what may be tried again."""
+"""Call metastores: a pool of connections, failover and safe retries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.hive.connection import ThriftConnection, connect, kerberos_faults, told_by_kerberos
-from reconciler.backends.hive.faults import LoginRefusedError, translated
+from reconciler.backends.hive.connection import ThriftConnection, connect, kerberos_error_of, kerberos_errors
+from reconciler.backends.hive.metastore_errors import LoginRefusedError, translated
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
 from reconciler.model import errors
@@ -26,7 +26,7 @@ ResultT = TypeVar("ResultT")
 _log = logging.getLogger(__name__)
 _TOO_LONG = "exceeded specified limit"
 PAUSES = (0.1, 0.4)
-"""Seconds between the tries of what may be repeated; each is drawn between half and the whole."""
+"""Seconds between the attempts of a retried call; each is drawn between half and the whole."""
 
 
 class _UnreachableError(Exception):
@@ -34,14 +34,14 @@ class _UnreachableError(Exception):
 
 
 class _SenselessReplyError(Exception):
-    """What came as a reply cannot be one; whether the call was carried out is not known."""
+    """The reply is invalid; whether the call was carried out is unknown."""
 
 
 class Metastore:
     """The metastores of one installation. Safe to use from several threads."""
 
     def __init__(self, impl: str, config: HiveConfig, greet: Callable[[Client], None]) -> None:
-        """Connect at the first call; ``greet`` is called with each new connection before any other call."""
+        """Connect at the first call; ``greet`` begins each new connection."""
         self.impl = impl
         self.config = config
         self._greet = greet
@@ -59,11 +59,11 @@ class Metastore:
         *,
         missing: type[errors.BackendError] = errors.NamespaceNotFoundError,
     ) -> ResultT:
-        """Return what ``call``, which changes nothing, returns; it is repeated when the connection breaks.
+        """Return what ``call`` returns; it is retried, so it must change nothing.
 
         Raises:
             ServiceUnavailableError: no metastore answers.
-            BackendError: what the metastore answered to ``what`` was asked for, see :func:`translated`.
+            BackendError: what the metastore answered to the request ``what``, see :func:`translated`.
         """
         with translated(self.impl, what, missing=missing):
             return self._run(call, repeatable=True)
@@ -81,7 +81,7 @@ class Metastore:
 
         Raises:
             ServiceUnavailableError: no metastore answers, or the connection broke before the answer came.
-            BackendError: what the metastore answered to ``what`` was asked for, see :func:`translated`.
+            BackendError: what the metastore answered to the request ``what``, see :func:`translated`.
         """
         with translated(self.impl, what, missing=missing, exists=exists, refused=refused):
             return self._run(call, repeatable=False)
@@ -91,8 +91,8 @@ class Metastore:
     ) -> None:
         """Create an object by ``call``, as :meth:`write` does.
 
-        Of two that create an object at once, the slower one is told of a duplicate key in the server's database and no
-        more; ``look`` tells then whether the object is there.
+        Of two clients that create an object at once, the slower one gets only a duplicate key in the server's database;
+        ``look`` then loads the object.
         """
         try:
             self.write(call, what, exists=exists)
@@ -103,7 +103,7 @@ class Metastore:
             raise
 
     def close(self) -> None:
-        """Close the connections that are not in use, and the others as they come back."""
+        """Close idle connections now, and the others when they come back."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -132,11 +132,11 @@ class Metastore:
                 if not repeatable:
                     raise errors.ServiceUnavailableError(
                         f"{self.impl}: the connection to {self.config.identity()} broke before the answer came "
-                        f"({_reason(error)}); whether the change was made is not known"
+                        f"({_reason(error)}); it is unknown whether the change was made"
                     ) from error
                 cause = error
             if pause is not None:
-                _log.debug("%s: trying again: %s", self.impl, _reason(cause))
+                _log.debug("%s: retrying: %s", self.impl, _reason(cause))
                 time.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - jitter
         raise errors.ServiceUnavailableError(
             f"{self.impl}: no metastore answers at {self.config.identity()}: {_reason(cause)}"
@@ -172,7 +172,7 @@ class Metastore:
         return self._connect()
 
     def _put(self, connection: ThriftConnection, *, healthy: bool) -> None:
-        """Take a connection back; where one broke, the next metastore is asked from now on."""
+        """Take a connection back; after a broken one, the next metastore is used."""
         with self._lock:
             gone = [] if healthy and not self._closed else [connection]
             if not gone:
@@ -187,7 +187,7 @@ class Metastore:
             one.close()
 
     def _connect(self) -> ThriftConnection:
-        """Return a connection to the first address that answers, beginning with the one that did last time."""
+        """Return a connection to the first address that answers, the last one first."""
         from thrift.Thrift import TException
 
         addresses = self.config.uri
@@ -207,7 +207,7 @@ class Metastore:
     def _open(self, index: int) -> ThriftConnection:
         connection = connect(self.config, self.config.uri[index], self.scans)
         try:
-            if len(self.config.uri) == 1:  # with nobody else to turn to, it is worth waiting for
+            if len(self.config.uri) == 1:  # there is no other to fail over to, so wait for it
                 connection.wait_at_most(self.config.timeout)
             _understood(self._greet, connection.client)
         except BaseException:
@@ -221,23 +221,23 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
     """Return what ``call`` returns.
 
     Raises:
-        LoginRefusedError: a metastore over HTTP does not take who asks.
-        KerberosError: Kerberos protects the connection no longer.
-        TooMuchError: a text or a list in the reply is longer than is read.
-        _SenselessReplyError: the reply cannot be decoded. Thrift's C decoder raises what came to hand.
+        LoginRefusedError: a metastore over HTTP refuses the login.
+        KerberosError: Kerberos no longer protects the connection.
+        TooMuchError: a text or a list in the reply is longer than allowed.
+        _SenselessReplyError: the reply cannot be decoded; Thrift's C decoder raises many types of errors.
     """
     try:
         return call(client)
-    except kerberos_faults() as error:
-        raise told_by_kerberos(error) from error
+    except kerberos_errors() as error:
+        raise kerberos_error_of(error) from error
     except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
         if _TOO_LONG in str(error):
             said = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"
             raise TooMuchError(said) from error
-        raise _SenselessReplyError(f"its reply makes no sense ({error})") from error
+        raise _SenselessReplyError(f"its reply is invalid ({error})") from error
 
 
 def _reason(error: Exception) -> str:
-    """Return why a connection failed, in words."""
+    """Return why a connection failed."""
     inner = getattr(error, "inner", None)
     return str(inner if isinstance(inner, Exception) and str(inner) else error) or type(error).__name__

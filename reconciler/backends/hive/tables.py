@@ -1,4 +1,4 @@
-"""Tables: read one by one or in bulk, created, altered and dropped. No call here deletes a file."""
+"""Read, create, alter and drop the entries of tables. No call deletes a file."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 IS_LANCE = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
-"""LIKE and not ``=``, which fails where the schema keeps values in a CLOB, as Hive's own scripts make it."""
+"""``=`` fails where the schema stores values as CLOB, as Hive's own scripts do; LIKE works."""
 
 _LAST_CHANGE = "transient_lastDdlTime"
-_TRIES = 5
-"""How often a table is read again because another part of it was changed before it was written."""
+_ATTEMPTS = 5
+"""How often a table is read again after another part of it changed before the write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Tables:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def lance_names(self, database: Identifier) -> list[str]:
-        """Return the names of the Lance tables in ``database``; none where it does not exist."""
+        """Return the names of the Lance tables in ``database``, which may not exist."""
         picked = self.picked(database)
         if picked is not None:
             return picked
@@ -52,9 +52,11 @@ class Tables:
     def lance_tables(
         self, databases: Sequence[Identifier], wanted: Callable[[Identifier], bool]
     ) -> dict[Identifier, list[Table]]:
-        """Return the wanted Lance tables of each database, complete: one filter call a database, one call a batch.
+        """Return the wanted Lance tables of each database.
 
-        No other table is loaded, as far as the server picks the Lance tables by itself.
+        The list is complete: one filter call a database, and one call a batch.
+
+        Other tables are loaded only if the server refuses the filter.
 
         Raises:
             BackendError: naming what could not be read.
@@ -69,15 +71,15 @@ class Tables:
         return {database: [table for table in tables if entries.is_lance(table)] for database, tables in loaded}
 
     def every_table(self, database: Identifier) -> list[Table]:
-        """Return all tables and views in ``database``, complete; none where it does not exist."""
+        """Return all tables and views in ``database``; none if it does not exist."""
         return self._loaded({database: self._names(database)})[database]
 
     def named(self, database: Identifier, names: Collection[str]) -> list[Table]:
-        """Return those of the named tables and views that exist, one call a batch."""
+        """Return the named tables and views that exist, one call a batch."""
         return [table for _, tables in self._batches({database: sorted(names)}) for table in tables]
 
     def picked(self, database: Identifier) -> list[str] | None:
-        """Return the names of the Lance tables as the server picks them, None where it refuses to."""
+        """Return the names that the server's filter finds; None if it refuses."""
         from reconciler.backends.hive.gen.ttypes import InvalidOperationException, MetaException
 
         name, what = entries.wire(database), f"listing the tables of `{join(database)}`"
@@ -88,7 +90,7 @@ class Tables:
         except (errors.InternalError, errors.InvalidInputError, errors.PermissionDeniedError) as error:
             if not isinstance(error.__cause__, (MetaException, InvalidOperationException)):
                 raise
-            _log.debug("%s; the metastore refuses the filter, so every table is loaded instead", error)
+            _log.debug("%s; the metastore refuses the filter, so every table is loaded", error)
             return None
 
     def _names(self, database: Identifier) -> list[str]:
@@ -96,18 +98,18 @@ class Tables:
         return self.metastore.read(lambda client: list(client.get_all_tables(name)), what)
 
     def _loaded(self, listed: Mapping[Identifier, Sequence[str]]) -> dict[Identifier, list[Table]]:
-        """Return the tables named; those that are gone are left out."""
+        """Return the named tables that still exist."""
         found: dict[Identifier, list[Table]] = {database: [] for database in listed}
         for database, tables in self._batches(listed):
             found[database] += tables
         for database, names in listed.items():
             for name in sorted(set(names) - {table.tableName for table in found[database]}):
-                with suppress(errors.TableNotFoundError):  # it may have been gone since it was listed
+                with suppress(errors.TableNotFoundError):  # dropped since it was listed
                     found[database].append(self.fetch((*database, name)))
         return found
 
     def _batches(self, listed: Mapping[Identifier, Sequence[str]]) -> Iterator[tuple[Identifier, list[Table]]]:
-        """Yield the tables named, as many at a time as one call loads, with their database."""
+        """Yield the named tables in batches of one call, each with its database."""
         config = self.metastore.config
         batches = [
             (database, names[start : start + config.batch_size])
@@ -118,7 +120,7 @@ class Tables:
         return zip((database for database, _ in batches), loaded, strict=True)
 
     def load_batch(self, batch: tuple[Identifier, Sequence[str]]) -> list[Table]:
-        """Return those of the named tables that exist."""
+        """Return the named tables that exist."""
         from reconciler.backends.hive.gen.ttypes import GetTablesRequest
 
         database, names = batch
@@ -161,11 +163,11 @@ class Tables:
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def create(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> Table:
-        """Create a Lance table and return it as the server has it, with the location in force.
+        """Create a Lance table and return it with the location in force.
 
         Raises:
             TableAlreadyExistsError: the name is taken.
-            InvalidInputError: the server does not take it; a missing database is one reason.
+            InvalidInputError: the server rejects it; a missing database is one reason.
         """
         make_directory(self.metastore, location, identifier[:-1])
         table = entries.plain_table(identifier, location)
@@ -179,7 +181,7 @@ class Tables:
         return self.find(identifier)
 
     def drop(self, identifier: Identifier) -> None:
-        """Drop the entry of a table; its data stays, whatever the table's type.
+        """Drop the entry of a table; its data stays, whatever its type.
 
         Raises:
             TableNotFoundError: there is none.
@@ -190,17 +192,17 @@ class Tables:
         )
 
     def alter(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> Table:
-        """Merge ``changes`` into a Lance table's parameters and, where given, set its location.
+        """Merge ``changes`` into a Lance table's parameters; set its location.
 
-        When somebody else changes the table at the same moment it is read and merged again, unless the change was to
-        the same parameters or the location. 2.3 and 4.x tell so; on 3.x the last one to write wins.
+        After a concurrent change the table is read and merged again, unless the change was to the same parameters or
+        the location. Only 2.3 and 4.x report concurrent changes; on 3.x the last write wins.
 
         Raises:
             TableNotFoundError: there is no such table.
-            ConcurrentModificationError: what is to be changed was changed by somebody else.
+            ConcurrentModificationError: another client changed the same part of it.
         """
         first: Table | None = None
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             table = self.find(identifier)
             if first is not None and _part(table, changes, location) != _part(first, changes, location):
                 break
@@ -214,19 +216,19 @@ class Tables:
         raise self._changed(identifier)
 
     def show(self, identifier: Identifier, columns: ShownColumns) -> None:
-        """Let the entry of a Lance table show ``columns``; all else of it stays.
+        """Replace the columns of a Lance table's entry; the rest of it stays.
 
         A server that refuses to change the type of a column (``hive.metastore.disallow.incompatible.col.type.changes``)
-        guards the partitions of tables of other formats. Here nothing reads data by what an entry shows, so the columns
-        from the first difference on are taken away first.
+        protects the partitions of other formats. No reader of Lance data uses the columns of an entry, so those
+        from the first difference on are removed first.
 
         Raises:
             TableNotFoundError: there is no such table.
-            ConcurrentModificationError: somebody else keeps changing it, where the server tells.
+            ConcurrentModificationError: other clients keep changing it, where the server reports it.
             InvalidTableStateError: the server refuses the columns.
         """
         comments: dict[str, str | None] = {}
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             table = self.find(identifier)
             last_change = table.parameters.get(_LAST_CHANGE)
             comments |= entries.comments_of(table)
@@ -241,14 +243,14 @@ class Tables:
         raise self._changed(identifier)
 
     def rename(self, identifier: Identifier, to: Identifier) -> Table:
-        """Give a Lance table another name, in another database too; its location stays.
+        """Rename a Lance table, also to another database; its location stays.
 
-        The table is made external in an alter of its own where it is not: 3.1 would move its directory otherwise.
+        A managed table is first made external by its own alter; otherwise 3.1 would move its directory.
 
         Raises:
             TableNotFoundError: there is no such table.
             TableAlreadyExistsError: the new name is taken.
-            ConcurrentModificationError: somebody has changed it meanwhile, where the server tells.
+            ConcurrentModificationError: another client changed it, where the server reports it.
         """
         table = self.find(identifier)
         if entries.SAFEGUARD.missing(table.parameters) or table.tableType != entries.EXTERNAL_TABLE:
@@ -264,13 +266,13 @@ class Tables:
 
     def _changed(self, identifier: Identifier) -> errors.ConcurrentModificationError:
         return errors.ConcurrentModificationError(
-            f"{self.impl}: table `{join(identifier)}` was changed by somebody else"
+            f"{self.impl}: table `{join(identifier)}` was changed by another client"
         )
 
     def _write(self, identifier: Identifier, table: Table, last_change: str | None, *, stamped: bool = False) -> bool:
-        """Write a table that was last changed at ``last_change``; return False when it has been changed since.
+        """Write a table; return False if it changed since ``last_change``.
 
-        ``stamped`` says to keep the time of this change with it.
+        ``stamped`` says to store the time of this change.
         """
         from reconciler.backends.hive.gen.ttypes import EnvironmentContext
 
@@ -294,20 +296,20 @@ class Tables:
 
 
 def make_directory(metastore: Metastore, location: str, database: Identifier = (entries.DEFAULT_DATABASE,)) -> None:
-    """Have the server make the directory ``location`` where there is none, and leave no entry behind.
+    """Create the directory ``location`` on the server, without leaving an entry.
 
-    A server that cannot finish a create deletes the directory it made for it, with all that has come into it by
-    then. Of two that create one object at once, the slower one would take the files of the faster one with it. A
-    directory that was there before the create is left alone, so it is made before.
+    A server that cannot finish a create deletes the directory that it made, with all files in it. Of two clients that
+    create one object at once, the slower one would delete the files of the faster one. The server does not delete a
+    directory that existed before the create, so this creates it first.
 
-    It is made by that very behaviour: the server is asked for a table at a new place below ``location`` with a
-    primary key over a column that the table does not have. It makes the place, and so ``location`` above it,
-    finds the key impossible, undoes the table and deletes the place again; ``location`` stays. No entry is there
-    at any moment, so an interruption leaves none, and nothing ever points at or above ``location``.
+    It uses the same behaviour: it asks for a table at a new place below ``location``, with a primary key on a column
+    that the table does not have. The server creates the place, and so ``location`` above it, rejects the key, undoes
+    the table and deletes the place; ``location`` stays. There is no entry at any moment, so an interruption leaves
+    none, and no entry ever points at or above ``location``.
 
     Args:
-        location: where.
-        database: one that is there, in which the caller may create tables.
+        location: the directory.
+        database: one that exists, in which the caller may create tables.
 
     Raises:
         InvalidInputError: the server has no library for such a place.
@@ -330,8 +332,8 @@ def make_directory(metastore: Metastore, location: str, database: Identifier = (
     except errors.InvalidInputError as error:
         if not isinstance(error.__cause__, InvalidObjectException):
             raise
-        return  # a missing database says the same; whatever is created next says so again
-    # A service that keeps no keys has made the table: it points at a place where nothing ever is.
+        return  # also for a missing database, which the next create reports
+    # A service without keys has created the table; it points at a place that is always empty.
     metastore.write(lambda client: client.drop_table(entries.wire(database), table.tableName, False), what)
 
 
@@ -343,6 +345,6 @@ def _part(table: Table, changes: PropertyChanges, location: str | None) -> objec
 
 
 def _later_than(last_change: str | None) -> str:
-    """Return the time of a change made now, in seconds; later than the last, so that it tells the two states apart."""
+    """Return the time of a change now, in seconds, later than the last one."""
     last = int(last_change) if last_change and last_change.isdecimal() else 0
     return str(max(int(time.time()), last + 1))

@@ -208,7 +208,7 @@ def test_changes_to_one_parameter_at_once_are_a_conflict(
     table = (*database, "contended")
     backend.insert_table(table, lake, {})
     _interfere(backend, lambda: connect().alter_table(table, PropertyChanges({"both": "theirs"})))
-    with pytest.raises(ConcurrentModificationError, match="changed by somebody else"):
+    with pytest.raises(ConcurrentModificationError, match="changed by another client"):
         backend.alter_table(table, PropertyChanges({"both": "ours"}))
     assert backend.load_table(table).properties["both"] == "theirs"
 

@@ -1,4 +1,4 @@
-"""What a Hive Metastore answers when it does not do as asked, in the words of the Lance Namespace.
+"""Translate the errors of a Hive Metastore into those of the Lance Namespace.
 
 Nothing of Thrift or Hive gets past :func:`translated` as an exception.
 """
@@ -15,7 +15,7 @@ _DENIED = ("permission denied", "accesscontrolexception", "not authorized", "doe
 
 
 def detail(error: Exception) -> str:
-    """Return the first line of what the server said, without Java class names in front, at most 300 characters."""
+    """Return the first line of the server's text, without names of Java classes."""
     text = str(getattr(error, "message", error) or "")
     line = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
     while (cut := line.partition(": "))[1] and cut[0].endswith(("Exception", "Error")) and " " not in cut[0]:
@@ -24,7 +24,7 @@ def detail(error: Exception) -> str:
 
 
 class LoginRefusedError(Exception):
-    """The metastore does not take who asks: not the user name and the password, or not the token."""
+    """The metastore refuses the user name and the password, or the token."""
 
 
 @contextmanager
@@ -36,19 +36,19 @@ def translated(
     exists: type[errors.BackendError] = errors.InternalError,
     refused: type[errors.BackendError] = errors.InvalidInputError,
 ) -> Iterator[None]:
-    """Turn what the metastore raises inside into errors of ours.
+    """Translate what the metastore raises inside.
 
     Args:
         impl: the first word of every message.
-        what: what was asked for, such as ``drop of namespace `a$b```.
-        missing: raised where the server finds no such object.
-        exists: raised where the server finds the name taken.
-        refused: raised where the server finds the operation impossible in the present state.
+        what: the request, such as ``dropping namespace `a$b```.
+        missing: raised for an object that does not exist.
+        exists: raised for a name that is taken.
+        refused: raised for an operation that is not possible in the current state.
 
     Raises:
-        BackendError: ``missing``, ``exists`` and ``refused`` as said; InvalidInputError for an object the
-            server does not take, PermissionDeniedError for what it does not allow, UnsupportedOperationError for a
-            call it does not know and InternalError for the rest. Whatever is one of these already passes.
+        BackendError: ``missing``, ``exists`` or ``refused``; InvalidInputError for an object that the server rejects,
+            PermissionDeniedError for a denied request, ConcurrentModificationError for an entry that was modified,
+            UnsupportedOperationError for an unknown call and InternalError for the rest.
     """
     from thrift.Thrift import TApplicationException
 
@@ -61,19 +61,19 @@ def translated(
     except ttypes.AlreadyExistsException as error:
         raise exists(f"{impl}: {what}: {detail(error)}") from error
     except ttypes.InvalidObjectException as error:
-        raise errors.InvalidInputError(f"{impl}: {what}: the metastore refuses it: {detail(error)}") from error
+        raise errors.InvalidInputError(f"{impl}: {what}: the metastore rejects it: {detail(error)}") from error
     except ttypes.InvalidOperationException as error:
         raise refused(f"{impl}: {what}: {detail(error)}") from error
     except ttypes.MetaException as error:
         raise _of_meta_exception(f"{impl}: {what}", error) from error
     except TApplicationException as error:
         if error.type == TApplicationException.UNKNOWN_METHOD:
-            raise errors.UnsupportedOperationError(f"{impl}: {what}: this metastore does not know the call") from error
+            raise errors.UnsupportedOperationError(f"{impl}: {what}: this metastore does not have the call") from error
         raise errors.InternalError(f"{impl}: {what}: {detail(error)}") from error
 
 
 def _of_meta_exception(what: str, error: Exception) -> errors.BackendError:
-    """Return the error behind Hive's catch-all, which says what happened in its text only."""
+    """Return the error behind Hive's catch-all, which is only in its text."""
     text = str(error).lower()
     if any(word in text for word in _DENIED):
         return errors.PermissionDeniedError(f"{what}: {detail(error)}")
@@ -81,7 +81,7 @@ def _of_meta_exception(what: str, error: Exception) -> errors.BackendError:
         return errors.ConcurrentModificationError(f"{what}: {detail(error)}")
     if "no filesystem for scheme" in text:
         return errors.InvalidInputError(
-            f"{what}: {detail(error)}. The metastore makes the directory itself and has no library for this kind of "
+            f"{what}: {detail(error)}. The metastore creates the directory itself and has no library for this kind of "
             "location; install it there, or use another location"
         )
     return errors.InternalError(f"{what}: {detail(error)}")

@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 from thrift.Thrift import TApplicationException
 
-from reconciler.backends.hive.faults import detail, translated
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
+from reconciler.backends.hive.metastore_errors import detail, translated
 from reconciler.model.errors import (
     BackendError,
     ErrorCode,
