@@ -53,8 +53,8 @@ DirManifest.commit, lance.fragment.write_fragments = logged, written
 main(["apply", "--auto-approve", "--allow-mass-removal"])
 """
 STORAGE = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "kill-secret", "aws_region": "us-east-1"}
-TABLES = 600
-IN_A_STORE = 100
+TABLES = count(150, 600)
+IN_A_STORE = count(40, 100)
 
 Rows = dict[str, list[str | None]]
 

@@ -9,12 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import lance
+import pytest
 
 from reconciler.backends.dir import DirBackend
-from tests.cli.running import shell
+from tests.cli.running import lancens, shell
 from tests.servers.process import HUNG_SECONDS
+from tests.soak import count
 
-TABLES = 300
+TABLES, DECLARED = count(90, 300), count(12, 30)
 PYLANCE = """
 import sys
 import lance_namespace as lance
@@ -53,15 +55,17 @@ def _write(folder: Path, root: Path, name: str, tier: str, first: int) -> Path:
     return path
 
 
-def test_two_applies_and_pylance_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_two_applies_and_pylance_at_once_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = tmp_path / "lake"
     root.mkdir()
     for name in ("a", "b"):
         _write(tmp_path / name, root, name, "bronze", 0)
-        assert shell("apply", "--auto-approve", folder=tmp_path / name).code == 0
+        monkeypatch.chdir(tmp_path / name)
+        assert lancens(capsys, "apply", "--auto-approve").code == 0
         _write(tmp_path / name, root, name, "silver", TABLES // 3)
-    declared = 30
-    pylance = [sys.executable, "-c", PYLANCE, str(root), "p", str(declared)]
+    pylance = [sys.executable, "-c", PYLANCE, str(root), "p", str(DECLARED)]
     with ThreadPoolExecutor() as pool:
         applies = [
             pool.submit(shell, "apply", "--auto-approve", "--allow-mass-removal", folder=tmp_path / name)
@@ -72,9 +76,10 @@ def test_two_applies_and_pylance_at_once_lose_nothing(tmp_path: Path) -> None:
     assert [(apply.result().code, apply.result().err[-2_000:]) for apply in applies if apply.result().code] == []
     snapshot = DirBackend(root=str(root)).scan()
     wanted = {(name, f"t{number}") for name in ("a", "b") for number in range(TABLES // 3, TABLES + TABLES // 3)}
-    assert snapshot.tables.keys() == wanted | {("p", f"t{number}") for number in range(declared) if number % 3}
+    assert snapshot.tables.keys() == wanted | {("p", f"t{number}") for number in range(DECLARED) if number % 3}
     assert {snapshot.tables[name].properties["tier"] for name in wanted} == {"silver"}
     assert snapshot.namespaces.keys() == {("a",), ("b",), ("p",)}
     assert lance.dataset(str(root / "__manifest")).count_rows() == len(snapshot.tables) + len(snapshot.namespaces)
     for name in ("a", "b"):
-        assert shell("drift", folder=tmp_path / name).code == 0
+        monkeypatch.chdir(tmp_path / name)
+        assert lancens(capsys, "drift").code == 0

@@ -29,9 +29,9 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.model import locations
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
+from tests.catalogs.conftest import StartOnce
 from tests.catalogs.end_to_end import planned
 from tests.catalogs.hive.files import digests
-from tests.servers.hive import metastore
 from tests.soak import count, seeded
 
 SCRIPTS = 1000
@@ -321,7 +321,7 @@ class Script:
 @pytest.mark.soak
 def test_every_edit_in_memory_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = seeded("edit scripts in memory")
-    for number in range(count(12, SCRIPTS)):
+    for number in range(count(6, SCRIPTS)):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
@@ -331,18 +331,15 @@ def test_every_edit_in_memory_comes_to_its_end(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.soak
-def test_every_edit_on_a_metastore_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_edit_on_a_metastore_comes_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_once: StartOnce
+) -> None:
     chance = seeded("edit scripts on a metastore")
-    with metastore("2.3", tmp_path / "metastore") as server:
-        for number in range(count(1, ON_A_SERVER)):
-            folder = tmp_path / str(number)
-            folder.mkdir()
-            monkeypatch.chdir(folder)
-            config = {"uri": server.uri, "root": str(folder / "lake")}
-            Script(
-                folder,
-                server.impl,
-                config,
-                partial(registry.connect, "hive2", config),
-                random.Random(chance.random()),
-            ).run()
+    for number in range(count(1, ON_A_SERVER)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        config = {"uri": start_once("hive2"), "root": str(folder / "lake")}
+        Script(
+            folder, "hive2", config, partial(registry.connect, "hive2", config), random.Random(chance.random())
+        ).run()

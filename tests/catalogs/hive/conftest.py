@@ -17,11 +17,18 @@ from reconciler.model.names import Identifier
 from tests.catalogs.hive.raw import raw
 from tests.servers.hive import Metastore, metastore, sql_schema
 from tests.servers.require import tool
+from tests.soak import sampled
 
 Connect = Callable[..., Hive2Backend]
 
 
-@pytest.fixture(scope="session", params=["2.3", "3.1", "3.1 with its SQL schema", "4.1"])
+EVERY = ["2.3", "3.1", "3.1 with its SQL schema", "4.1"]
+
+oldest_and_newest = pytest.mark.parametrize("server", sampled(EVERY, 3), indirect=True, scope="session")
+"""For what is tested on other catalogs too, and shows how lancens goes on rather than what a metastore does."""
+
+
+@pytest.fixture(scope="session", params=EVERY)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
     """A running metastore of each version."""
     directory = tmp_path_factory.mktemp("metastore")

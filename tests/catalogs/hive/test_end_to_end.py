@@ -23,6 +23,7 @@ from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
+from tests.catalogs.hive.conftest import oldest_and_newest
 from tests.catalogs.hive.files import write_dataset
 from tests.catalogs.hive.raw import drop, plain_table, put, raw
 from tests.servers.hive import Metastore, metastore
@@ -139,6 +140,8 @@ def example(server: Metastore, backend: Hive2Backend, manifest: Path, lake: str)
     )
 
 
+@oldest_and_newest
+@pytest.mark.soak
 class TestExample(EndToEnd, HeldNames):
     """The suite, over every metastore."""
 

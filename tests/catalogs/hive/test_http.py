@@ -47,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("check", sampled(checks(), 4), ids=str)
+@pytest.mark.parametrize("check", sampled(checks(), 8), ids=str)
 def test_conformance(check: ConformanceCheck, server: Metastore, tmp_path: Path) -> None:
     """Some of the checks: each call takes four times as long as over Thrift's own transport, to the same metastore."""
 

@@ -10,7 +10,7 @@ from reconciler.backends.hive.entries import wire
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, apply
-from tests.catalogs.hive.conftest import Connect
+from tests.catalogs.hive.conftest import Connect, oldest_and_newest
 from tests.catalogs.hive.raw import fetch, raw
 from tests.catalogs.moving import USERS, Moves, Place
 from tests.servers.hive import Metastore
@@ -26,10 +26,14 @@ def place(server: Metastore, connect: Connect, lake: str, above: Identifier) -> 
     return Place(server.impl, {"uri": server.uri, "root": lake}, connect, location, above, Path(lake))
 
 
+@oldest_and_newest
+@pytest.mark.soak
 class TestMoves(Moves):
     """The suite."""
 
 
+@oldest_and_newest
+@pytest.mark.soak
 def test_from_one_catalog_to_another_the_entry_is_made_anew(
     server: Metastore, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

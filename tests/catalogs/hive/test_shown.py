@@ -17,7 +17,7 @@ from reconciler.model.errors import InternalError
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, carried_out, planned
-from tests.catalogs.hive.conftest import Connect
+from tests.catalogs.hive.conftest import Connect, oldest_and_newest
 from tests.catalogs.hive.raw import fetch, plain_table, put, raw
 from tests.catalogs.shown import Field, Showing, Shown
 from tests.servers.hive import Metastore
@@ -36,6 +36,8 @@ def showing(server: Metastore, connect: Connect, database: Identifier, tmp_path:
     return Showing(server.impl, {"uri": server.uri}, connect, plant, shown, database, tmp_path)
 
 
+@oldest_and_newest
+@pytest.mark.soak
 class TestShown(Shown):
     """The suite."""
 
