@@ -224,7 +224,7 @@ def test_a_table_carried_by_its_namespace_gets_nothing_that_the_next_plan_would_
 
 def test_a_rename_cut_off_after_its_marks_writes_them_once() -> None:
     live = Snapshot({}, {("t1",): LiveTable(("t1",), "/data/t1.lance", marks({}, OWNER))})
-    tables = {("t2",): DesiredTable(("t2",), at())}
+    tables: dict[Identifier, DesiredTable] = {("t2",): DesiredTable(("t2",), at())}
     moved = (DesiredMove(("t1",), ("t2",), at(), is_table=True),)
     wanted = DesiredCatalog(CATALOG, OWNER, at(), tables=tables, moves=moved)
     case = Case(Capabilities(safeguard=SAFEGUARD, rename_within=0), live, wanted, {}, adopt=False)
