@@ -226,7 +226,7 @@ class Moves:
             assert planned(manifest).is_empty
             cut += 1
 
-    def test_cut_off_anywhere_columns_come_to_the_same_end(self, place: Place, tmp_path: Path) -> None:
+    def test_cut_off_anywhere_columns_converge(self, place: Place, tmp_path: Path) -> None:
         """Data of 1,000 rows gets a column, and another may be null; the table is registered all the time."""
         one, cut = place.namespace("one"), 0
         while True:

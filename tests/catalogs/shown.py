@@ -156,7 +156,7 @@ class Shown:
         found = showing.shown((*showing.namespace, "people"))
         assert [column[:2] for column in found] == [("id", "bigint"), ("name", "string"), ("score", "double")]
 
-    def test_cut_off_anywhere_data_and_entry_come_to_the_same_end(self, showing: Showing) -> None:
+    def test_cut_off_anywhere_data_and_entry_converge(self, showing: Showing) -> None:
         showing.managed()
         for cut in range(20):
             columns = [{"name": f"age{number}", "type": "int32"} for number in range(cut + 1)]

@@ -319,7 +319,7 @@ class Script:
 
 
 @pytest.mark.soak
-def test_every_edit_in_memory_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_edit_in_memory_converges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = seeded("edit scripts in memory")
     for number in range(count(6, SCRIPTS)):
         folder = tmp_path / str(number)
@@ -331,7 +331,7 @@ def test_every_edit_in_memory_comes_to_its_end(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.soak
-def test_every_edit_on_a_metastore_comes_to_its_end(
+def test_every_edit_on_a_metastore_converges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_once: StartOnce
 ) -> None:
     chance = seeded("edit scripts on a metastore")

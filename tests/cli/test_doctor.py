@@ -114,5 +114,5 @@ def test_a_clock_that_differs_is_said(
     assert " s ahead of the service" in ran.out
 
 
-def test_a_server_without_a_time_is_none() -> None:
+def test_a_server_without_a_time_has_no_clock() -> None:
     assert server_time("http://127.0.0.1:1") is None

@@ -398,7 +398,7 @@ def test_metadata_on_disk_is_read_up_to_a_size(tmp_path: Path) -> None:
     assert storage.probe(str(tmp_path / "t"), {}).kind is StorageKind.NOT_LANCE
 
 
-def test_metadata_that_unpacks_to_gigabytes_is_none(tmp_path: Path) -> None:
+def test_metadata_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
     """2.6 MB of a `.metadata.json.gz` beside a table made 5.6 GB."""
     folder = tmp_path / "t/metadata"
     folder.mkdir(parents=True)

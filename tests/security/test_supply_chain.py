@@ -55,7 +55,7 @@ def test_the_locked_part_is_closed(extras: list[str]) -> None:
             assert name in part
 
 
-def test_an_extra_that_is_none_is_refused() -> None:
+def test_an_unknown_extra_is_refused() -> None:
     with pytest.raises(InstallError, match="there is no `gleu`; there are all, "):
         locked(str(ROOT), ["gleu"])
 

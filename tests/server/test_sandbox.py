@@ -158,7 +158,7 @@ def test_other_functions_are_refused_however_they_are_written(expression: str) -
         "ts > timestamp '2020-01-01'",
     ],
 )
-def test_what_only_looks_like_a_call_is_none(expression: str) -> None:
+def test_what_only_looks_like_a_call_is_not_one(expression: str) -> None:
     check_expressions([expression, *(f"{name}(id)" for name in FUNCTIONS)])
 
 

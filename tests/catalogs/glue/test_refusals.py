@@ -203,7 +203,7 @@ def test_nothing_listens(connect: Connect) -> None:
 
 
 @pytest.mark.parametrize("raw", ["this is not JSON", '["a", "list"]', '{"Database": 7}', ""])
-def test_an_answer_that_is_none_of_glue(glue: GlueServer, backend: GlueBackend, raw: str) -> None:
+def test_an_answer_that_glue_would_not_give(glue: GlueServer, backend: GlueBackend, raw: str) -> None:
     glue.answer("glue:GetDatabase", raw, times=5)
     error = _refused(backend)
     assert isinstance(error, InternalError)

@@ -118,7 +118,7 @@ class TestEntries:
             asked = DescribeTableRequest(id=[web, "clicks"], vend_credentials=gives)
             assert namespace.describe_table(asked).storage_options == {"aws_region": "eu-west-1"}
 
-    def test_whoever_writes_to_the_catalog_sends_no_secret_elsewhere(
+    def test_writing_to_the_catalog_sends_no_secret_elsewhere(
         self, glue: GlueServer, backend: GlueBackend, web: str
     ) -> None:
         """The configured keys went wherever the parameters of a table said."""

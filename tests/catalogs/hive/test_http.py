@@ -138,7 +138,7 @@ def _send(handler: BaseHTTPRequestHandler, status: int, content: bytes) -> None:
     handler.wfile.write(content)
 
 
-def test_a_gateway_that_refuses_is_told_as_that() -> None:
+def test_a_gateway_that_refuses_is_reported() -> None:
     page = b"<html><head><title>403</title><style>p {}</style></head><body><h1>Not for you</h1></body></html>"
     with (
         _answering(lambda handler: _send(handler, 403, page)) as url,

@@ -34,7 +34,7 @@ class TestMoves(Moves):
 
 @oldest_and_newest
 @pytest.mark.soak
-def test_from_one_catalog_to_another_the_entry_is_made_anew(
+def test_from_one_catalog_to_another_the_entry_is_re_created(
     server: Metastore, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if server.impl == "hive2":

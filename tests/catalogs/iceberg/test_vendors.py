@@ -88,7 +88,7 @@ def serve_warehouse(script: Scripted, warehouse: str, prefix: str) -> str:
         ("111122223333:s3tablescatalog/sales", "catalogs/111122223333%3As3tablescatalog%2Fsales"),
     ],
 )
-def test_a_warehouse_whose_name_is_none_here_has_an_alias(script: Scripted, warehouse: str, prefix: str) -> None:
+def test_a_warehouse_with_an_invalid_name_has_an_alias(script: Scripted, warehouse: str, prefix: str) -> None:
     routes = serve_warehouse(script, warehouse, prefix)
     script.routes[f"POST {routes}/a%20b/tables"] = Answer(table("s3://lake/new"))
     backend = IcebergBackend(**{"endpoint": script.url, "warehouses.sales": warehouse, "root": "s3://lake"})
@@ -316,7 +316,7 @@ def test_a_wrong_key_is_told_and_not_shown(script: Scripted) -> None:
         (Answer({"message": "bad"}, 400, {"x-amzn-ErrorType": "ValidationException"}), 13, "bad"),
     ],
 )
-def test_what_aws_refuses_is_told_as_what_it_is(script: Scripted, answer: Answer, kind: int, said: str) -> None:
+def test_what_aws_refuses_is_reported_by_its_cause(script: Scripted, answer: Answer, kind: int, said: str) -> None:
     script.routes["GET /v1/config"] = answer
     backend = IcebergBackend(**{"endpoint": script.url, "warehouses.sales": ARN, "max_retries": "0", **SIGNED, **KEYS})
     with pytest.raises(BackendError) as caught:

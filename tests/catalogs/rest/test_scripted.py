@@ -477,7 +477,7 @@ def test_a_credential_is_exchanged_for_tokens_and_shown_nowhere() -> None:
         assert "s3cret-77" not in repr(backend.config) + backend.namespace_id()
 
 
-def test_a_wrong_credential_is_told_as_such() -> None:
+def test_a_wrong_credential_is_reported() -> None:
     def answer(request: Request) -> Answer:
         return 401, {"error": "invalid_client", "error_description": "s3cret-77 is wrong"}
 

@@ -125,7 +125,7 @@ def test_a_row_that_two_pages_show_is_one(stand_in: Unity) -> None:
     assert set(stand_in.connect().scan().tables) == {(*SCHEMA, "t0000")}
 
 
-def test_a_table_that_is_made_anew_between_two_pages_is_one(stand_in: Unity) -> None:
+def test_a_table_re_created_between_two_pages_is_listed_once(stand_in: Unity) -> None:
     stand_in.fill(2)
     row = dict(stand_in.contract.table(*SCHEMA, "t0000"))
     stand_in.server.fail_once("/tables?", 200, {"tables": [{**row, "table_id": "old"}], "next_page_token": "more"})

@@ -188,7 +188,7 @@ def test_tokens_that_the_server_does_not_take(
         ),
     ],
 )
-def test_an_expired_token_is_told_as_expired(unity: Unity, status: int, body: Mapping[str, object]) -> None:
+def test_an_expired_token_is_reported_as_expired(unity: Unity, status: int, body: Mapping[str, object]) -> None:
     error = refusal(unity, "GET /tables?", status, body)
     assert error.code is ErrorCode.UNAUTHENTICATED
     assert "it has expired, was revoked, or is another service's; check `auth_token`" in str(error)

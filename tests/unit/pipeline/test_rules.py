@@ -457,7 +457,7 @@ def test_a_dataset_that_the_catalog_has_as_something_else() -> None:
     assert PLACE in finding.reason
 
 
-def test_a_table_of_another_format_is_none_of_our_business() -> None:
+def test_a_table_of_another_format_is_left_alone() -> None:
     for kind in (StorageKind.NOT_LANCE, StorageKind.NOTHING, StorageKind.DENIED, StorageKind.UNKNOWN):
         assert found_in(replace(FOREIGN, stored=Stored(kind))) == []
     assert found_in(replace(FOREIGN, stored=NOT_PROBED)) == []
