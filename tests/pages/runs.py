@@ -201,6 +201,11 @@ RUNS: Mapping[str, Run] = {
     "docs/plan.md#JSON": Run(_changed),
     "docs/plan.md#From Python": Run(_changed, ("gold",)),
     "docs/plan.md#Policy engines": Run(_policies),
+    "docs/automation.md": Run(_shop, ("Applied 1 of 1 change",)),
+    "docs/recovery.md#A wrong apply": Run(_shop, ("Applied 1 of 1 change", "clicks:")),
+    "docs/recovery.md#A DROP outside of lancens": Run(_shop, ("register", "Applied 1 of 1 change", "No changes.")),
+    "docs/recovery.md#The manifest is lost": Run(_shop, ("Wrote lancens.yaml", "No changes.")),
+    "docs/recovery.md#The catalog is lost": Run(_shop, ("No changes.", "Wrote found.yaml")),
     "docs/serve.md": Run(_served),
     "docs/tutorial.md#Write a manifest and apply it": Run(
         _so_far, ("Plan: 2 to create", "No changes.", "user_id: int64")
