@@ -32,7 +32,7 @@ from reconciler.backends.dir.contents import (
     Part,
     Row,
     first_directory,
-    first_invalid,
+    invalid_at,
     metadata_of,
     namespaces_in_use,
     part_of,
@@ -508,7 +508,7 @@ def _entries(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | None,
         above, joined, name = row.object_id.rpartition(DELIMITER)
         if above + joined not in parents:
             names = split(above) if above or not joined else ("",)  # `$a` is not `a`
-            parents[above + joined] = names, first_invalid(names)
+            parents[above + joined] = names, invalid_at(names)
         parent, invalid = parents[above + joined]
         if invalid is None and check_name(name) is not None:
             invalid = len(parent)

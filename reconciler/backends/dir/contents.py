@@ -443,7 +443,7 @@ class Part:
 
     def _has_note(self, parent: Identifier) -> bool:
         """Return whether a note on an invalid name in ``parent`` is in scope."""
-        invalid = first_invalid(parent)
+        invalid = invalid_at(parent)
         return invalid is not None and self.scope.contains(parent[: invalid + 1])
 
     def beside(self, known: Iterable[Identifier]) -> str | None:
@@ -463,16 +463,14 @@ def part_of(scope: Scope) -> Part | None:
     return None
 
 
-def first_invalid(identifier: Identifier) -> int | None:
+def invalid_at(identifier: Identifier) -> int | None:
     """Return the position of the first name that is invalid, None for none."""
     return next((at for at, name in enumerate(identifier) if check_name(name) is not None), None)
 
 
 def namespaces_in_use(contents: ManifestRows) -> set[Identifier]:
     """Return the namespaces that hold something, with or without an entry."""
-    return {
-        parent[:depth] for parent in contents.parents for depth in range(1, len(parent[: first_invalid(parent)]) + 1)
-    }
+    return {parent[:depth] for parent in contents.parents for depth in range(1, len(parent[: invalid_at(parent)]) + 1)}
 
 
 def _below(namespace: Identifier) -> str:

@@ -193,10 +193,10 @@ class Sender:
         except (RequestException, HTTPError) as error:
             address = request.url.partition("?")[0]
             failure = NoAnswer(error, address, self._timeouts, self._limits.request_seconds)
-            told = NoAnswerError(f"{failure.problem}; {_CHECK}")
+            no_answer = NoAnswerError(f"{failure.problem}; {_CHECK}")
             if failure.may_pass or failure.was_never_sent:
-                raise HTTPClientError(error=told) from None
-            raise told from None
+                raise HTTPClientError(error=no_answer) from None
+            raise no_answer from None
         self._scans.took(len(content))
         if holds_too_much(content):
             raise TooMuchError("the answer holds more objects than any list that is read here")
@@ -237,13 +237,13 @@ def _problem(answer: Response, content: bytes) -> Exception | None:
 
     botocore takes a web page, or JSON with a hole in it, for the empty answer of a write.
     """
-    told = answer.headers.get("Content-Type", "")
+    kind = answer.headers.get("Content-Type", "")
     stripped = content.strip()
-    if answer.status_code >= 300 or not stripped or "xml" in told:  # STS answers XML
+    if answer.status_code >= 300 or not stripped or "xml" in kind:  # STS answers XML
         return None
     if stripped[:1] != b"{":
-        shown = excerpt(content.decode("utf-8", "replace"), told)
-        if is_html(content, told):
+        shown = excerpt(content.decode("utf-8", "replace"), kind)
+        if is_html(content, kind):
             return NoAnswerError(
                 f"{shown} came, which is not Glue's; a proxy or a login page answers: check `endpoint` and the proxy "
                 "settings"
