@@ -113,12 +113,12 @@ class TestEntries:
         parameters = {"table_type": "lance", "storage.aws_region": "eu-west-1"}
         tables(glue, web, [lance_table("clicks", Parameters=parameters)])
         namespace = CatalogNamespace(backend)
-        # They are no credentials that are handed out, so whoever asks for none gets them as well.
+        # They are not vended, so a caller without vended credentials gets them too.
         for gives in (None, True, False):
             asked = DescribeTableRequest(id=[web, "clicks"], vend_credentials=gives)
             assert namespace.describe_table(asked).storage_options == {"aws_region": "eu-west-1"}
 
-    def test_whoever_writes_to_the_catalog_sends_no_secret_elsewhere(
+    def test_a_writer_of_the_catalog_sends_no_secret_elsewhere(
         self, glue: GlueServer, backend: GlueBackend, web: str
     ) -> None:
         """The configured keys went wherever the parameters of a table said."""

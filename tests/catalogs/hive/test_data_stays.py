@@ -137,7 +137,7 @@ def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
     assert digests(Path(lake)) == before
 
 
-def test_a_table_that_a_drop_would_purge_is_mended_where_it_is_owned_and_noted_elsewhere(
+def test_a_table_that_a_drop_would_purge_is_repaired_if_owned_and_noted_otherwise(
     server: Metastore, backend: Hive2Backend, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
 ) -> None:
     places = {name: Path(lake, f"{name}.lance") for name in ("ours", "theirs")}
