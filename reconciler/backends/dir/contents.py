@@ -399,9 +399,9 @@ def _parents(identifiers: pa.ChunkedArray) -> pa.ChunkedArray:
 class Part:
     """The part of ``__manifest`` that a scan is about.
 
-    ``whole`` are namespaces that all children are wanted of; ``named`` are objects that are wanted themselves. A scope
-    of literal names (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared
-    as text, never as patterns.
+    ``whole`` are namespaces with all their children; ``named`` are single objects. A scope of literal names
+    (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared as text, never as
+    patterns.
     """
 
     scope: Scope

@@ -4,8 +4,8 @@ This implements the Directory section of the Lance Namespace specification: a su
 whatever it holds. ``users.lance`` and ``users`` are both the table ``users``. These are not tables:
 
 * directories that start with ``_`` or ``.``, and those with ``$`` in their name, which are ``__manifest``'s own;
-* those that are the location of a table with an entry, or lead to one;
-* those that bear the name of a namespace, with or without the suffix;
+* those that are, or hold, the location of a table with an entry;
+* those with the name of a namespace, with or without the suffix;
 * those that hold ``*.lance`` directories and no dataset: they group tables;
 * those with a ``.lance-deregistered`` file in them.
 """
@@ -158,7 +158,7 @@ class Directory:
     def _names_in(self, directory: str) -> list[str]:
         if self._local is not None:
             return storage.list_directory(locations.join(self._root, directory), self._options)
-        if not _AS_IT_IS.fullmatch(directory):  # a session takes no path that is encoded, and encodes it another way
+        if not _AS_IT_IS.fullmatch(directory):  # a session takes no encoded path, and encodes it differently
             return storage.list_directory(DirectoryPlaces(self._root).location(directory), self._options)
         listed = self._session.list_with_delimiter(directory)
         return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]

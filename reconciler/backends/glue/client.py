@@ -143,12 +143,9 @@ class Sender:
     botocore has no such limits. A handler of its event `before-send` may answer in place of its own connections. Safe
     to use from several threads.
 
-    botocore has no such limits. A handler of its event `before-send` may answer in the place of its own connections.
-    Safe to use from several threads.
-
     Args:
-        config: its limits count.
-        scans: count what is sent and read.
+        config: holds the limits.
+        scans: count the requests and the bytes of their answers.
         authority: the file of certificates that AWS's configuration names.
         timeouts: seconds, for the connection and for each wait for data.
     """
@@ -214,7 +211,7 @@ class Sender:
             request.url,
             data=body,
             headers={name: _text(value) for name, value in request.headers.items()},
-            auth=lambda prepared: prepared,  # with one of its own, which adds nothing, .netrc is not read
+            auth=lambda prepared: prepared,  # an `auth` that adds nothing keeps .netrc from being read
             timeout=self._timeouts,
             allow_redirects=False,
             **environment,
@@ -235,7 +232,7 @@ def _text(value: str | bytes) -> str:
 def _problem(answer: Response, content: bytes) -> Exception | None:
     """Return why a successful answer cannot be AWS's; None if it can.
 
-    botocore takes a web page, or JSON with a hole in it, for the empty answer of a write.
+    botocore takes a web page, or damaged JSON, for the empty answer of a write.
     """
     kind = answer.headers.get("Content-Type", "")
     stripped = content.strip()
