@@ -147,7 +147,7 @@ def test_directories_that_cannot_be_names_are_noted(lake: Path, backend: DirBack
     assert [note.partition(":")[0] for note in seen.notes] == [
         "`a$$b` in __manifest cannot be shown",
         "namespace `a` has no entry of its own, only what is in it",
-        "the directory `tab\tbed` cannot be shown as a table",
+        "the directory `tab\tbed` cannot be a table",
     ]
 
 

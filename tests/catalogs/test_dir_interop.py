@@ -1,4 +1,4 @@
-"""The directory catalog and pylance's own directory namespace see one catalog, whoever wrote it."""
+"""The directory catalog and pylance's own directory namespace see one catalog, written by either."""
 
 from __future__ import annotations
 

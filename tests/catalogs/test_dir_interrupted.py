@@ -270,15 +270,15 @@ def test_what_others_write_in_between_is_seen_and_kept(lake: Path, backend: DirB
     backend.insert_namespace(("eu",), {})
     mine, theirs = (DirManifest(DirectoryPlaces(str(lake)), {}) for _ in range(2))
     theirs._lock = threading.Lock()
-    tries = 0
+    attempts = 0
 
     def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
-        nonlocal tries
-        tries += 1
-        if tries == 1:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
             theirs.update(lambda seen: (seen.put(Row("theirs", "namespace")), None))
         return contents.put(Row("mine", "namespace")), None
 
     mine.update(change)
-    assert tries == 2
+    assert attempts == 2
     assert sorted(backend.child_namespaces(())) == ["eu", "mine", "theirs"]

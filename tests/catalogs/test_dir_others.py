@@ -25,13 +25,13 @@ root, name, tables = sys.argv[1], sys.argv[2], int(sys.argv[3])
 lake = lance.connect("dir", {"root": root})
 
 def until_done(call, request):
-    # Whoever is told of a conflict tries again; what the first try has done after all is done.
-    for tries in range(200):
+    # A client retries after a conflict; the first attempt may have done the work after all.
+    for attempts in range(200):
         try:
             return call(request)
         except Exception as error:
             told = str(error)
-            if tries and ("already exists" in told or "not found" in told.lower()):
+            if attempts and ("already exists" in told or "not found" in told.lower()):
                 return None
     raise SystemExit(told)
 

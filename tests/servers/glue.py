@@ -70,7 +70,7 @@ class GlueServer:
         )
 
     def reset(self) -> None:
-        """Forget the calls, faults and permissions; what the catalogs hold stays."""
+        """Forget the calls, failures and permissions; the objects stay."""
         self._tell("reset")
 
     def clear(self) -> None:

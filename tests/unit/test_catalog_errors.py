@@ -1,4 +1,4 @@
-"""What no backend foresaw: an answer without sense is told as such, and as no fault of lancens."""
+"""Answers of an unexpected shape are reported as errors of the service."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The rows of a directory catalog's ``__manifest``, and what they become when objects come, change and go.
+"""The rows of ``__manifest``, and how changes of objects change them.
 
 A row is an object's string identifier, its type, its location relative to the root and its properties as a JSON
-object. Columns not known here are kept through every change.
+object. Every change keeps columns that are unknown here.
 
-pylance 4 to 7 could keep a row for each version of a table's data as well (``table_version_storage_enabled``),
-``<table>$<20 digits>``. Such rows are no objects, and go with their table.
+pylance 4 to 7 can also store a row for each version of a table's data (``table_version_storage_enabled``),
+``<table>$<20 digits>``. Such rows are not objects, and are removed with their table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_NAMES = 1_000
 """A filter of more takes longer than reading every row."""
 _AFTER_DELIMITER = chr(ord(DELIMITER) + 1)
 _ROWS_AT_ONCE = 10_000
-"""As Python objects the rows take several times the memory."""
+"""Rows take several times the memory as Python objects."""
 
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*://")
@@ -48,7 +48,11 @@ _URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 
 @dataclass(frozen=True)
 class DirectoryPlaces:
-    """``root`` is an absolute path or a URI, without a slash at its end."""
+    """Convert the stored locations of entries, relative to ``root``, and back.
+
+    ``root`` is an absolute path or a URI, without a slash at its end. Stored locations are relative and unencoded, as
+    pylance writes them; all others are paths, or URIs where the root is one.
+    """
 
     root: str
 
@@ -57,7 +61,7 @@ class DirectoryPlaces:
         return storage.local_path(self.root) is None
 
     def location(self, stored: str) -> str:
-        """Return the location that an entry's stored one means; absolute ones mean themselves."""
+        """Return the location that the stored one of an entry stands for."""
         if _ABSOLUTE.match(stored):
             return stored
         relative = stored.removeprefix("./")
@@ -66,13 +70,13 @@ class DirectoryPlaces:
         return f"{self.root}/{relative}"
 
     def relative(self, location: str) -> str:
-        """Return ``location`` as an entry stores it, empty when it is not under the root."""
+        """Return ``location`` as stored; empty when it is not under the root."""
         if not locations.is_under(self.root, location):
             return ""
         return locations.normalise(location)[len(locations.normalise(self.root).rstrip("/")) + 1 :]
 
     def stored(self, location: str) -> str:
-        """Return what an entry stores for ``location``, absolute or relative to the root.
+        """Return the stored form of ``location``, absolute or relative to the root.
 
         Raises:
             InvalidInputError: it cannot be a table's location here.
@@ -83,23 +87,23 @@ class DirectoryPlaces:
         return self._below(location)
 
     def problem(self, location: str) -> str | None:
-        """Return why ``location``, absolute or relative to the root, cannot be a table's here; None when it can."""
+        """Return why ``location`` cannot be a table's here; None if it can."""
         reason = locations.check(location)
         if reason is not None:
             return reason
         relative = self._below(location)
         if not relative:
             shown = locations.redact(location)
-            return f"{shown} is not under the root {self.root}; tables stay below it here"
+            return f"{shown} is not under the root {self.root}; tables must be below it"
         if first_directory(relative) == MANIFEST:
-            return f"{MANIFEST} is the list of tables and cannot be one"
+            return f"{MANIFEST} is the list of tables and cannot be a table"
         return None
 
     def _below(self, location: str) -> str:
         return self.relative(locations.absolute(location, self.root))
 
     def occupied(self, stored: str) -> str:
-        """Return the directory right under the root that an entry's location is in; empty for one elsewhere."""
+        """Return the directory right under the root that holds a stored location."""
         if _ABSOLUTE.match(stored):
             stored = self.relative(stored)
         return first_directory(stored.removeprefix("./"))
@@ -112,7 +116,7 @@ def first_directory(relative: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One object; ``location`` is as stored, ``metadata`` the JSON text or None."""
+    """One object; ``location`` and ``metadata`` are as stored, as text or None."""
 
     object_id: str
     object_type: str
@@ -120,7 +124,7 @@ class Row:
     metadata: str | None = None
 
     def properties(self) -> dict[str, str]:
-        """Return the properties; values that are not text are shown as JSON.
+        """Return the properties; values other than text are JSON.
 
         Raises:
             InternalError: the metadata is not a JSON object.
@@ -131,7 +135,7 @@ class Row:
         }
 
     def metadata_after(self, changes: PropertyChanges) -> str | None:
-        """Return the metadata with ``changes`` merged in; values they do not name stay as stored."""
+        """Return the metadata with ``changes`` merged in; other values stay as stored."""
         document = self._document()
         for key in changes.remove:
             document.pop(key, None)
@@ -159,11 +163,10 @@ def metadata_of(properties: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class ManifestRows:
-    """The rows of one version, or part of them, and what was made of them since.
+    """The rows of one version, or a part of them, and the changes made to them.
 
-    ``read`` is what was read, in ``dataset``; ``is_whole`` is whether all of that was. ``changed`` has the rows that
-    are in the place of those read, None for one that is gone: many changes are made of one version without copying it
-    for each.
+    ``read`` is what was read of ``dataset``; ``is_whole`` says whether that is all of it. ``changed`` has the
+    replacements of rows, None for a removed one, so that many changes of one version need no copies of it.
     """
 
     places: DirectoryPlaces
@@ -173,7 +176,7 @@ class ManifestRows:
     changed: Mapping[str, Row | None] = field(default_factory=dict)
     _looked_up: dict[str, Row | None] = field(default_factory=dict, repr=False)
     _version_names: list[pa.ChunkedArray] = field(default_factory=list, repr=False)
-    """At most one: all that are made of one version share it, as they share what was looked up."""
+    """At most one; all contents that come from one version share it, and the rows that were looked up."""
 
     def __len__(self) -> int:
         return int(self.objects.num_rows)
@@ -185,14 +188,14 @@ class ManifestRows:
 
     @cached_property
     def rows(self) -> pa.Table:
-        """All rows as they are now; of one that was replaced, the columns that are not known here keep their values."""
+        """All rows after the changes; columns unknown here keep their values."""
         import pyarrow as pa
 
         return pa.concat_tables([self.read.filter(self.stays), self.added]) if self.changed else self.read
 
     @cached_property
     def stays(self) -> pa.ChunkedArray:
-        """Of each row that was read, whether nothing is in its place."""
+        """For each row read, whether it is still there unchanged."""
         return self._number_in_changed.is_null()
 
     @cached_property
@@ -215,7 +218,7 @@ class ManifestRows:
 
     @cached_property
     def _number_in_changed(self) -> pa.ChunkedArray:
-        """Of each row that was read, the position in ``changed`` of what is in its place; null where nothing is."""
+        """For each row read, the position in ``changed`` of its replacement, or null."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -239,7 +242,7 @@ class ManifestRows:
         return self._looked_up[object_id]
 
     def look_up(self, object_ids: Iterable[str]) -> None:
-        """Look for the rows of many objects at once, so that :meth:`find` has them."""
+        """Find the rows of many objects at once, for :meth:`find`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -258,7 +261,7 @@ class ManifestRows:
         return None if position < 0 else Row(*(self.read.column(name)[position].as_py() for name in COLUMNS))
 
     def below(self, parent: str) -> ManifestRows:
-        """Return the objects below the namespace ``parent``; all there are for the root, ``""``."""
+        """Return the objects below the namespace ``parent``; all for the root, ``""``."""
         import pyarrow.compute as pc
 
         if not parent:
@@ -281,19 +284,19 @@ class ManifestRows:
 
     @cached_property
     def parent_of_each(self) -> pa.ChunkedArray:
-        """The string identifier of the namespace that each of :attr:`objects` is in, ``""`` for the root."""
+        """The string identifier of the namespace of each object; ``""`` is the root."""
         return _parents(self.objects.column("object_id"))
 
     @cached_property
     def parents(self) -> tuple[Identifier, ...]:
-        """The namespaces that the objects are in, each once, the root included where it holds any."""
+        """The namespaces that hold objects, each once, with the root if it holds any."""
         import pyarrow.compute as pc
 
         return tuple(split(text) for text in pc.unique(self.parent_of_each).to_pylist())
 
     @cached_property
     def occupied(self) -> frozenset[str]:
-        """The directories right under the root that are the location of a table, or lead to one."""
+        """The directories right under the root that are, or hold, a table's location."""
         import pyarrow.compute as pc
 
         stored = self.rows.column("location")
@@ -302,10 +305,10 @@ class ManifestRows:
         return frozenset({*pc.unique(usual).to_pylist(), *unusual} - {None, ""})
 
     def is_occupied(self, directory: str) -> bool:
-        """Return whether ``directory``, right under the root, is in :attr:`occupied`.
+        """Return whether ``directory``, right under the root, is occupied.
 
-        Each change makes new contents, so the answer does not wait for the whole set of them: it is in the locations
-        as they are usually stored, or else in one of the few others.
+        Each change makes new contents, so this does not compute the whole set: it looks at the locations in their usual
+        form, and then at the few others.
         """
         import pyarrow.compute as pc
 
@@ -333,7 +336,7 @@ class ManifestRows:
         return frozenset(text for text in entries.to_pylist() if DELIMITER not in text)
 
     def put(self, *rows: Row) -> ManifestRows:
-        """Return the contents with ``rows`` in the place of those of the same identifiers."""
+        """Return the contents with ``rows``, which replace those of the same objects."""
         return self._with({row.object_id: row for row in rows})
 
     def without(self, *object_ids: str) -> ManifestRows:
@@ -346,9 +349,9 @@ class ManifestRows:
         return replace(self, changed={**self.changed, **changed}) if changed else self
 
     def renamed(self, object_id: str, to: str) -> ManifestRows:
-        """Return the contents with the row of ``object_id`` as that of ``to``, every other column as it was.
+        """Return the contents with the row of ``object_id`` renamed to ``to``.
 
-        The rows of its versions go with it; those that an earlier table ``to`` has left behind are gone.
+        The rows of its versions are renamed too; those of an earlier table ``to`` are removed.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -382,7 +385,7 @@ def _below_one_of(tables: Sequence[str], names: pa.ChunkedArray) -> list[str]:
 
 
 def _parents(identifiers: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return what each of ``identifiers`` is in, ``""`` for the root."""
+    """Return the parent of each of ``identifiers``; ``""`` is the root."""
     import pyarrow.compute as pc
 
     parts = pc.split_pattern(identifiers, DELIMITER, max_splits=1, reverse=True)
@@ -394,11 +397,11 @@ def _parents(identifiers: pa.ChunkedArray) -> pa.ChunkedArray:
 
 @dataclass(frozen=True)
 class Part:
-    """The rows that a scan needs, so that one namespace of a large catalog costs what is in it.
+    """The part of ``__manifest`` that a scan is about.
 
-    ``whole`` are namespaces that all children are wanted of; ``named`` are objects that are wanted themselves. A scope
-    of literal names (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared
-    as text, never as patterns.
+    ``whole`` are namespaces with all their children; ``named`` are single objects. A scope of literal names
+    (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared as text, never as
+    patterns.
     """
 
     scope: Scope
@@ -407,7 +410,7 @@ class Part:
 
     @cached_property
     def above(self) -> frozenset[Identifier]:
-        """The namespaces above what is wanted, which a scan tells of as well; without the root."""
+        """The namespaces above the wanted objects, without the root; scans return them."""
         inside = chain(self.named, ((*namespace, "") for namespace in self.whole))
         return frozenset(found[:depth] for found in inside for depth in range(1, len(found)))
 
@@ -418,17 +421,17 @@ class Part:
 
     @property
     def row_filter(self) -> str | None:
-        """The filter for the rows that the answer depends on, None for all of them.
+        """The filter for the rows that the scan needs; None for all of them.
 
-        What is directly under the root depends on every row: a directory there is no table when an entry, in whatever
-        namespace, is in it.
+        Objects directly under the root need every row: a directory there is not a table if an entry of any namespace is
+        in it.
         """
         if self.is_about_root or len(self.whole) > _MOST_NAMESPACES or len(self.named) > _MOST_NAMES:
             return None
         return " OR ".join([*map(_below, self.whole), *map(_is, self.named | self.above)]) or "false"
 
     def rows_of(self, contents: ManifestRows) -> ManifestRows:
-        """Return the rows that a scan shows, or has a note about."""
+        """Return the rows of the objects and notes of the scan."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -439,20 +442,20 @@ class Part:
         return ManifestRows(contents.places, contents.objects.filter(pc.or_(directly, itself)))
 
     def _has_note(self, parent: Identifier) -> bool:
-        """Return whether the scope is about what cannot be shown because of a name in ``parent``."""
-        fault = first_fault(parent)
-        return fault is not None and self.scope.contains(parent[: fault + 1])
+        """Return whether a note on an invalid name in ``parent`` is in scope."""
+        invalid = invalid_at(parent)
+        return invalid is not None and self.scope.contains(parent[: invalid + 1])
 
     def beside(self, known: Iterable[Identifier]) -> str | None:
-        """Return the filter for what else tells whether the namespaces above exist that are not ``known`` to.
+        """Return the filter for rows below the namespaces above that are not ``known``.
 
-        None where that is known of all, or was in the rows of :attr:`row_filter`.
+        They say whether those namespaces exist. None if that is known, or follows from the rows of :attr:`row_filter`.
         """
         return " OR ".join(map(_below, self.above.difference(self.whole, known))) or None
 
 
 def part_of(scope: Scope) -> Part | None:
-    """Return the part that a scope of literal names is about, None for patterns: they are about the whole."""
+    """Return the part for a scope of literal names; None for one of patterns."""
     if isinstance(scope, ChildrenOf):
         return Part(scope, scope.namespaces, frozenset())
     if isinstance(scope, Only):
@@ -460,18 +463,18 @@ def part_of(scope: Scope) -> Part | None:
     return None
 
 
-def first_fault(identifier: Identifier) -> int | None:
-    """Return the position of the first name that no identifier can hold, None when all can be shown."""
+def invalid_at(identifier: Identifier) -> int | None:
+    """Return the position of the first name that is invalid, None for none."""
     return next((at for at, name in enumerate(identifier) if check_name(name) is not None), None)
 
 
 def namespaces_in_use(contents: ManifestRows) -> set[Identifier]:
-    """Return the namespaces that something is in, whether they have an entry of their own or not."""
-    return {parent[:depth] for parent in contents.parents for depth in range(1, len(parent[: first_fault(parent)]) + 1)}
+    """Return the namespaces that hold something, with or without an entry."""
+    return {parent[:depth] for parent in contents.parents for depth in range(1, len(parent[: invalid_at(parent)]) + 1)}
 
 
 def _below(namespace: Identifier) -> str:
-    """Return the filter for everything below ``namespace``: a range, as every identifier there begins alike."""
+    """Return the filter for everything below ``namespace``, as a range of names."""
     text = join(namespace)
     return f"(object_id >= {_quoted(text + DELIMITER)} AND object_id < {_quoted(text + _AFTER_DELIMITER)})"
 

@@ -39,7 +39,7 @@ class RepeatedError(Exception):
 def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
     """Accept a refused repeat of a write if its first attempt did the work.
 
-    It did unless the object there ``is_other`` than the write would leave.
+    ``is_other`` returns whether the object differs from what the write would leave.
 
     Raises:
         BackendError: what the service refused the repeated write with.

@@ -194,7 +194,7 @@ class GlueBackend(
         self._service.create_catalog(identifier, parameters)
 
     def _create_database(self, identifier: Identifier, parameters: dict[str, str]) -> None:
-        # A policy for the account's own catalog alone admits no look at another, there or not.
+        # A policy for the account's own catalog alone denies a look at any other, even a missing one.
         with suppress(errors.NamespaceNotFoundError, errors.PermissionDeniedError):
             self._service.catalog(identifier)
             raise errors.NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")

@@ -143,12 +143,9 @@ class Sender:
     botocore has no such limits. A handler of its event `before-send` may answer in place of its own connections. Safe
     to use from several threads.
 
-    botocore has no such limits. A handler of its event `before-send` may answer in the place of its own connections.
-    Safe to use from several threads.
-
     Args:
-        config: its limits count.
-        scans: count what is sent and read.
+        config: holds the limits.
+        scans: count the requests and the bytes of their answers.
         authority: the file of certificates that AWS's configuration names.
         timeouts: seconds, for the connection and for each wait for data.
     """
@@ -193,10 +190,10 @@ class Sender:
         except (RequestException, HTTPError) as error:
             address = request.url.partition("?")[0]
             failure = NoAnswer(error, address, self._timeouts, self._limits.request_seconds)
-            told = NoAnswerError(f"{failure.problem}; {_CHECK}")
+            no_answer = NoAnswerError(f"{failure.problem}; {_CHECK}")
             if failure.may_pass or failure.was_never_sent:
-                raise HTTPClientError(error=told) from None
-            raise told from None
+                raise HTTPClientError(error=no_answer) from None
+            raise no_answer from None
         self._scans.took(len(content))
         if holds_too_much(content):
             raise TooMuchError("the answer holds more objects than any list that is read here")
@@ -214,7 +211,7 @@ class Sender:
             request.url,
             data=body,
             headers={name: _text(value) for name, value in request.headers.items()},
-            auth=lambda prepared: prepared,  # with one of its own, which adds nothing, .netrc is not read
+            auth=lambda prepared: prepared,  # an `auth` that adds nothing keeps .netrc from being read
             timeout=self._timeouts,
             allow_redirects=False,
             **environment,
@@ -235,15 +232,15 @@ def _text(value: str | bytes) -> str:
 def _problem(answer: Response, content: bytes) -> Exception | None:
     """Return why a successful answer cannot be AWS's; None if it can.
 
-    botocore takes a web page, or JSON with a hole in it, for the empty answer of a write.
+    botocore takes a web page, or damaged JSON, for the empty answer of a write.
     """
-    told = answer.headers.get("Content-Type", "")
+    kind = answer.headers.get("Content-Type", "")
     stripped = content.strip()
-    if answer.status_code >= 300 or not stripped or "xml" in told:  # STS answers XML
+    if answer.status_code >= 300 or not stripped or "xml" in kind:  # STS answers XML
         return None
     if stripped[:1] != b"{":
-        shown = excerpt(content.decode("utf-8", "replace"), told)
-        if is_html(content, told):
+        shown = excerpt(content.decode("utf-8", "replace"), kind)
+        if is_html(content, kind):
             return NoAnswerError(
                 f"{shown} came, which is not Glue's; a proxy or a login page answers: check `endpoint` and the proxy "
                 "settings"

@@ -39,7 +39,7 @@ _MISSING = "EntityNotFoundException"
 _DONE = {"Create": _EXISTS, "Delete": _MISSING, "UpdateTable": "ConcurrentModificationException"}
 """The refusals that a repeated write gets when its first attempt did the work."""
 
-# What a request about catalogs gets where there are none: before 2024 Glue had no such calls, nor had anybody's policy.
+# The errors of calls about catalogs where there are none: before 2024, neither Glue nor policies had such calls.
 _NO_CATALOGS = (errors.PermissionDeniedError, errors.UnsupportedOperationError)
 
 

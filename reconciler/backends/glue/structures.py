@@ -76,7 +76,7 @@ def with_properties(database: type_defs.DatabaseTypeDef, properties: Mapping[str
 
     The inverse of :func:`live_database`.
     """
-    # A parameter that has this name as well is somebody else's, and stays.
+    # A parameter of the same name is not this property, and stays.
     parameters = {key: value for key, value in (database.get("Parameters") or {}).items() if key == LOCATION}
     parameters |= {key: value for key, value in properties.items() if key != LOCATION}
     kept = cast("type_defs.DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})

@@ -71,7 +71,7 @@ def database_of(identifier: Identifier, properties: Mapping[str, str]) -> Databa
     """Return the struct of a database with ``properties`` and nothing else.
 
     Raises:
-        InvalidInputError: a field is empty, or ``database.owner-type`` is none of Hive's.
+        InvalidInputError: a field is empty, or ``database.owner-type`` is not one of Hive's.
     """
     from reconciler.backends.hive.gen.ttypes import Database
 

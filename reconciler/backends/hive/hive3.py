@@ -94,7 +94,7 @@ class Hive3Backend(Hive2Backend):
     ) -> LiveNamespace:
         """Create a catalog or database, below ``root`` if it names no location."""
         if len(identifier) > 1:
-            self._catalogs.settle(identifier[0])  # where its own creation was interrupted
+            self._catalogs.settle(identifier[0])  # finishes an interrupted creation
             return super().insert_namespace(identifier, properties, kind=kind)
         root = self.config.root
         location = None if root is None else locations.join(root, identifier[0])

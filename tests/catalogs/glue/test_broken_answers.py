@@ -1,4 +1,4 @@
-"""Answers that break off, stall or are damaged on the way: asked for again, or told as the service's own failure."""
+"""Answers that are cut, stalled or damaged: they are retried, or reported as a failure of the service."""
 
 from __future__ import annotations
 

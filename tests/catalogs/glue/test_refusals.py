@@ -30,7 +30,7 @@ from tests.servers.process import free_port
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let botocore try again at once; how often it tries is not changed."""
+    """Let botocore retry at once, as often as it always does."""
     from botocore.retries import bucket, standard
 
     def no_delay(*_: object) -> int:

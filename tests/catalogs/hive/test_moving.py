@@ -1,4 +1,4 @@
-"""Moves on every metastore: renamed within a catalog, made anew from one to another."""
+"""Moves on every metastore: renames within a catalog, a new entry in another one."""
 
 from __future__ import annotations
 
@@ -47,6 +47,6 @@ def test_from_one_catalog_to_another_the_entry_is_re_created(
     plan = apply(place.manifest(tmp_path, {new: USERS}, (old, new)))
     assert ("/".join(new), Action.MOVE_TABLE) in actions(plan)
     [change] = [change for change in plan.changes if change.action is Action.MOVE_TABLE]
-    assert change.reason.endswith("made anew, which loses its grants and statistics")
+    assert change.reason.endswith("loses its grants and statistics")
     assert (place.raw(old), place.raw(new), place.seen(new)) == (None, location, before)
     assert place.stored() == stored
