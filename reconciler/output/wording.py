@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.model import display, locations
-from reconciler.model.columns import Column
 from reconciler.model.display import count
 from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import Plan
+from reconciler.planner.views import column_text
 
 Entry = Change | Protection | Blocked
 
@@ -193,22 +193,12 @@ def columns(entry: Entry) -> tuple[ShownField, ...]:
     """Return the columns that are added, removed or changed; all of them, added, for a table that gets its first."""
     if not isinstance(entry, Change) or entry.after is None or entry.after.columns is None:
         return ()
-    before = _column_texts(entry, (entry.before.columns or ()) if entry.before else ())
-    after = _column_texts(entry, entry.after.columns)
+    before, after = (
+        {column.name: column_text(column, entry.address) for column in (view.columns if view else None) or ()}
+        for view in (entry.before, entry.after)
+    )
     found = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
     return tuple(field for field in found if field.before != field.after)
-
-
-def _column_texts(change: Change, columns: tuple[Column, ...]) -> dict[str, str]:
-    return {column.name: _column_text(change, column) for column in columns}
-
-
-def _column_text(change: Change, column: Column) -> str:
-    text = column.type if column.nullable else f"{column.type} not null"
-    if column.metadata:
-        metadata = sorted(redact_properties(column.metadata, change.address).items())
-        text += " {" + ", ".join(f"{key}: {value}" for key, value in metadata) + "}"
-    return text
 
 
 def _label(path: str) -> str:

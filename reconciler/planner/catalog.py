@@ -149,7 +149,8 @@ def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | Non
     blocks, live = source.desired.namespaces, source.live.namespaces
     select, moves = context.select, context.moves
     parents = {identifier[:-1] for identifier in blocks}
-    homes = _homes(source.desired) if context.capabilities.namespace_kinds else frozenset[Identifier]()
+    tables = source.desired.tables.values() if context.capabilities.namespace_kinds else ()
+    homes = {table.id[:-1] for table in tables if not table.absent}
     needed = _needed_ancestors(source.desired, context)
     for identifier in blocks if among is None else among:
         desired, there = blocks.get(identifier), live.get(identifier)
@@ -171,11 +172,6 @@ def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | Non
         if select.contains(identifier) or (wanted is not None and select.contains(wanted.id)):
             outcomes.add(diff_namespace(context, None, namespace, renamed_to=wanted))
     return outcomes
-
-
-def _homes(desired: DesiredCatalog) -> frozenset[Identifier]:
-    """Return the namespaces that the manifest puts tables into."""
-    return frozenset(identifier[:-1] for identifier, table in desired.tables.items() if not table.absent)
 
 
 def _needed_ancestors(desired: DesiredCatalog, context: CatalogContext) -> frozenset[Identifier]:

@@ -106,10 +106,10 @@ class Outcomes:
     def compare_written(self, source: CatalogInput, tables: LiveTables) -> None:
         """Compare those tables again that will find data which the plan of another catalog writes."""
         again = {
-            change.identifier: TableFacts(change.after.location, storage, entry=entry_columns(change))
+            change.identifier: TableFacts(change.destination, storage, entry=entry_columns(change))
             for change in (self.changes if source.written else ())
-            if change.action in _BY_DATA and change.probe and change.after and change.after.location
-            for storage in (source.written.get(locations.place(change.after.location)),)
+            if change.action in _BY_DATA and change.probe and change.destination
+            for storage in (source.written.get(locations.place(change.destination)),)
             if storage is not None
         }
         if not again:

@@ -81,6 +81,11 @@ class _Subject(Document):
         """What tells the object apart from all others."""
         return self.catalog, self.kind, self.identifier
 
+    @property
+    def namesake(self) -> Key:
+        """The object of the other kind with the same name."""
+        return self.catalog, "namespace" if self.kind == "table" else "table", self.identifier
+
 
 class Entry(_Subject):
     """What a plan says of one object; ``source`` is where the manifest asks for it."""
@@ -163,6 +168,11 @@ class Change(Entry, _Shown):
         return self.before is None or (self.moved_from is not None and self.found is None)
 
     @property
+    def destination(self) -> str | None:
+        """Where a table is to be; None for one that goes."""
+        return self.after.location if self.after else None
+
+    @property
     def managed_keys(self) -> frozenset[str]:
         """The property keys this change is about."""
         views = (view for view in (self.before, self.after) if view is not None)
@@ -201,6 +211,16 @@ class Blocked(Entry, _Shown):
     )
 
     symbol: ClassVar[str] = "!"
+
+    @property
+    def is_new(self) -> bool:
+        """Whether an object of this name would come to be."""
+        return self.before is None
+
+    @property
+    def destination(self) -> str | None:
+        """Where a table is, or would be."""
+        return self.location
 
     @computed_field(description="What to write or to run, in words.")  # type: ignore[prop-decorator]
     @property

@@ -181,9 +181,9 @@ def _at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tup
     views = ((change, change.before) for change in gone)
     left = {locations.place(view.location): change for change, view in views if view and view.location}
     for change in new:
-        place = change.after.location if change.after else None
-        if place is not None and locations.place(place) in left:
-            yield left[locations.place(place)].identifier, change.identifier
+        place = change.destination and locations.place(change.destination)
+        if place in left:
+            yield left[place].identifier, change.identifier
 
 
 def _only_ones(new: Sequence[Change], gone: Sequence[Change], part: slice) -> Iterator[tuple[Identifier, Identifier]]:

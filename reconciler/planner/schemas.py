@@ -165,7 +165,7 @@ def mending_of(
     """
     calls = _Calls(location, served_as)
     params: Params = {}
-    impossible = tuple(calls.add_all(blocking))
+    impossible = calls.add_all(blocking)
     if impossible:
         params["impossible"] = impossible
     if calls.made():
@@ -184,8 +184,7 @@ def code_by_service(table: Identifier, difference: SchemaDifference) -> str:
     if not difference:
         return f'lance.write_dataset(schema.empty_table(), mode="append", {_by_service(table)})'
     calls = _Calls("", table)
-    for _ in calls.add_all(difference):
-        pass
+    calls.add_all(difference)
     return calls.code()
 
 
@@ -257,15 +256,13 @@ class _Calls:
     fills: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
 
-    def add_all(self, difference: SchemaDifference) -> Iterator[str]:
-        """Add what makes an end of ``difference``; yield the names of the columns for which there is no call."""
-        for pair in (*difference.changed, *difference.relaxed):
-            if not self._change(pair):
-                yield pair.desired.name
-        for column in difference.missing:
-            if not self._add(column):
-                yield column.name
+    def add_all(self, difference: SchemaDifference) -> tuple[str, ...]:
+        """Add what makes an end of ``difference``; return the names of the columns for which there is no call."""
+        pairs = (*difference.changed, *difference.relaxed)
+        impossible = [pair.desired.name for pair in pairs if not self._change(pair)]
+        impossible += [column.name for column in difference.missing if not self._add(column)]
         self.drops += [text_code(column.name) for column in difference.extra]
+        return tuple(impossible)
 
     def made(self) -> list[str]:
         """Return the calls, in an order in which they can be made."""

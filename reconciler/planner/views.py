@@ -216,18 +216,12 @@ def explain(
     for kind, items in difference.items():
         for item in items:
             path = item.path(output_format="list")
-            key = str(path[-1])
-            found.append(
-                FieldChange(
-                    path=".".join(map(str, path)),
-                    before=None
-                    if kind == "dictionary_item_added"
-                    else redact_value(key, str(item.t1), address, secret),
-                    after=None
-                    if kind == "dictionary_item_removed"
-                    else redact_value(key, str(item.t2), address, secret),
-                )
+            one, other = (redact_value(str(path[-1]), str(value), address, secret) for value in (item.t1, item.t2))
+            is_added, is_removed = kind == "dictionary_item_added", kind == "dictionary_item_removed"
+            change = FieldChange(
+                path=".".join(map(str, path)), before=None if is_added else one, after=None if is_removed else other
             )
+            found.append(change)
     return tuple(sorted(found, key=lambda field: field.path))
 
 
@@ -237,26 +231,20 @@ def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
         "properties": view.properties,
         "safeguards": view.safeguards,
         "protect": str(view.protect).lower(),
-        "schema": {column.name: _column_text(column, address) for column in view.columns or ()},
+        "schema": {column.name: column_text(column, address) for column in view.columns or ()},
         "shown-columns": {column.name: column.type for column in view.shown_columns or ()},
     }
-    if view.location is not None:
-        plain["location"] = locations.redact(view.location)
-    if stays and view.requested_location is not None:
-        plain["requested-location"] = locations.redact(view.requested_location)
-    if stays and view.chosen_location is not None:
-        plain["chosen-location"] = locations.redact(view.chosen_location)
-    if view.managed_by is not None:
-        plain["managed-by"] = view.managed_by
-    if view.mirror is not None:
-        plain["mirror"] = view.mirror
-    return plain
+    texts = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
+    if stays:
+        texts["requested-location"] = locations.redact(view.requested_location)
+        texts["chosen-location"] = locations.redact(view.chosen_location)
+    return plain | {key: text for key, text in texts.items() if text is not None}
 
 
-def _column_text(column: Column, address: str) -> str:
+def column_text(column: Column, address: str) -> str:
+    """Return the type of a column of the object at ``address``, with stand-ins for sensitive metadata."""
     text = column.type if column.nullable else f"{column.type} not null"
     if column.metadata:
-        text += " " + " ".join(
-            f"{key}={value}" for key, value in sorted(redact_properties(column.metadata, address).items())
-        )
+        metadata = sorted(redact_properties(column.metadata, address).items())
+        text += " {" + ", ".join(f"{key}: {value}" for key, value in metadata) + "}"
     return text
