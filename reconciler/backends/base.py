@@ -16,7 +16,6 @@ from reconciler.model.backend_config import BackendConfig, parse_config
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import BackendError, CatalogError, ErrorCode, InvalidInputError, UnsupportedOperationError
-from reconciler.model.limits import folded, name_problem, table_depth_problem
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 from reconciler.model.redaction import scrub
@@ -261,15 +260,15 @@ class Backend(ABC):
         identifier = self._checked_id(names)
         if not identifier:
             raise InvalidInputError(f"{self.impl}: a table needs an identifier")
-        problem = table_depth_problem(self.capabilities, len(identifier) - 1)
+        problem = self.capabilities.table_depth_problem(len(identifier) - 1)
         if problem is not None:
             raise InvalidInputError(f"{self.impl}: table `{join(identifier)}` is {problem}")
         return identifier
 
     def _checked_id(self, names: Sequence[str] | None) -> Identifier:
-        identifier = tuple(folded(self.capabilities, name) for name in names or ())
+        identifier = tuple(self.capabilities.folded(name) for name in names or ())
         for name in identifier:
-            reason = name_problem(self.capabilities, name)
+            reason = self.capabilities.name_problem(name)
             if reason is not None:
                 raise InvalidInputError(f"{self.impl}: `{name}` in `{join(identifier)}`: {reason}")
         return identifier

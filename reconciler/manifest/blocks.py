@@ -24,7 +24,6 @@ from reconciler.manifest.variables import (
 )
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Column, Schema
-from reconciler.model.limits import folded, name_problem
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 BlockT = TypeVar("BlockT", bound=Block)
@@ -105,7 +104,7 @@ class BlockReader:
         for pattern in patterns:
             if "" in pattern.split("/"):
                 self.problems.at(node.place, f"{what}: `{pattern}` has an empty name; expected such as analytics/**")
-        return Scope(tuple(folded(able, pattern) for pattern in patterns))
+        return Scope(tuple(able.folded(pattern) for pattern in patterns))
 
     def path(self, text: str, place: Place, what: str, able: Capabilities) -> Identifier | None:
         """Return the names that ``text`` joins by slashes; None, and a fault at ``place``, where one cannot be."""
@@ -114,10 +113,10 @@ class BlockReader:
             expected = "expected names joined by a slash, such as features/users"
             self.problems.at(place, f"{what}: `{text}`; {expected}")
             return None
-        reasons = [(name, reason) for name in names if (reason := name_problem(able, name)) is not None]
+        reasons = [(name, reason) for name in names if (reason := able.name_problem(name)) is not None]
         for name, reason in reasons:
             self.problems.at(place, f"{what}: `{name}` in `{text}`: {reason}")
-        return None if reasons else tuple(folded(able, name) for name in names)
+        return None if reasons else tuple(able.folded(name) for name in names)
 
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
         """Return the blocks below ``key``, by name; a fault when there is something else."""

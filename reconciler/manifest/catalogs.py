@@ -16,7 +16,6 @@ from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Expectations
 from reconciler.model.display import count
 from reconciler.model.hosts import hosts_in
-from reconciler.model.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.redaction import is_sensitive, is_stand_in
 
@@ -60,7 +59,7 @@ class CatalogReader:
         if self.has_mirror and (defaults is not above or not parent):
             self._note_defaults(parent, node, what, defaults)
         tables = self.blocks.children(node, "tables", what)
-        problem = table_depth_problem(self.capabilities, len(parent)) if tables else None
+        problem = self.capabilities.table_depth_problem(len(parent)) if tables else None
         if problem is not None:
             where = f"{address(self.catalog, parent)} ({self.impl})"
             self.problem(entries_of(node)["tables"], f"tables in {where} are {problem}")
@@ -86,11 +85,11 @@ class CatalogReader:
         self.blocks.problems.at(node.key_place, message)
 
     def _identifier(self, parent: Identifier, name: str, node: Node, kind: str) -> Identifier | None:
-        reason = name_problem(self.capabilities, name)
+        reason = self.capabilities.name_problem(name)
         if reason is not None:
             self.problem(node, f"{kind} `{name}` in {address(self.catalog, parent)} ({self.impl}): {reason}")
             return None
-        identifier = (*parent, folded(self.capabilities, name))
+        identifier = (*parent, self.capabilities.folded(name))
         if self.capabilities.folds_case:
             place, first = self._places.setdefault((kind, identifier), (node.key_place, name))
             if place != node.key_place:
@@ -284,7 +283,7 @@ class CatalogReader:
                 f"property `{key}` in {what} is `{value}`, which lancens shows in the place of a secret; "
                 "expected the value itself, such as `${env:NAME}`"
             )
-        problem = property_problem(self.capabilities, key, value)
+        problem = self.capabilities.property_problem(key, value)
         return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
 
 

@@ -11,7 +11,6 @@ from reconciler.manifest.nodes import Node, Place, Sequence, entries_of
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredMirror
-from reconciler.model.limits import folded, name_problem, table_depth_problem
 from reconciler.model.names import Identifier
 
 
@@ -71,8 +70,8 @@ class _Reading:
         elif self.reader.blocks.is_known(node):
             if name in self.readers:
                 return name
-            hint = expected_keys(name, others)
-            self._problem(node.place, f"`from` in {self._what} is `{name}`, which is not a catalog here; {hint}")
+            known = f"which is not a catalog of this manifest; {expected_keys(name, others)}"
+            self._problem(node.place, f"`from` in {self._what} is `{name}`, {known}")
         return None
 
     def _into(self) -> Identifier:
@@ -82,13 +81,13 @@ class _Reading:
             return ()
         what = f"`into` in {self._what}"
         for name, item in zip(self.block.into, node if isinstance(node, Sequence) else [], strict=False):
-            reason = name_problem(able, name) if reader.blocks.is_known(item) else None
+            reason = able.name_problem(name) if reader.blocks.is_known(item) else None
             if reason is not None:
                 self._problem(item.place, f"{what} ({reader.impl}): `{name}`: {reason}")
-        into = tuple(folded(able, name) for name in self.block.into)
+        into = tuple(able.folded(name) for name in self.block.into)
         most = able.table_depths[1]
         if most is not None and len(into) > most:
-            problem = table_depth_problem(able, len(into))
+            problem = able.table_depth_problem(len(into))
             self._problem(node.place, f"{what} ({reader.impl}): tables below it are {problem}")
         elif into and not reader.scope.reaches(into):
             scope = ", ".join(reader.scope.patterns)

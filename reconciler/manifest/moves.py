@@ -11,7 +11,6 @@ from reconciler.manifest.models import MovedBlock
 from reconciler.manifest.nodes import Node, Place, Sequence, entries_of
 from reconciler.model.desired import DesiredMove, DesiredNamespace, DesiredTable
 from reconciler.model.display import did_you_mean
-from reconciler.model.limits import table_depth_problem
 from reconciler.model.names import Identifier
 
 _Block: TypeAlias = DesiredTable | DesiredNamespace | None
@@ -124,7 +123,7 @@ class _Moves:
     def _depth_problem(self, origin: Identifier, *, is_table: bool) -> str | None:
         able = self.reader.capabilities
         if is_table:
-            problem = table_depth_problem(able, len(origin) - 1)
+            problem = able.table_depth_problem(len(origin) - 1)
             return None if problem is None else f"would be a table {problem}"
         if len(origin) <= able.fixed_levels:
             return "is a level that exists already; it is never created, renamed or dropped"

@@ -130,7 +130,7 @@ class ConfigKey:
     description: str
 
 
-_BOUNDS = ("exclusiveMinimum", "minimum", "maximum")
+_KEPT = ("type", "exclusiveMinimum", "minimum", "maximum")
 
 
 def describe_keys(model: type[BackendConfig]) -> list[ConfigKey]:
@@ -161,11 +161,10 @@ def _value_schema(schema: Mapping[str, Any]) -> Mapping[str, object]:
     for choice in schema.get("anyOf", ()):
         if choice.get("type") != "null":
             schema = {**schema, **choice}
-    if schema.get("type") in ("integer", "number"):
-        return {"type": schema["type"], **{key: schema[key] for key in _BOUNDS if key in schema}}
-    if schema.get("type") == "boolean":
-        return {"type": "boolean"}
-    return {"enum": schema["enum"]} if "enum" in schema else {}
+    if "enum" in schema:
+        return {"enum": schema["enum"]}
+    is_kept = schema.get("type") in ("boolean", "integer", "number")
+    return {key: schema[key] for key in _KEPT if key in schema} if is_kept else {}
 
 
 def _mappings(model: type[BackendConfig]) -> dict[str, str]:

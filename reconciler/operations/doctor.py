@@ -19,7 +19,6 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
 from reconciler.model.errors import CatalogError, ErrorCode, LancensError
-from reconciler.model.limits import table_depth_problem
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import join
 from reconciler.operations.connections import CatalogSpec, catalog_specs, missing_root
@@ -163,7 +162,7 @@ class _Doctor:
         """Try writes on names that do not exist, which cannot change anything."""
         name = f"lancens_doctor_{uuid.uuid4().hex[:12]}"
         homes = [
-            key for key in ((), *sorted(snapshot.namespaces)) if table_depth_problem(capabilities, len(key)) is None
+            key for key in ((), *sorted(snapshot.namespaces)) if capabilities.table_depth_problem(len(key)) is None
         ]
         if not homes:
             yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")

@@ -10,7 +10,6 @@ from reconciler import storage
 from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.limits import folded, name_problem, table_depth_problem
 from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import Identifier
 
@@ -65,10 +64,10 @@ def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Unregi
     """Add a dataset to ``found`` under the name of its directory, or to ``nameless``."""
     path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
     capabilities = backend.capabilities
-    names = [folded(capabilities, name) for name in optional.identifier_at(backend, path.split("/"))]
-    reason = next((problem for name in names if (problem := name_problem(capabilities, name)) is not None), None)
+    names = [capabilities.folded(name) for name in optional.identifier_at(backend, path.split("/"))]
+    reason = next((problem for name in names if (problem := capabilities.name_problem(name)) is not None), None)
     if reason is None:
-        depth = table_depth_problem(capabilities, len(names) - 1)
+        depth = capabilities.table_depth_problem(len(names) - 1)
         reason = None if depth is None else f"a table of {backend.impl} cannot be {depth}"
     identifier = tuple(names)
     if reason is None:

@@ -23,7 +23,6 @@ from reconciler.model.desired import (
     DesiredTable,
     Origin,
 )
-from reconciler.model.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.model.live import Storage
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import Params, ReasonCode, Why
@@ -188,7 +187,7 @@ class _Following:
     children: Mapping[Identifier, Collection[Identifier]] = field(default_factory=dict)
 
     def name_of(self, origin: Identifier) -> Identifier:
-        return tuple(folded(self.capabilities, name) for name in self.mirror.name_of(origin))
+        return tuple(self.capabilities.folded(name) for name in self.mirror.name_of(origin))
 
     def has_own(self, name: Identifier) -> bool:
         """Return whether the manifest's own blocks say what there is under a name, or that there is nothing."""
@@ -220,11 +219,11 @@ class _Following:
             write = self._renaming(origins[-1].id, name, _another(name, len(name)))
             return self._why(ReasonCode.SEVERAL_SOURCES, {"names": others, "write": write})
         for part in name:
-            problem = name_problem(able, part)
+            problem = able.name_problem(part)
             if problem is not None:
                 write = self._renaming(origin, name, tuple(map(self._good, name)))
                 return self._why(ReasonCode.BAD_NAME, {"name": part, "detail": problem, "write": write})
-        problem = table_depth_problem(able, len(name) - 1)
+        problem = able.table_depth_problem(len(name) - 1)
         if problem is not None:
             return self._why(ReasonCode.BAD_DEPTH, {"detail": problem, **self._good_depth(origin, name)})
         if name in self.spaces:
@@ -265,7 +264,7 @@ class _Following:
         if self.capabilities.chooses_locations:
             return self._why(ReasonCode.MIRROR_CANNOT_PLACE, params)
         for key, value in one.properties.items() if self.capabilities.table_markers else ():
-            problem = property_problem(self.capabilities, key, value)
+            problem = self.capabilities.property_problem(key, value)
             if problem is not None:
                 return self._why(ReasonCode.BAD_PROPERTY, {**params, "name": origin, "key": key, "detail": problem})
         return None
@@ -303,11 +302,11 @@ class _Following:
 
     def _good(self, name: str) -> str:
         """Return ``name`` as the catalog can hold it, or a word for one that somebody has to think of."""
-        if name_problem(self.capabilities, name) is None:
+        if self.capabilities.name_problem(name) is None:
             return name
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
         made = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_")
-        return made if name_problem(self.capabilities, made) is None else "new_name"
+        return made if self.capabilities.name_problem(made) is None else "new_name"
 
     def _good_depth(self, origin: Identifier, name: Identifier) -> Params:
         """Return the line that puts a table below fewer namespaces; nothing where it is to be below more."""
