@@ -34,10 +34,11 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import entries, fetch, plain_table, put, raw
 from tests.servers.hive import Metastore
 from tests.soak import count
+from tests.writing import write_dataset
 
 
 def test_tables_come_move_and_go_and_the_data_stays(backend: Hive2Backend, database: Identifier, lake: str) -> None:
