@@ -85,7 +85,7 @@ def test_what_is_there_under_its_folded_name_stays_and_the_plan_says_what_to_wri
     assert applied(wanting(tmp_path, folding, "sales", "orders"), tmp_path) == []
     with pytest.raises(CatalogError) as caught:
         reconciler.plan(wanting(tmp_path, folding, "Sales", "Orders"))
-    assert "`main/Sales` as `main/sales` (lancens.yaml:7)" in str(caught.value)
+    assert "`main/Sales` as `main/sales` (lancens.yaml:" in str(caught.value)
     assert "`main/Sales/Orders` as `main/sales/orders`" in str(caught.value)
     assert reconciler.plan(wanting(tmp_path, folding, "sales", "orders")).changes == ()
 
