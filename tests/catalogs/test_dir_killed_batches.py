@@ -20,6 +20,7 @@ from lance_namespace import ListTablesRequest
 from reconciler.applier.journal_reader import read_journal
 from tests.cli.running import lancens
 from tests.soak import count, seeded
+from tests.writing import write_manifest
 
 CHILD = """
 import json, os, signal, sys
@@ -71,8 +72,7 @@ class Catalog:
     def write(self, blocks: Mapping[str, Any]) -> None:
         config = {"root": self.root, **{f"storage.{key}": value for key, value in self.options.items()}}
         lake = {"impl": "dir", "config": config, "namespaces": {"a": {"tables": dict(blocks)}}}
-        text = json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}})
-        (self.folder / "lancens.yaml").write_text(text)
+        write_manifest(self.folder, {"lake": lake})
 
     def rows(self) -> Rows:
         """Return what pylance reads of the list of tables."""

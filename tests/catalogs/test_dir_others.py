@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from reconciler.backends.dir import DirBackend
 from tests.cli.running import lancens, shell
 from tests.servers.process import HUNG_SECONDS
 from tests.soak import count
+from tests.writing import write_manifest
 
 TABLES, DECLARED = count(90, 300), count(12, 30)
 PYLANCE = """
@@ -49,10 +49,7 @@ for number in range(tables):
 def _write(folder: Path, root: Path, name: str, tier: str, first: int) -> Path:
     blocks = {f"t{number}": {"properties": {"tier": tier}} for number in range(first, first + TABLES)}
     lake = {"impl": "dir", "config": {"root": str(root)}, "namespaces": {name: {"tables": blocks}}}
-    folder.mkdir(exist_ok=True)
-    path = folder / "lancens.yaml"
-    path.write_text(json.dumps({"version": 1, "name": name, "catalogs": {"lake": lake}}))
-    return path
+    return write_manifest(folder, {"lake": lake}, name=name)
 
 
 def test_two_applies_and_pylance_at_once_lose_nothing(

@@ -33,6 +33,7 @@ from tests.catalogs.conftest import StartOnce
 from tests.catalogs.end_to_end import planned
 from tests.catalogs.hive.files import digests
 from tests.soak import count, seeded
+from tests.writing import blocks_of, write_manifest
 
 SCRIPTS = 1000
 ON_A_SERVER = 50
@@ -222,21 +223,14 @@ class Script:
             self.chance.choice(parts)[1].append(line)
         paths = [self.folder / f"part{number}.yaml" for number in range(len(parts))]
         for path, (tables, lines) in zip(paths, parts, strict=True):
-            tree: dict[str, Any] = {}
-            for name, block in tables.items():
-                node = tree
-                for level in name[:-1]:
-                    node = node.setdefault("namespaces", {}).setdefault(level, {})
-                node.setdefault("tables", {})[name[-1]] = block
+            tree = blocks_of(tables)
             if lines:
                 tree["moved"] = [{"from": "/".join(origin), "to": "/".join(to)} for origin, to in lines]
             path.write_text(json.dumps({"catalogs": {"lake": tree}}))
-        head = {"version": 1, "name": self.name, "include": [path.name for path in paths]}
-        whole = self.folder / "lancens.yaml"
         lake = {"impl": self.impl, "config": dict(self.config)}
         schemas = {table.schema: table.columns for table in self.tables.values() if table.schema}
-        whole.write_text(json.dumps({**head, "schemas": schemas, "catalogs": {"lake": lake}}))
-        return whole
+        include = [path.name for path in paths]
+        return write_manifest(self.folder, {"lake": lake}, name=self.name, include=include, schemas=schemas)
 
     # ---- what has to be so ---------------------------------------------------------------------------------------
 

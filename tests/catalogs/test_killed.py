@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from tests.catalogs.test_real_input import files_of, tables_of
 from tests.cli.running import lancens
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY
 from tests.soak import count, seeded
+from tests.writing import blocks_of, write_manifest
 
 TABLES = count(90, 300)
 ON_A_SERVER = count(12, 30)
@@ -53,20 +53,14 @@ main(["apply", "--auto-approve"])
 MANIFEST = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n    namespaces:\n"
 
 
-def write_manifest(folder: Path) -> set[tuple[str, ...]]:
-    """A manifest of many tables: datasets to create, data to register, names to declare."""
-    lines = [MANIFEST]
-    wanted: set[tuple[str, ...]] = set()
-    for namespace in range(3):
-        lines.append(f"      n{namespace}:\n        tables:\n")
-        for number in range(namespace, TABLES, 3):
-            block = ("{schema: [{name: id, type: int64}]}", f"{{location: ./lake/raw/{number % 10}.lance}}", "{}")[
-                number % 3
-            ]
-            lines.append(f"          t{number:03}: {block}\n")
-            wanted.add((f"n{namespace}", f"t{number:03}"))
-    (folder / "lancens.yaml").write_text("".join(lines))
-    return wanted
+def write_many(folder: Path) -> set[tuple[str, ...]]:
+    """Write a manifest of many tables: datasets to create, data to register, names to declare."""
+    blocks: dict[tuple[str, ...], object] = {}
+    for number in range(TABLES):
+        schema, location = [{"name": "id", "type": "int64"}], f"./lake/raw/{number % 10}.lance"
+        blocks[f"n{number % 3}", f"t{number:03}"] = ({"schema": schema}, {"location": location}, {})[number % 3]
+    write_manifest(folder, {"lake": {"impl": "dir", "config": {"root": "./lake"}, **blocks_of(blocks)}})
+    return {*blocks}
 
 
 def killed(lives: int) -> None:
@@ -90,7 +84,7 @@ def test_killed_at_a_random_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], round_: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    wanted = write_manifest(tmp_path)
+    wanted = write_many(tmp_path)
     for number in range(10):
         lance.write_dataset(pa.table({"id": [number]}), tmp_path / f"lake/raw/{number}.lance")
     before = files_of(tmp_path / "lake")
@@ -153,14 +147,11 @@ class Lake:
 
     def write(self, namespace: str, tables: Mapping[str, Any], *, was: str = "") -> None:
         """Write a manifest of the tables of a namespace, which ``was`` called otherwise before."""
-        tree: dict[str, Any] = {f"{self.name}_{namespace}": {"tables": dict(tables)}}
-        for level in reversed(self.above):
-            tree = {level: {"namespaces": tree}}
         old, new = ("/".join((*self.above, f"{self.name}_{one}")) for one in (was, namespace))
         moved = [{"from": old, "to": new}] if was else []
-        lake = {"impl": self.impl, "config": dict(self.config), "moved": moved, "namespaces": tree}
-        text = json.dumps({"version": 1, "name": self.name, "catalogs": {"lake": lake}}, indent=1)
-        Path("lancens.yaml").write_text(text)
+        blocks = blocks_of({(*self.above, f"{self.name}_{namespace}", name): block for name, block in tables.items()})
+        lake = {"impl": self.impl, "config": dict(self.config), "moved": moved, **blocks}
+        write_manifest(Path(), {"lake": lake}, name=self.name)
 
     def places(self, namespace: str) -> dict[str, str]:
         """Return where each table of a namespace is."""

@@ -15,22 +15,20 @@ import pytest
 
 from tests.servers.lance_rest import Request, scripted
 from tests.servers.process import HUNG_SECONDS
+from tests.writing import write_manifest
 
 _LANCENS = [sys.executable, "-c", "from reconciler.cli import main; main()"]
 
 
-def _manifest(folder: Path, namespaces: int, impl: str = "memory", config: str = "{name: shop}") -> None:
-    names = "\n".join(f"      n{number:02}: {{properties: {{owner: ads}}}}" for number in range(namespaces))
-    (folder / "lancens.yaml").write_text(
-        f"version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: {impl}\n    config: {config}\n"
-        f"    namespaces:\n{names}\n"
-    )
+def _wants(folder: Path, namespaces: int, impl: str = "memory", **config: object) -> None:
+    blocks = {f"n{number:02}": {"properties": {"owner": "ads"}} for number in range(namespaces)}
+    write_manifest(folder, {"lake": {"impl": impl, "config": config or {"name": "shop"}, "namespaces": blocks}})
 
 
 @pytest.mark.parametrize("kilobytes", [1, 3])
 def test_a_full_disk_under_the_journal_ends_with_what_was_done(tmp_path: Path, kilobytes: int) -> None:
     """A limit on the size of files stands in for the full disk: the write of a line fails, in the middle of it."""
-    _manifest(tmp_path, 30)
+    _wants(tmp_path, 30)
     limited = ["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "-", *_LANCENS]
     ended = subprocess.run(
         [*limited, "apply", "--auto-approve", "--parallelism", "1"],
@@ -88,7 +86,7 @@ def _running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: signal.Signals) -> None:
     slow = _Slow()
     with scripted(slow) as server:
-        _manifest(tmp_path, 5, "rest", f"{{uri: '{server.url}'}}")
+        _wants(tmp_path, 5, "rest", uri=server.url)
         with _running(tmp_path, "apply", "--auto-approve", "--parallelism", "1") as process:
             assert slow.in_flight.wait(HUNG_SECONDS)
             process.send_signal(number)
@@ -118,7 +116,7 @@ def test_a_plan_that_is_stopped_says_so(tmp_path: Path, number: signal.Signals) 
         return 404, b""
 
     with scripted(answer) as server:
-        _manifest(tmp_path, 1, "rest", f"{{uri: '{server.url}', max_retries: 0}}")
+        _wants(tmp_path, 1, "rest", uri=server.url, max_retries=0)
         with _running(tmp_path, "plan") as process:
             assert asked.wait(HUNG_SECONDS)
             process.send_signal(number)

@@ -21,6 +21,7 @@ from reconciler.model.ownership import MANAGED_BY, MIRROR
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.plan import Plan
 from tests.plans import assert_blocked, blocked, noted, resealed
+from tests.writing import load_text
 
 COLUMNS = "schema: [{name: id, type: int64}]"
 USERS = f"users: {{{COLUMNS}, properties: {{tier: gold}}}}"
@@ -43,9 +44,7 @@ class World:
             config = f"{{{named}root: {self.folder / name}}}"
             lines += [f"  {name}:", f"    impl: {impl}", f"    config: {config}"]
             lines += [f"    {line}" for line in block.strip("\n").splitlines()]
-        path = self.folder / "lancens.yaml"
-        path.write_text("\n".join(lines))
-        return reconciler.load(path)
+        return load_text(self.folder, "\n".join(lines))
 
     def catalog(self, name: str) -> MemoryBackend:
         return MemoryBackend(name=f"{self.run}-{name}", root=str(self.folder / name))

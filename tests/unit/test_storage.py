@@ -36,15 +36,12 @@ from reconciler.model.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.model.live import Storage, StorageKind
+from tests.writing import write_dataset
 
 SCHEMA: Schema = (
     Column("id", "int64", nullable=False),
     Column("name", "string", metadata={"unit": "none"}),
 )
-
-
-def _write(place: Path, rows: int = 3) -> None:
-    lance.write_dataset(pa.table({"id": list(range(rows))}), str(place))
 
 
 def _ipc(table: pa.Table) -> bytes:
@@ -56,13 +53,13 @@ def _ipc(table: pa.Table) -> bytes:
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "file:{}", "{}/", "file://localhost{}"])
 def test_a_dataset_is_found_in_every_form_of_its_location(tmp_path: Path, form: str) -> None:
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     found = storage.probe(form.format(tmp_path / "a.lance"), {})
     assert found == Storage(StorageKind.DATASET, (Column("id", "int64"),))
 
 
 def test_an_encoded_uri_and_a_path_are_one_place(tmp_path: Path) -> None:
-    _write(tmp_path / "a b.lance")
+    write_dataset(tmp_path / "a b.lance")
     assert storage.probe(f"file://{tmp_path}/a%20b.lance", {}).kind is StorageKind.DATASET
     assert storage.probe(f"{tmp_path}/a%20b.lance", {}).kind is StorageKind.NOTHING
 
@@ -140,13 +137,13 @@ def test_files_without_a_dataset_are_not_lance(tmp_path: Path) -> None:
 
 
 def test_data_without_a_version_is_not_nothing(tmp_path: Path) -> None:
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     shutil.rmtree(tmp_path / "a.lance" / "_versions")
     assert storage.probe(str(tmp_path / "a.lance"), {}).kind is StorageKind.NOT_LANCE
 
 
 def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     for version in (tmp_path / "a.lance" / "_versions").iterdir():
         version.write_text("damaged")
     found = storage.probe(str(tmp_path / "a.lance"), {})
@@ -324,7 +321,7 @@ def _open(place: str, reference: storage.Reference | None = None) -> None:
 
 def test_metadata_is_that_of_the_version_asked_for(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
-    _write(tmp_path / "a.lance", rows=2)
+    write_dataset(tmp_path / "a.lance", rows=2)
     lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
     with storage.opened(place, {}) as latest, storage.opened(place, {}, storage.Reference(version=1)) as first:
         assert (latest.version, latest.count_rows(), len(latest.get_fragments())) == (2, 3, 2)
@@ -335,7 +332,7 @@ def test_metadata_is_that_of_the_version_asked_for(tmp_path: Path) -> None:
 
 def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
-    _write(tmp_path / "a.lance", rows=2)
+    write_dataset(tmp_path / "a.lance", rows=2)
     dataset = lance.dataset(place)
     dataset.tags.create("v1", 1)
     branch = dataset.create_branch("dev", 1)
@@ -364,7 +361,7 @@ def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None
 def test_a_reference_to_what_is_not_there_is_an_error(
     tmp_path: Path, reference: storage.Reference, kind: type[Exception], text: str
 ) -> None:
-    _write(tmp_path / "a.lance", rows=2)
+    write_dataset(tmp_path / "a.lance", rows=2)
     with pytest.raises(kind, match=text):
         _open(str(tmp_path / "a.lance"), reference)
 
@@ -385,7 +382,7 @@ def test_an_empty_dataset_has_the_schema_asked_for(tmp_path: Path) -> None:
 
 
 def test_nothing_is_ever_written_over(tmp_path: Path) -> None:
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -422,7 +419,7 @@ def test_a_stream_is_written(tmp_path: Path) -> None:
 
 def test_columns_are_added_without_touching_data(tmp_path: Path) -> None:
     place = tmp_path / "a.lance"
-    _write(place)
+    write_dataset(place)
     data = {path.name: path.read_bytes() for path in (place / "data").iterdir()}
     added = (Column("name", "string"), Column("vector", "fixed_size_list<float32>[4]", metadata={"a": "b"}))
     storage.add_columns(str(place), added, {})
@@ -433,7 +430,7 @@ def test_columns_are_added_without_touching_data(tmp_path: Path) -> None:
 
 def test_adding_columns_again_does_nothing(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     storage.add_columns(place, [Column("name", "string")], {})
     storage.add_columns(place, [Column("name", "string")], {})
     assert lance.dataset(place).version == 2
@@ -441,7 +438,7 @@ def test_adding_columns_again_does_nothing(tmp_path: Path) -> None:
 
 def test_columns_that_cannot_be_added_are_refused(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     with pytest.raises(InvalidInputError, match="must be nullable: name"):
         storage.add_columns(place, [Column("name", "string", nullable=False)], {})
     with pytest.raises(TableSchemaValidationError, match="column `id` of type int64, not string"):

@@ -14,7 +14,6 @@ import pytest
 from lance_namespace import DropNamespaceRequest, errors
 
 import reconciler
-from reconciler.backends.hive.catalogs import HiveCatalogs
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import wire
 from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest, Catalog, CreateCatalogRequest, EnvironmentContext
@@ -34,10 +33,12 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import entries, fetch, plain_table, put, raw
+from tests.servers.fault_proxy import Call, fault_proxy
 from tests.servers.hive import Metastore
 from tests.soak import count
+from tests.writing import write_dataset
 
 
 def test_tables_come_move_and_go_and_the_data_stays(backend: Hive2Backend, database: Identifier, lake: str) -> None:
@@ -275,21 +276,20 @@ def test_anybody_can_drop_the_default_of_a_new_catalog_with_its_data(
 
 
 def test_a_catalog_that_is_dropped_while_it_is_made_is_not_pointed_back(
-    server: Metastore, catalogs: Hive3Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Metastore, connect: Connect, catalogs: Hive3Backend, tmp_path: Path
 ) -> None:
     """The one that drops it has looked already, and has only the drop left to do."""
     name, home = f"cat_{uuid.uuid4().hex[:12]}", tmp_path / "home"
     parked = f"{home}/.lancens_{'0' * 32}"
-    fetch = HiveCatalogs._fetch
 
-    def after_somebody_parked_it(ours: HiveCatalogs, catalog: str) -> Catalog:
-        with raw(server.uri) as client:
-            client.alter_catalog(AlterCatalogRequest(catalog, Catalog(name=catalog, locationUri=parked)))
-        return fetch(ours, catalog)
+    def somebody_parks_it(call: Call) -> None:
+        if call.name == "get_catalog":
+            with raw(server.uri) as client:
+                client.alter_catalog(AlterCatalogRequest(name, Catalog(name=name, locationUri=parked)))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(HiveCatalogs, "_fetch", after_somebody_parked_it)
-        catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
+    with fault_proxy(server.port, "thrift") as proxy:
+        proxy.reset(somebody_parks_it)
+        connect(uri=f"thrift://127.0.0.1:{proxy.port}").insert_namespace((name,), {"catalog.location-uri": str(home)})
     catalogs.alter_namespace((name,), PropertyChanges({"tier": "gold"}))
     assert entries(server.uri)[name,] == parked
     assert catalogs.load_namespace((name,)).properties == {"catalog.location-uri": str(home), "tier": "gold"}

@@ -14,9 +14,10 @@ from reconciler.backends.hive.tables import make_directory
 from reconciler.model import locations
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.names import Identifier
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import entries
 from tests.servers.hive import Metastore
+from tests.writing import write_dataset
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import SQLPrimaryKey, Table

@@ -24,10 +24,10 @@ from reconciler.planner.entries import Action
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
 from tests.catalogs.hive.conftest import oldest_and_newest
-from tests.catalogs.hive.files import write_dataset
 from tests.catalogs.hive.raw import drop, plain_table, put, raw
 from tests.servers.hive import Metastore, metastore
 from tests.servers.process import free_port
+from tests.writing import write_dataset
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

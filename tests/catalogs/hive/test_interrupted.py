@@ -19,12 +19,13 @@ from reconciler.model import locations
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Identifier
 from tests.catalogs.hive.conftest import oldest_and_newest
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import entries, raw
 from tests.servers.fault_proxy import FaultProxy, fault_proxy
 from tests.servers.hive import Metastore
 from tests.servers.spark_sql import spark_sql
 from tests.soak import count, seeded
+from tests.writing import write_dataset
 
 CREATES = 100
 """How many catalogs, databases and tables the whole check makes, on each metastore."""

@@ -15,9 +15,9 @@ from reconciler.model import locations
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
-from tests.catalogs.hive.files import write_dataset
 from tests.catalogs.hive.raw import entries, plain_table, put, raw
 from tests.servers.hive import Metastore
+from tests.writing import write_dataset
 
 
 @pytest.fixture

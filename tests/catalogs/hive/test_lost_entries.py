@@ -15,8 +15,9 @@ from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.names import Identifier
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.servers.hive import Metastore
+from tests.writing import write_dataset
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.servers.hive import Metastore
 from tests.servers.spark_sql import spark_sql
+from tests.writing import write_dataset
 
 
 @pytest.fixture

@@ -27,10 +27,11 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, Scope
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import fetch, plain_table, put, raw
 from tests.servers.hive import Metastore
 from tests.soak import count
+from tests.writing import write_dataset
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client

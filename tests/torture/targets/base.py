@@ -17,8 +17,9 @@ from unittest import mock
 
 from reconciler.backends.http import backend as http_backend
 from reconciler.backends.http.retry import RetryPolicy
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.servers.fault_proxy import HTTP_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
+from tests.writing import write_dataset
 
 __all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets"]
 
