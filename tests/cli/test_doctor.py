@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends import optional
-from reconciler.backends.http import server_time
+from reconciler.backends.http.backend import server_time
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.errors import PermissionDeniedError
 from reconciler.model.live import LiveTable

@@ -16,8 +16,8 @@ from reconciler.backends.glue.aws_errors import RepeatedError, done_unless
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.scan import scan
 from reconciler.backends.glue.service import Service
+from reconciler.backends.service_options import own_options
 from reconciler.backends.spark_types import hive_columns
-from reconciler.backends.table_options import own_options
 from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.columns import Schema, ShownColumns

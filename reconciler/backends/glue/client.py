@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.aws_login import credential_errors, session_without_questions
 from reconciler.backends.glue.aws_errors import NoAnswerError
-from reconciler.backends.http.failures import NoAnswer
 from reconciler.backends.http.limits import TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import excerpt, is_html
+from reconciler.backends.http.retry import NoAnswer
 from reconciler.model.errors import InternalError, UnauthenticatedError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from requests import Response
 
     from reconciler.backends.glue.config import GlueConfig
-    from reconciler.backends.http.scans import Scans
+    from reconciler.backends.http.limits import Scans
 
 
 _CONNECTIONS = 32
@@ -153,7 +153,7 @@ class Sender:
     def __init__(self, config: GlueConfig, scans: Scans, authority: str | None, timeouts: tuple[float, float]) -> None:
         import requests
 
-        self._limits = config.limits
+        self._limits = config
         self._scans = scans
         self._authority = authority
         self._timeouts = timeouts
@@ -188,9 +188,9 @@ class Sender:
             answer = self._sent(request)
             content = content_of(answer, self._limits.answer_bytes)
         except (RequestException, HTTPError) as error:
-            failure = NoAnswer(error)
-            problem = failure.explain(request.url.partition("?")[0], self._timeouts, self._limits.request_seconds)
-            told = NoAnswerError(f"{problem}; {_CHECK}")
+            address = request.url.partition("?")[0]
+            failure = NoAnswer(error, address, self._timeouts, self._limits.request_seconds)
+            told = NoAnswerError(f"{failure.problem}; {_CHECK}")
             if failure.may_pass or failure.was_never_sent:
                 raise HTTPClientError(error=told) from None
             raise told from None

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from reconciler.backends.http import Endpoint
+from reconciler.backends.http.config import Endpoint
 from reconciler.backends.http.limits import ServiceLimits
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.redaction import slow_digest

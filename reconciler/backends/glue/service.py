@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from reconciler.backends.glue import client
 from reconciler.backends.glue.aws_errors import translated
 from reconciler.backends.glue.structures import as_input, id_below
-from reconciler.backends.http.scans import Scans
+from reconciler.backends.http.limits import Scans
 from reconciler.backends.paging import every_page
 from reconciler.model import errors
 from reconciler.model.names import Identifier, join
@@ -82,7 +82,7 @@ class Service:
         self.without_catalogs: errors.BackendError | None = None
         """Why catalogs inside the account's own cannot be asked for, once that is known."""
         self._has_answered = False
-        self.scans = Scans(config.limits)
+        self.scans = Scans(config)
 
     def close(self) -> None:
         """Give back the connections."""

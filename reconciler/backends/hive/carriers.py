@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from reconciler.backends.hive.config import MetastoreAddress
-    from reconciler.backends.http import AnswerLimits
-    from reconciler.backends.http.scans import Scans
+    from reconciler.backends.http.limits import Scans, ServiceLimits
 
 
 _SOCKET_CHUNK = 1024 * 1024
@@ -34,7 +33,7 @@ _TAGS = re.compile(r"<(?:style|title)\b.*?</(?:style|title)>|<[^>]*>", re.DOTALL
 class SocketCarrier(TSocket):  # type: ignore[misc]
     """Counts what comes in anew after each call that goes out."""
 
-    def __init__(self, stream: socket.socket, address: MetastoreAddress, limits: AnswerLimits, scans: Scans) -> None:
+    def __init__(self, stream: socket.socket, address: MetastoreAddress, limits: ServiceLimits, scans: Scans) -> None:
         super().__init__()
         self.setHandle(stream)
         self._metastore = address
@@ -93,7 +92,7 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
         stream: socket.socket,
         address: MetastoreAddress,
         headers: Mapping[str, str],
-        limits: AnswerLimits,
+        limits: ServiceLimits,
         scans: Scans,
     ) -> None:
         self._stream = stream

@@ -8,9 +8,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
-from reconciler.backends.http.address import endpoint_problem, is_loopback
+from reconciler.backends.http.config import bearer_token, endpoint_problem, is_loopback
 from reconciler.backends.http.limits import ServiceLimits
-from reconciler.backends.http.login import bearer_token
 from reconciler.model.backend_config import BackendConfig, Root
 
 _DEFAULT_PORT = 9083

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.hive.faults import LoginRefusedError
-from reconciler.backends.http.scans import Scans
+from reconciler.backends.http.limits import Scans
 from reconciler.model.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None =
         if config.has_tls(address):
             stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
         protocol = TBinaryProtocolAccelerated(
-            _transport(config, address, stream, scans or Scans(config.limits)),
-            string_length_limit=config.limits.answer_bytes,
+            _transport(config, address, stream, scans or Scans(config)),
+            string_length_limit=config.answer_bytes,
             container_length_limit=_MOST_ELEMENTS,
         )
         return ThriftConnection(address, stream, Client(protocol))
@@ -144,8 +144,8 @@ def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.soc
     from reconciler.backends.hive.carriers import HttpCarrier, SocketCarrier
 
     if address.is_http:
-        return HttpCarrier(stream, address, _headers(config), config.limits, scans)
-    carrier = SocketCarrier(stream, address, config.limits, scans)
+        return HttpCarrier(stream, address, _headers(config), config, scans)
+    carrier = SocketCarrier(stream, address, config, scans)
     if config.auth != "none":
         login = {}  # of Kerberos, whose ticket the process has, SASL is told nothing
         if config.password is not None:

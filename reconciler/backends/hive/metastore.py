@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.hive.connection import ThriftConnection, connect, kerberos_faults, told_by_kerberos
 from reconciler.backends.hive.faults import LoginRefusedError, translated
-from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
-from reconciler.backends.http.scans import Scans
+from reconciler.backends.http.limits import Scans, SlowAnswerError, TooMuchError
 from reconciler.model import errors
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class Metastore:
         self.impl = impl
         self.config = config
         self._greet = greet
-        self.scans = Scans(config.limits)
+        self.scans = Scans(config)
         self._slots = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
         self._idle: list[ThriftConnection] = []

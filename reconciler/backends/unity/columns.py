@@ -34,7 +34,7 @@ def schema_of(columns: Iterable[Mapping[str, Any]]) -> Schema:
 
 
 def shown(columns: Iterable[Mapping[str, Any]]) -> ShownColumns:
-    """Return columns of an entry, answered or about to be written, as Unity's users see them."""
+    """Return the columns of an entry, read or about to be written, as Unity's users see them."""
     return tuple(
         ShownColumn(
             str(column.get("name", "")),
@@ -111,7 +111,7 @@ def _field(column: Mapping[str, Any]) -> Column:
 
 
 def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) -> str:
-    """Return the exact type where it is kept and still fits what is shown, or the one nearest to that."""
+    """Return the exact type if it is kept and still fits the shown one, or else the nearest type."""
     try:
         kept = tree_of(exact)
         if not isinstance(kept, Foreign) and to_spark(kept).json == whole.get("type"):

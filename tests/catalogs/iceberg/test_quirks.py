@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lance_namespace import DeregisterTableRequest, DescribeTableRequest, DropNamespaceRequest, errors
 
-from reconciler.backends.http import RetryPolicy
+from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.errors import (
     ConcurrentModificationError,

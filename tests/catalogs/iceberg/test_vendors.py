@@ -248,8 +248,8 @@ def verified(script: Scripted, service: str, secret: str = SECRET) -> None:
         def answer(request: Request, route: object = route) -> Answer:
             problem = signature_problem(request, script.url, service, secret)
             if problem is not None:
-                told = f"should have been 'GET x-amz-security-token:{request.headers.get('X-Amz-Security-Token')}'"
-                return Answer({"message": told}, 403, {"x-amzn-ErrorType": f"{problem}:http://internal.amazon.com/"})
+                detail = f"should have been 'GET x-amz-security-token:{request.headers.get('X-Amz-Security-Token')}'"
+                return Answer({"message": detail}, 403, {"x-amzn-ErrorType": f"{problem}:http://internal.amazon.com/"})
             assert isinstance(route, Answer) or callable(route)
             return route if isinstance(route, Answer) else route(request)
 

@@ -1,4 +1,4 @@
-"""Tables that name no location, on a server that says where each goes: planned, made, and told where."""
+"""Tables without a location, on a server that chooses one: planned, created, and reported with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that the service holds twice, after two creates at the same moment: never passed over, whoever made them."""
+"""Names that the service holds twice, after two creates at the same moment: always an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 
 import reconciler
 from reconciler.applier.report import ApplyReport
-from reconciler.backends.doubles import DoubledNameError
+from reconciler.backends.http.listing import DoubledNameError
 from reconciler.backends.unity import UnityBackend
 from reconciler.model.errors import BackendError, TableAlreadyExistsError
 from reconciler.model.names import Scope

@@ -292,6 +292,6 @@ def test_configurations_that_cannot_be(config: dict[str, str], line: str) -> Non
 
 def test_defaults_and_prefixed_keys() -> None:
     config = UnityBackend(**{"unity.endpoint": "http://h:8080/", "unity.catalog": "main"}).config
-    assert config.service_address == "http://h:8080/api/2.1/unity-catalog"
+    assert config.address == "http://h:8080/api/2.1/unity-catalog"
     assert (config.connect_timeout, config.read_timeout, config.max_retries, config.root) == (10.0, 60.0, 3, None)
     assert config.identity() == "http://h:8080/api/2.1/unity-catalog catalog main"

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import reconciler
 from reconciler.backends.unity import UnityBackend
-from reconciler.backends.unity.properties import LONGEST, in_parts, put_together
-from reconciler.backends.unity.uris import as_uri
+from reconciler.backends.unity.rules import LONGEST, as_uri, in_parts, put_together
 from reconciler.model import locations, ownership
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.live import PropertyChanges
