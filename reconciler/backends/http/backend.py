@@ -1,4 +1,4 @@
-"""The parts that the backends of services over HTTP share: their client, the storage options they vend, their clock."""
+"""The parts that all backends over HTTP share: client, vended options, clock."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class HttpBackend(optional.Measures, optional.OpensData):
         """Return the storage options that the service vends for a table's data."""
 
     def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-        """Return the options for opening a table's dataset, above those that the service vends where it is asked."""
+        """Return the options for opening a table's dataset.
+
+        They are the configured ones above those that the service vends, where it is asked for them.
+        """
         own = self.own_storage_options(table)
         if not self.config.vend_credentials:
             return own
@@ -74,10 +77,10 @@ def connect(
     sign: Callable[[PreparedRequest], Collection[str]] | None = None,
     pool_size: int = DEFAULT_POOL_SIZE,
 ) -> HttpClient:
-    """Return the client of a service, which logs in as ``config`` says; closing it closes all that it uses.
+    """Return the client of a service, logged in as ``config`` says.
 
-    Headers and the client's certificate are for the service alone, not for another one that gives out tokens. The
-    arguments are those of :class:`HttpClient` and :class:`ClientCredentials`.
+    Closing it closes all that it uses. Headers and the client's certificate are for the service alone, not for another
+    one that gives out tokens. The arguments are those of :class:`HttpClient` and :class:`ClientCredentials`.
     """
     client = partial(
         HttpClient,
@@ -113,7 +116,7 @@ def connect(
 
 
 def server_time(address: str) -> datetime | None:
-    """Return the time in the ``Date`` of the answer to a HEAD of ``address``; None where there is none.
+    """Return the time in the answer to a HEAD of ``address``; None without one.
 
     No credential is sent, and an answer that refuses the request has a time as well.
     """

@@ -1,4 +1,4 @@
-"""The HTTP client of a backend: one session, one pool, time-outs always, and only safe retries."""
+"""The HTTP client: one session, one pool, time-outs always, only safe retries."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _USER_INFO = re.compile(r"(://)[^/\s@]+@")
 
 
 def path(*segments: str) -> str:
-    """Return the path of ``segments``, each percent-encoded as a whole: a slash inside a name stays inside it."""
+    """Return the path of ``segments``, each percent-encoded, slashes included."""
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
@@ -114,7 +114,7 @@ class Sent(TypedDict, total=False):
 
 
 class TokenSource:
-    """The token of a configuration, which never changes; subclasses get theirs. Safe to use from several threads."""
+    """The fixed token of a configuration; subclasses get theirs. Thread-safe."""
 
     def __init__(self, token: str | None = None) -> None:
         self._token = token
@@ -128,9 +128,10 @@ class TokenSource:
         return self._token
 
     def renew(self, rejected: str | None) -> bool:
-        """Return whether :meth:`token` now gives another token than ``rejected``, which the service just refused.
+        """Return whether :meth:`token` now gives another token than ``rejected``.
 
-        Called at most once a request. A thread that finds ``rejected`` already replaced returns True at once.
+        The service just refused that one. Called at most once a request. A thread that finds ``rejected`` already
+        replaced returns True at once.
         """
         del rejected
         return False
@@ -246,7 +247,7 @@ class HttpClient:
         doing: str,
         **sent: Unpack[Sent],
     ) -> Tagged[ValueT]:
-        """GET a JSON object and return what ``parse`` makes of it; ``known`` where it is still so.
+        """Return the parsed JSON object of a GET, or ``known`` if it did not change.
 
         That is asked of the service by the ETag of ``known`` (RFC 9110, section 13.1.2). Everything else is as in
         :meth:`json`.
@@ -309,11 +310,14 @@ class HttpClient:
             )
 
     def done(self, method: str, path: str, *, doing: str, **sent: Unpack[Sent]) -> None:
-        """Send a request for its effect; any 2xx is success, whatever is in it but a web page. See :meth:`json`."""
+        """Send a request for its effect; any 2xx but a web page is success.
+
+        See :meth:`json`.
+        """
         self._refuse_page(*self._answer(method, path, doing, **sent))
 
     def _answer(self, method: str, path: str, doing: str, **sent: Unpack[Sent]) -> tuple[Response, str]:
-        """Return a 2xx answer, or the 304 that ``headers`` ask for, and the prefix of any error about it."""
+        """Return a 2xx answer, or the 304 asked for, and the prefix of errors about it."""
         query, headers, repeatable = sent.get("query"), sent.get("headers"), sent.get("repeatable")
         url = self.endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
         where = f"{self._impl}: {doing}"
@@ -349,7 +353,7 @@ class HttpClient:
             attempt += 1
 
     def _refuses_token(self, answer: Response) -> bool:
-        """Return whether the token is not, or no longer, good, by the status or by what the service says."""
+        """Return whether the status or the service says that the token is not valid."""
         if answer.status_code in _TOKEN_REFUSED:
             return True
         if answer.status_code != _FORBIDDEN or self._translate is None:
@@ -455,7 +459,7 @@ class HttpClient:
 
 
 def _end_of(token: str) -> datetime | None:
-    """Return when a token ends that says so itself, as a JSON Web Token does (RFC 7519, section 4.1.4)."""
+    """Return when a JSON Web Token ends (RFC 7519, section 4.1.4), None for another."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

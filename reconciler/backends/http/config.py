@@ -1,4 +1,4 @@
-"""The keys of a configuration that say where an HTTP service is, who asks it, and how long to wait."""
+"""The configuration that services over HTTP share: address, login, time-outs."""
 
 from __future__ import annotations
 
@@ -161,13 +161,16 @@ class HttpConfig(ServiceLimits, BackendConfig):
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The texts that no error may show; of ``credential`` the whole, and its secret alone."""
+        """The texts that no error may show.
+
+        Of ``credential`` they are the whole, and its secret alone.
+        """
         whole = revealed(self.credential) or ""
         found = (revealed(self.auth_token), whole, whole.partition(":")[2], *self.headers.values())
         return tuple(text for text in found if text)
 
     def identity(self) -> str:
-        """Return the service's address, and a digest of the headers that can choose a catalog there."""
+        """Return the service's address, and a digest of the headers that name a catalog."""
         parts = urlsplit(self.address)
         service = f"{parts.scheme}://{parts.netloc.lower()}{parts.path}"
         named = {name.lower(): text for name, text in self.headers.items()}
@@ -177,7 +180,7 @@ class HttpConfig(ServiceLimits, BackendConfig):
         return f"{service} with headers {slow_digest(json.dumps(choosing, sort_keys=True), 'headers')[:12]}"
 
     def plain_http_problem(self, *, has_secret: bool) -> str | None:
-        """Return why no secret can be sent to the configured addresses, or None when it can.
+        """Return why no secret can be sent to the addresses, or None when it can.
 
         Anybody on the way can read plain http. A connection to this machine itself is on no network.
         """

@@ -1,4 +1,7 @@
-"""The limits on a service's answers in bytes, objects and time: a hostile or broken service ends in an error."""
+"""The limits on a service's answers, and on scans, in bytes, objects and time.
+
+A hostile or broken service ends in an error.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +87,7 @@ def joined(chunks: Iterable[bytes], limit: int) -> bytes:
 
 
 def _inflated(chunks: Iterable[bytes], limit: int) -> bytes:
-    """Return the content of a gzip or zlib stream, of which no more is unpacked than the limit and a byte."""
+    """Return the content of a gzip or zlib stream, unpacked no further than needed."""
     content = bytearray()
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     began = False
@@ -112,7 +115,7 @@ def too_slow(service: str, seconds: float) -> str:
 
 
 def too_large(limit: int) -> TooMuchError:
-    """Return the error of an answer that is larger than its limit; the text does not name the service."""
+    """Return the error of an answer that is too large; it does not name the service."""
     return TooMuchError(f"the answer is larger than {limit // _MIB} MiB; `max_answer_mib` allows more")
 
 
@@ -133,7 +136,10 @@ def answer_class(seconds: float) -> type[HTTPResponse]:
 
 
 def adapter(pool_size: int, seconds: float) -> HTTPAdapter:
-    """Return an adapter with at most ``pool_size`` connections, whose answers must be complete within ``seconds``."""
+    """Return an adapter with ``pool_size`` connections and timed answers.
+
+    Each answer must be complete within ``seconds``.
+    """
     from requests.adapters import HTTPAdapter
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 
@@ -157,7 +163,10 @@ def adapter(pool_size: int, seconds: float) -> HTTPAdapter:
 
 
 class _Timed(io.RawIOBase):
-    """The bytes of a socket until a deadline; no wait for them lasts longer than the socket's own time-out."""
+    """The bytes of a socket until a deadline.
+
+    No wait for them lasts longer than the socket's own time-out.
+    """
 
     def __init__(self, sock: Any, plain: Any, deadline: float) -> None:
         self._sock = sock
@@ -186,7 +195,7 @@ class _Timed(io.RawIOBase):
 
 
 class Scans:
-    """Counts what goes over the connections of one backend, and limits its scans. Safe to use from several threads.
+    """Counts what goes over connections and limits scans. Thread-safe.
 
     A request does not say which scan it belongs to. With several scans at once, the one with the most left counts.
     """

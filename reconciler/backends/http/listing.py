@@ -1,4 +1,4 @@
-"""Complete lists of a service's names: read level by level, no name twice, each name the one that was asked for."""
+"""Complete lists of a service's names, level by level, no name twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EntryT_co = TypeVar("EntryT_co", covariant=True)
 
 
 class DoubledNameError(InternalError):
-    """The service holds a name twice, and nobody knows which of the two a call reaches."""
+    """The service holds a name twice; a call may reach either."""
 
 
 def every_name(name: str) -> bool:
@@ -32,7 +32,7 @@ def list_without_doubles(
     concerns: Callable[[RowT], bool],
     problem: Callable[[str], str],
 ) -> list[RowT]:
-    """Return the rows that ``read`` lists; those that do not concern the caller may be there twice.
+    """Return the rows that ``read`` lists, without doubles that concern the caller.
 
     A list with a double is read again: what is dropped and created between two pages is on both.
 
@@ -52,7 +52,7 @@ def list_without_doubles(
 def names_without_doubles(
     impl: str, kind: str, parent: Identifier, read: Callable[[], Iterable[str]], concerns: Callable[[str], bool]
 ) -> list[str]:
-    """Return the names that ``read`` lists below ``parent``, as :func:`list_without_doubles` does."""
+    """Return the names that ``read`` lists, as :func:`list_without_doubles` does."""
     return list_without_doubles(
         read,
         str,
@@ -80,7 +80,7 @@ def require_kept(impl: str, asked: Sequence[str], kept: Sequence[str]) -> None:
 
 
 class Lister(Protocol[EntryT_co]):
-    """The calls on a service that lists one namespace at a time and reads one entry at a time."""
+    """The calls on a service that lists by namespace and reads entry by entry."""
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return a namespace, or raise NamespaceNotFoundError."""
@@ -111,9 +111,9 @@ def walk(
     parallelism: int,
     name_problem: Callable[[str], str | None] = check_name,
 ) -> Walked:
-    """Return what is at and below ``starts`` within ``scope``, ``parallelism`` namespaces of a level at a time.
+    """Return what is within ``scope``, from ``starts`` down level by level.
 
-    A name with a ``name_problem`` is a note.
+    Of each level, ``parallelism`` namespaces are read at a time. A name with a ``name_problem`` is a note.
 
     Raises:
         BackendError: naming what could not be read.
@@ -152,7 +152,10 @@ def walk(
 
 
 def load_listed(server: Lister[EntryT_co], identifier: Identifier) -> EntryT_co | None:
-    """Return a table, None when it vanished since it was listed; one that is listed and missing is an error."""
+    """Return a table, None when it vanished since it was listed.
+
+    One that is still listed and missing is an error.
+    """
     try:
         return server.table(identifier)
     except (TableNotFoundError, NamespaceNotFoundError):
@@ -165,7 +168,7 @@ _Contents = tuple[LiveNamespace | None, Sequence[str], Sequence[str]]
 
 
 def _contents(server: Lister[object], parent: Identifier, scope: Scope, is_start: bool) -> _Contents | None:
-    """Return a namespace and the names of what is in it; None when it vanished since it was listed.
+    """Return a namespace and the names in it; None when it vanished.
 
     Servers that let a namespace be created without its parent, as Apache's in-memory and JDBC catalogs do, list the
     parent and yet do not know it. It is None here, and holds no tables.

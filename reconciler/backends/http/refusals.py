@@ -1,4 +1,4 @@
-"""The errors of answers outside 2xx: their types, and the short texts that describe them.
+"""The errors of answers outside 2xx: their types and short texts.
 
 Status codes decide where the vendor's own error body says nothing (RFC 9110, section 15).
 """
@@ -77,7 +77,7 @@ class VendorError:
 
 
 class UnknownRouteError(InternalError):
-    """The service does not know the path of a request: it is something else, or an older version."""
+    """The service does not know the path; it may be an older version."""
 
 
 class ForeignAnswerError(ServiceUnavailableError):
@@ -87,10 +87,11 @@ class ForeignAnswerError(ServiceUnavailableError):
 def kind_of(
     refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[BackendError]]
 ) -> type[BackendError]:
-    """Return the type of the error for ``refusal``; ``expected`` is what statuses mean to this call.
+    """Return the type of the error for ``refusal``.
 
-    A page or a bare text says nothing about the requested object: it comes from a proxy, or from a server that does
-    not know the path. So a 404 of that kind never means "the table does not exist".
+    ``expected`` is what statuses mean to this call. A page or a bare text says nothing about the requested object: it
+    comes from a proxy, or from a server that does not know the path. So a 404 of that kind never means "the table does
+    not exist".
     """
     if vendor is not None and vendor.kind is not None:
         return vendor.kind
@@ -119,7 +120,7 @@ def is_html(content: bytes, content_type: str) -> bool:
 
 
 def excerpt(text: str, content_type: str = "") -> str:
-    """Return one short line about an answer that was not understood; of a web page, its title."""
+    """Return one short line about an answer; of a web page, its title."""
     if is_html(text.encode("utf-8", "surrogatepass"), content_type):
         title = _TITLE.search(text)
         text = f"a web page titled `{html.unescape(title[1]).strip()}`" if title else "a web page"

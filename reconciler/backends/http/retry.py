@@ -1,4 +1,4 @@
-"""Whether a request that failed is sent again, after which pause, and what an error says of one that is not."""
+"""Whether and when a failed request is sent again, and why no answer came."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RetryPolicy:
     now: Callable[[], float] = time.time
 
     def may_repeat(self, status: int, retry_after: str | None, *, repeatable: bool) -> bool:
-        """Return whether a request answered with ``status`` can be sent again with nothing done twice.
+        """Return whether a request with this answer can be sent again safely.
 
         ``repeatable``: the request itself can be sent again whatever happened to it.
         """
@@ -46,7 +46,7 @@ class RetryPolicy:
         return repeatable and status in _MAY_PASS
 
     def wait(self, attempt: int, retry_after: str | None = None) -> float | None:
-        """Return the pause after failed attempt number ``attempt`` (from 0); None when there is no other attempt.
+        """Return the pause after failed attempt ``attempt`` (from 0); None to give up.
 
         ``retry_after`` is the header's text: seconds or an HTTP date. One that cannot be read counts as absent. It gets
         a little jitter, so that clients that were given the same moment do not all come back at once.

@@ -1,4 +1,4 @@
-"""The bearer tokens that OAuth2 client credentials are exchanged for (RFC 6749, section 4.4)."""
+"""OAuth2 client credentials, exchanged for tokens (RFC 6749, section 4.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _EARLY_PART = 0.1
 
 
 class ClientCredentials(TokenSource):
-    """A token got for a client id and secret: renewed before it expires, and when the service refuses it.
+    """A token for a client id and secret.
+
+    It is renewed before it expires, and when the service refuses it.
 
     Args:
         impl: the implementation that errors name.
@@ -93,7 +95,10 @@ class ClientCredentials(TokenSource):
 
 
 def _good_for(expires_in: object) -> float:
-    """Return the seconds until a token is to be renewed; one that names no end is used until it is refused."""
+    """Return the seconds until a token is renewed.
+
+    One without an end is used until it is refused.
+    """
     if isinstance(expires_in, str) and expires_in.isdigit():
         expires_in = int(expires_in)
     if isinstance(expires_in, bool) or not isinstance(expires_in, (int, float)):
@@ -102,9 +107,10 @@ def _good_for(expires_in: object) -> float:
 
 
 def read_token_error(refusal: Refusal) -> VendorError | None:
-    """Return what ``{"error", "error_description"}`` says (RFC 6749, section 5.2), with what to do about it.
+    """Return the error of a token request (RFC 6749, section 5.2), with a remedy.
 
-    Iceberg REST catalogs without tokens answer with an error of their own: ``{"error": {"message", "type"}}``.
+    Its body is ``{"error", "error_description"}``. Iceberg REST catalogs without tokens answer with an error of their
+    own: ``{"error": {"message", "type"}}``.
     """
     body = refusal.body if isinstance(refusal.body, Mapping) else {}
     code, description = body.get("error"), body.get("error_description")

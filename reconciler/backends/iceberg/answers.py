@@ -1,4 +1,4 @@
-"""What an Iceberg REST catalog answers, in our terms: errors, tables and properties, vended credentials."""
+"""The answers of an Iceberg REST catalog: errors, entries, vended credentials."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ _SAS = re.compile(r"adls\.sas-token\.(?P<account>[a-z0-9]+)(\.(dfs|blob)\..+)?")
 
 
 class UnreadableTableError(InternalError):
-    """The service lists a table and cannot load it: its metadata is lost, or breaks the protocol."""
+    """The service lists a table and cannot load it.
+
+    Its metadata is lost, or breaks the protocol.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +75,15 @@ class TableEntry:
 
     @property
     def is_lance(self) -> bool:
-        """Whether the entry is marked as that of a Lance table (Lance specification, "Lance Table Identification")."""
+        """Whether the entry is marked ("Lance Table Identification")."""
         return self.properties.get(TABLE_TYPE, "").lower() == LANCE
 
 
 def translate(refusal: Refusal) -> VendorError | None:
-    """Return the error of ``{"error": {"message", "type", "code"}}``, without the server's stack trace."""
+    """Return the error of ``{"error": {"message", "type", "code"}}``.
+
+    The server's stack trace is left out.
+    """
     error = refusal.body.get("error") if isinstance(refusal.body, Mapping) else None
     if not isinstance(error, Mapping):
         return None
@@ -106,7 +112,7 @@ def entry_in(answer: Mapping[str, object], doing: str) -> TableEntry:
 
 
 def vended_options(answer: Mapping[str, object], location: str) -> dict[str, str]:
-    """Return the storage options for the dataset at ``location`` that an answer of LoadTable holds, in pylance's words.
+    """Return the storage options that an answer of LoadTable vends.
 
     ``storage-credentials`` holds them by the beginning of locations, ``config`` for all others. The names are those of
     Iceberg's own clients (`s3.*`, `gcs.*`, `adls.*`).

@@ -86,7 +86,7 @@ class IcebergBackend(
         self._server = IcebergServer(self._http, self.config)
 
     def asked_capabilities(self) -> Capabilities:
-        """Return the server's capabilities: not every server renames tables, or takes locations."""
+        """Return the server's capabilities; not every one renames or takes locations."""
         if self.config.is_s3_tables:
             self.capabilities = replace(self.capabilities, chooses_locations=True)
         for name in self._existing(sorted({*self.config.warehouse_names, *self.outermost_names})):
@@ -107,7 +107,7 @@ class IcebergBackend(
         return self._scan(scope, partial(load_listed, self._server))
 
     def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what :meth:`scan` does; a table that cannot be loaded, mostly another's, is a note."""
+        """Return what :meth:`scan` does, with a note for a table that cannot be loaded."""
         return self._scan(scope, self._readable)
 
     def _scan(self, scope: Scope, load: Callable[[Identifier], TableEntry | None]) -> Snapshot:
@@ -128,7 +128,10 @@ class IcebergBackend(
         return Snapshot(found.namespaces, tables, tuple(sorted(found.notes)))
 
     def _readable(self, identifier: Identifier) -> TableEntry | None:
-        """Return a listed table, or why it cannot be read, in words that do not change; None when it vanished."""
+        """Return a listed table, or why it cannot be read; None when it vanished.
+
+        The words do not change from call to call.
+        """
         try:
             return load_listed(self._server, identifier)
         except PermissionDeniedError:
@@ -147,7 +150,7 @@ class IcebergBackend(
         return _live(identifier, self._lance_entry(identifier))
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
-        """Return the names directly below ``parent``; below the root, the known warehouses that exist."""
+        """Return the names directly below ``parent``; the root's are known warehouses."""
         if not parent:
             return self._existing(self._warehouse_names())
         names = self._server.namespaces(parent)
@@ -156,11 +159,11 @@ class IcebergBackend(
         return names
 
     def child_tables(self, parent: Identifier) -> list[str]:
-        """Return the names of the Lance tables in ``parent``; the root and warehouses hold none."""
+        """Return the names of the Lance tables in ``parent``."""
         return [name for name, entry in self._tables(parent).items() if entry.is_lance]
 
     def possible_tables(self, parent: Identifier) -> list[str]:
-        """Return the names of all tables in ``parent``: only an entry says whether it is a Lance table."""
+        """Return the names of all tables; only an entry says which are Lance tables."""
         return self._server.tables(parent) if parent else []
 
     def tables_among(self, parent: Identifier, names: Sequence[str]) -> list[str]:
@@ -168,14 +171,14 @@ class IcebergBackend(
         return [name for name, entry in self._loaded(parent, names).items() if entry.is_lance]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of views, of tables of other formats and of those that cannot be read."""
+        """Return the names of views, of foreign tables and of unreadable ones."""
         if len(identifier) < 2:
             return []
         foreign = [name for name, entry in self._tables(identifier).items() if not entry.is_lance]
         return foreign + self._server.views(identifier)
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return the views and the tables without the mark of a Lance table; one that cannot be read is among them."""
+        """Return the views and the tables without the mark, unreadable ones included."""
         entries = self._tables(namespace, names)
         views = self._server.views(namespace) if len(namespace) > 1 else []
         return [_foreign((*namespace, name), entry) for name, entry in entries.items() if not entry.is_lance] + [
@@ -187,11 +190,14 @@ class IcebergBackend(
         return locations.join(root, *identifier)
 
     def direct_location(self, identifier: Identifier) -> str:
-        """Return the location of a table created directly: below the current directory without a ``root``."""
+        """Return the location of a table created directly.
+
+        Without a ``root`` it is below the current directory.
+        """
         return self.location_below(self.config.root or str(Path.cwd()), identifier)
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the configured options with the table's ``storage.*`` properties (see :func:`own_options`)."""
+        """Return the configured options with the table's own (see :func:`own_options`)."""
         return own_options(self.storage_options(), table, self.hosts)
 
     def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
@@ -204,13 +210,13 @@ class IcebergBackend(
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a namespace; the parent is asked for first, because not every server does."""
+        """Create a namespace in a parent that exists, which not every server checks."""
         _require_below_warehouse(identifier)
         self.load_namespace(identifier[:-1])
         return self._server.create_namespace(identifier, properties)
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Drop a namespace that holds nothing; its contents are asked for first, because not every server does."""
+        """Drop a namespace that holds nothing, which not every server checks."""
         _require_below_warehouse(identifier)
         server = self._server
         held = [*server.namespaces(identifier), *server.tables(identifier), *server.views(identifier)]
@@ -228,7 +234,7 @@ class IcebergBackend(
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        """Create the companion table; the location in force is the one in the server's answer."""
+        """Create the companion table and return it with the location in force."""
         entry, name = self._server.create_table(identifier, location, properties), identifier[-1]
         if name != name.lower() and name not in (names := self._server.tables(identifier[:-1], name.__eq__)):
             # The answer to a create names no table, so the name that a service folds it to is looked up.
@@ -253,9 +259,10 @@ class IcebergBackend(
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` and set the location in one commit, repeated on top of what others changed meanwhile.
+        """Change a table's properties and location in one commit.
 
-        The mark of a Lance table stays as it is, and the property that keeps its data from being deleted is set.
+        A commit that meets another one is repeated on top of it. The mark of a Lance table stays as it is, and the
+        property that keeps its data from being deleted is set.
         """
         entry = self._lance_entry(identifier)
         for attempt in count():
@@ -311,7 +318,10 @@ class IcebergBackend(
         return names
 
     def _existing(self, names: Iterable[str], *, required: Collection[str] = ()) -> list[str]:
-        """Return those of ``names`` that are warehouses; a missing one that is ``required`` is an error."""
+        """Return those of ``names`` that are warehouses.
+
+        A missing one that is ``required`` is an error.
+        """
         found = []
         for name in names:
             try:
@@ -338,7 +348,10 @@ class IcebergBackend(
         return found
 
     def _loaded(self, parent: Identifier, names: Sequence[str]) -> dict[str, TableEntry]:
-        """Return the listed tables ``names``, those among them that cannot be read too, but none that vanished."""
+        """Return the listed tables ``names``, unreadable ones included.
+
+        Those that vanished are left out.
+        """
         entries = in_parallel(lambda name: self._readable((*parent, name)), names, self.parallelism)
         return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
 

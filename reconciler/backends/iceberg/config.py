@@ -1,4 +1,4 @@
-"""The configuration of an Iceberg REST catalog (Lance specification, "Implementation Configuration Properties")."""
+"""The configuration of ``impl: iceberg`` (Lance Iceberg specification)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class IcebergConfig(HttpConfig):
 
     @property
     def token_key(self) -> str | None:
-        """The key to check when a login is refused; the error of a signed request says so itself."""
+        """The key to check when a login is refused; None for signed requests."""
         return None if self.sigv4_enabled else super().token_key
 
     @property
@@ -136,11 +136,11 @@ class IcebergConfig(HttpConfig):
 
     @property
     def is_s3_tables(self) -> bool:
-        """Whether the service is Amazon S3 Tables, which puts every table into its own table bucket."""
+        """Whether the service is Amazon S3 Tables, which chooses locations itself."""
         return self.sigv4_enabled and self.signing_name == _S3_TABLES
 
     def identity(self) -> str:
-        """Return the address of the service, and the warehouses where only some are meant."""
+        """Return the address of the service, and the warehouses if only some are meant."""
         names = ", ".join(sorted(map(self.warehouse, self.warehouse_names)))
         return f"{super().identity()} ({names})" if names else super().identity()
 

@@ -34,13 +34,13 @@ def _settings(answer: Mapping[str, object]) -> dict[str, object]:
 
 
 def announced_prefix(answer: Mapping[str, object]) -> str | None:
-    """Return the prefix that the answer of ``/v1/config`` announces, None when it does not."""
+    """Return the prefix that ``/v1/config`` announced, None without one."""
     prefix = _settings(answer).get("prefix")
     return str(prefix).strip("/") or None if prefix is not None else None
 
 
 def _offers(answer: Mapping[str, object], endpoint: re.Pattern[str]) -> bool | None:
-    """Return whether a server lists an endpoint among those it has; None where it lists none."""
+    """Return whether a server lists an endpoint; None where it lists none at all."""
     listed = answer.get("endpoints")
     return any(endpoint.fullmatch(str(entry)) for entry in listed) if isinstance(listed, list) else None
 
@@ -62,7 +62,7 @@ class Routes:
 
     @classmethod
     def of(cls, prefix: str, answer: Mapping[str, object]) -> Routes:
-        """Return the routes below ``prefix`` of a server whose ``/v1/config`` gave ``answer``."""
+        """Return the routes below ``prefix``, by the ``answer`` of ``/v1/config``."""
         settings = _settings(answer)
         separator = str(settings.get("namespace-separator") or _DEFAULT_SEPARATOR)
         if not _SAFE_IN_URL.fullmatch(separator):
@@ -85,9 +85,9 @@ class Routes:
         return f"{self._root}/tables/rename"
 
     def parent(self, levels: Sequence[str]) -> str:
-        """Return the value of the ``parent`` query parameter, which is encoded with the query."""
+        """Return the value of the ``parent`` query parameter, not encoded yet."""
         return unquote(self.separator).join(levels)
 
     def namespace(self, levels: Sequence[str], *below: str) -> str:
-        """Return the path of a namespace, or of what is ``below`` it, such as ``tables`` and the name of one."""
+        """Return the path of a namespace, or of what is ``below`` it, such as a table."""
         return "/".join((self.namespaces, self.separator.join(map(encode, levels)), *map(encode, below)))

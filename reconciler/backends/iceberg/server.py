@@ -56,7 +56,10 @@ _VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
 class IcebergServer:
-    """Calls one catalog. Errors are those of :mod:`reconciler.model.errors`; lists go to their last page."""
+    """Calls one catalog; lists go to their last page.
+
+    Errors are those of :mod:`reconciler.model.errors`.
+    """
 
     def __init__(self, http: HttpClient, config: IcebergConfig) -> None:
         self._http = http
@@ -69,7 +72,7 @@ class IcebergServer:
     # ---- warehouses ----------------------------------------------------------------------------------------------
 
     def routes(self, warehouse: str) -> Routes:
-        """Return the routes of a warehouse, by the server's settings, which are asked for once.
+        """Return the routes of a warehouse; the server is asked for its settings once.
 
         Raises:
             NamespaceNotFoundError: the server does not know it. Not every server tells.
@@ -89,7 +92,10 @@ class IcebergServer:
             return self._routes[warehouse]
 
     def _unannounced_prefix(self, warehouse: str) -> str:
-        """Return the warehouse's name where the server has routes below it (as Lance's specification says), or none."""
+        """Return the warehouse's name if the server has routes below it, or "".
+
+        Lance's specification has them there.
+        """
         prefix = encode(self._config.warehouse(warehouse))
         try:
             self._http.json(
@@ -106,7 +112,9 @@ class IcebergServer:
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
     def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
-        """Return the names of the namespaces directly in ``parent``; some servers list none in a missing one.
+        """Return the names of the namespaces in ``parent``.
+
+        Some servers list none in a missing parent.
 
         Raises:
             NamespaceNotFoundError: the server says that ``parent`` does not exist.
@@ -140,7 +148,7 @@ class IcebergServer:
         return LiveNamespace(identifier, properties_in(answer, doing))
 
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
-        """Create a namespace and return it. Not every server requires the parent to exist.
+        """Create a namespace and return it; not every server requires its parent.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
@@ -162,9 +170,10 @@ class IcebergServer:
         return LiveNamespace(identifier, properties_in(answer, doing))
 
     def update_properties(self, identifier: Identifier, changes: PropertyChanges) -> None:
-        """Merge ``changes`` into a namespace's properties: removals first, so that the marks of them stay until then.
+        """Merge ``changes`` into a namespace's properties, removals first.
 
-        Polaris 1.5.0 answers a request with both by 409, with the updates done and the removals not.
+        So the marks of removed properties stay until then. Polaris 1.5.0 answers a request with both by 409, with the
+        updates done and the removals not.
 
         Raises:
             NamespaceNotFoundError: it does not exist.
@@ -176,7 +185,7 @@ class IcebergServer:
                 self._http.done("POST", path, doing=doing, body=body, errors={404: NamespaceNotFoundError})
 
     def drop_namespace(self, identifier: Identifier) -> None:
-        """Drop a namespace. Servers refuse one with tables; not every one refuses one with namespaces.
+        """Drop a namespace; not every server refuses one that holds namespaces.
 
         Raises:
             NamespaceNotFoundError: it does not exist.
@@ -188,7 +197,9 @@ class IcebergServer:
     # ---- tables and views ----------------------------------------------------------------------------------------
 
     def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
-        """Return the names of all tables in ``parent``, of whatever format; some servers list none in a missing one.
+        """Return the names of all tables in ``parent``, of whatever format.
+
+        Some servers list none in a missing namespace.
 
         Raises:
             NamespaceNotFoundError: the server says that ``parent`` does not exist.
@@ -232,7 +243,9 @@ class IcebergServer:
         return found.value
 
     def vended_options(self, identifier: Identifier) -> dict[str, str]:
-        """Return the storage options that the service vends for a table's data; none where it vends none.
+        """Return the storage options that the service vends for a table's data.
+
+        There may be none.
 
         Raises:
             TableNotFoundError: it, or its namespace, does not exist.
@@ -266,7 +279,7 @@ class IcebergServer:
         return entry_in(answer, doing)
 
     def commit(self, identifier: Identifier, uuid: str, changes: PropertyChanges, location: str | None) -> TableEntry:
-        """Merge ``changes`` into a table's properties, and move its entry to ``location`` where given.
+        """Change a table's properties, and its location where given.
 
         Raises:
             TableNotFoundError: it does not exist.
@@ -294,7 +307,7 @@ class IcebergServer:
         return entry_in(answer, doing)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> None:
-        """Rename a table within its warehouse, which the server does in one step; everything else of it stays.
+        """Rename a table within its warehouse in one step; the rest of it stays.
 
         Raises:
             TableNotFoundError: it does not exist.

@@ -1,4 +1,4 @@
-"""Requests signed with AWS Signature Version 4, which S3 Tables and Glue's Iceberg endpoint require.
+"""Requests signed by AWS Signature Version 4, for S3 Tables and Glue's endpoint.
 
 The keys are those of Iceberg's clients (`rest.sigv4-enabled`, `rest.signing-name`, `rest.signing-region`).
 """
@@ -42,7 +42,7 @@ _KINDS: Mapping[str, type[BackendError]] = {
 
 
 class Signer:
-    """Signs the requests of one catalog. Safe to use from several threads; credentials that expire are renewed.
+    """Signs the requests of one catalog. Thread-safe; renews expiring credentials.
 
     Raises:
         MissingExtraError: botocore is not installed.
@@ -102,7 +102,7 @@ class Signer:
 
 
 def translate_signed(refusal: Refusal) -> VendorError | None:
-    """Return the catalog's error, or AWS's where it refuses a request before the catalog sees it."""
+    """Return the catalog's error, or AWS's for a request that it refused itself."""
     said = translate(refusal)
     body = refusal.body if isinstance(refusal.body, Mapping) else {}
     headers = {name.lower(): value for name, value in refusal.headers.items()}

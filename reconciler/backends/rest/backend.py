@@ -116,7 +116,9 @@ class RestBackend(
 
     @contextmanager
     def in_context(self, context: Mapping[str, str]) -> Iterator[None]:
-        """Send the headers of a request's ``context`` with the calls inside, in place of configured ones.
+        """Send the headers of a request's ``context`` with the calls inside.
+
+        They replace configured ones of the same name.
 
         Raises:
             InvalidInputError: one cannot be sent, or is a credential that would go over plain http.
@@ -140,9 +142,10 @@ class RestBackend(
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what is within ``scope``: two lists and a call for each namespace, and a call for each table.
+        """Return what is within ``scope``.
 
-        The protocol has no call that answers several entries. Calls of one level run side by side.
+        That takes two lists and a call for each namespace, and a call for each table. The protocol has no call that
+        answers several entries. Calls of one level run side by side.
         """
         server, at_once = self._server, self.parallelism
         with self._http.scans.one():
@@ -164,14 +167,14 @@ class RestBackend(
         return self._server.table(identifier)
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
-        """Return the names directly below ``parent``; an empty list is believed only of one that exists."""
+        """Return the names of the namespaces in ``parent``, which must exist."""
         names = self._server.namespaces(parent)
         if not names:
             self._server.require_namespace(parent)
         return names
 
     def child_tables(self, parent: Identifier) -> list[str]:
-        """Return the names of the tables in ``parent``; an empty list is believed only of one that exists."""
+        """Return the names of the tables in ``parent``, which must exist."""
         names = self._server.tables(parent)
         if not names:
             self._server.require_namespace(parent)
@@ -206,7 +209,7 @@ class RestBackend(
         return made
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Remove a namespace that lists as empty; ask the server to refuse one that is not."""
+        """Remove a namespace that lists as empty, and that the server finds empty."""
         inside = sorted({*self.child_namespaces(identifier), *self.child_tables(identifier)})
         if inside:
             raise NamespaceNotEmptyError(f"rest: namespace `{join(identifier)}` holds {', '.join(inside[:5])}")
@@ -297,7 +300,7 @@ class RestBackend(
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's properties and set its location, where the server can."""
+        """Change a table's properties and location, where the server can."""
         if not self.asked_capabilities().alter_table:
             return super().alter_table(identifier, changes, location)
         problem = None if location is None else self.location_problem(identifier, location)
@@ -325,7 +328,7 @@ class RestBackend(
 
 
 def _add_context_headers(request: PreparedRequest) -> Collection[str]:
-    """Add the headers of the current context; return the values that no error may show."""
+    """Add the context's headers to ``request``; return the secret values."""
     headers = _context_headers.get()
     request.headers.update(headers)
     return [value for name, value in headers.items() if hold_secret({name: value})]
@@ -348,7 +351,7 @@ def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
 
 
 def _require_values(identifier: Identifier, properties: Mapping[str, str]) -> None:
-    """Raise UnsupportedOperationError if ``properties`` were read from a server that hides their values."""
+    """Raise UnsupportedOperationError if a server hides values of ``properties``."""
     hidden = ", ".join(f"`{key}`" for key, value in properties.items() if value == REDACTED)
     if hidden:
         raise UnsupportedOperationError(

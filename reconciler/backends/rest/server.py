@@ -37,7 +37,10 @@ _TAKEN_TABLE: Mapping[int, Any] = {404: NamespaceNotFoundError, 409: TableAlread
 
 
 class RestServer:
-    """Calls one server. Errors are those of :mod:`reconciler.model.errors`; lists go to their last page."""
+    """Calls one server; lists go to their last page.
+
+    Errors are those of :mod:`reconciler.model.errors`.
+    """
 
     def __init__(self, http: HttpClient, delimiter: str) -> None:
         self._http = http
@@ -45,7 +48,7 @@ class RestServer:
         self._query = {"delimiter": delimiter}
 
     def operations(self) -> frozenset[str]:
-        """ListOperations: the operations that the server offers, empty where it does not say.
+        """ListOperations: the operations on offer, empty where the server does not say.
 
         There is no body: a server that does not know the route may close the connection over one it did not read. A
         server without the route may give any answer: the error of its framework or of a gateway before it, a page, a
@@ -68,7 +71,7 @@ class RestServer:
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
     def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
-        """ListNamespaces, all pages. Some servers answer an empty list for a missing parent."""
+        """ListNamespaces, all pages. A missing parent may list as empty."""
         return self._listed("namespace", parent, ("list",), {}, concerns)
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
@@ -82,7 +85,7 @@ class RestServer:
             self._look("namespace", identifier, _MISSING_NAMESPACE)
 
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
-        """CreateNamespace, in no other mode than create: overwrite drops what is inside on some servers."""
+        """CreateNamespace, never by ``Overwrite``, which drops contents on some servers."""
         body = {"mode": "Create", "properties": dict(properties)}
         errors = {**_MISSING_NAMESPACE, 409: NamespaceAlreadyExistsError}
         self._post("namespace", identifier, "create", "create", body, errors)
@@ -103,7 +106,7 @@ class RestServer:
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
-        """ListTables, all pages. Some servers answer an empty list for a missing namespace.
+        """ListTables, all pages. A missing namespace may list as empty.
 
         A server that has tables on one level alone, as Gravitino does, may refuse to list them on any other: there are
         none.
@@ -229,7 +232,7 @@ def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> Liv
 
 
 def translate(refusal: Refusal) -> VendorError | None:
-    """Return what an error body means (ErrorResponse: ``{"error": "what happened", "code": 4}``).
+    """Return the error of a body ``{"error": "what happened", "code": 4}``.
 
     pylance's adapter reports what it does not support as Internal. A code of a later version leaves the type of the
     error to the call and the status.

@@ -1,4 +1,4 @@
-"""The backend: Lance namespace operations on one catalog of a Unity Catalog service.
+"""The backend: one catalog of a Unity Catalog service.
 
 An identifier begins with the catalog, which the configuration fixes: ``catalog$schema$table``. An administrator creates
 the catalog itself; it is never created, changed or dropped here.
@@ -84,7 +84,10 @@ class UnityBackend(
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return the catalog, its schemas and their Lance tables, by one list of schemas and one of tables a schema."""
+        """Return the catalog, its schemas and their Lance tables.
+
+        That takes one list of schemas, and one of tables a schema.
+        """
         with self._http.scans.one():
             return scan_catalog(self._service, self.config.catalog, scope, self.parallelism)
 
@@ -97,7 +100,7 @@ class UnityBackend(
         return live_table(identifier, self._lance_table(identifier))
 
     def child_namespaces(self, parent: Identifier) -> Sequence[str]:
-        """Return the catalog below the root, the schemas below the catalog, nothing below a schema."""
+        """Return the catalog, its schemas, or nothing, by the level of ``parent``."""
         if not parent:
             return [self.config.catalog]
         if len(parent) == 2:
@@ -108,19 +111,19 @@ class UnityBackend(
         return [info.name for info in schemas if rules.name_problem(info.name) is None]
 
     def child_tables(self, parent: Identifier) -> Sequence[str]:
-        """Return the names of a schema's Lance tables; the root and the catalog hold none."""
+        """Return the names of a schema's Lance tables; other levels hold none."""
         tables = self._tables(parent, lambda info: info.is_marked)
         return [info.name for info in tables if info.is_lance and rules.name_problem(info.name) is None]
 
     def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
-        """Return the names of a schema's other tables, views, volumes, functions and models."""
+        """Return a schema's other tables, views, volumes, functions and models."""
         if len(identifier) < 2:
             return ()
         tables = [info.name for info in self._tables(identifier) if not info.is_lance]
         return [*tables, *self._service.others(identifier)]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return a schema's tables of other formats, its views, and Lance tables that are not external."""
+        """Return a schema's other tables, its views and managed Lance tables."""
         return [
             foreign_table((*namespace, info.name), info)
             for info in self._tables(namespace)
@@ -130,7 +133,7 @@ class UnityBackend(
     def _tables(
         self, namespace: Identifier, concerns: Callable[[UnityEntry], bool] = lambda _: False
     ) -> list[UnityEntry]:
-        """Return the tables of a schema; the root and the catalog, which must exist, hold none."""
+        """Return the tables of a schema; other levels must exist and hold none."""
         if len(namespace) < 2:
             if namespace:
                 self._read(namespace)
@@ -139,7 +142,7 @@ class UnityBackend(
         return self._service.tables(namespace, concerns)
 
     def shown_schema(self, identifier: Identifier) -> Schema | None:
-        """Return the columns of the table's entry as the nearest Arrow types; None where it has none."""
+        """Return the table's columns as the nearest Arrow types; None without any."""
         return columns.schema_of(self._lance_table(identifier).columns) or None
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
@@ -181,9 +184,9 @@ class UnityBackend(
         return live_namespace(identifier, self._created(identifier, create))
 
     def _require_listed(self, identifier: Identifier) -> None:
-        """Raise unless an existing schema is listed for the caller: a plan cannot know one that is not.
+        """Raise unless an existing schema is listed for the caller.
 
-        Even its owner sees a schema only with a right to use it.
+        A plan cannot know one that is not. Even its owner sees a schema only with a right to use it.
         """
         if identifier[-1] not in (info.name for info in self._service.schemas(identifier[0])):
             raise PermissionDeniedError(
@@ -192,7 +195,10 @@ class UnityBackend(
             )
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Drop an empty schema. The server checks once more that it is empty; ``force`` is never sent."""
+        """Drop an empty schema.
+
+        The server checks once more that it is empty; ``force`` is never sent.
+        """
         self._require_schema(identifier)
         inside = [info.name for info in self._service.tables(identifier)] or list(self._service.others(identifier))
         if inside:
@@ -201,7 +207,7 @@ class UnityBackend(
         self._service.delete(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a schema's properties: read, changed and written back as a whole.
+        """Merge ``changes`` into a schema's properties, which are written as a whole.
 
         Raises:
             UnsupportedOperationError: the service kept a removed property. The reference server ignores an empty set
@@ -266,7 +272,7 @@ class UnityBackend(
         }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove a Lance table's entry. It is an external table, whose data the service leaves alone."""
+        """Remove the entry of a Lance table, an external one, whose data stays."""
         removed = self.load_table(identifier)
         self._service.delete(identifier)
         return removed
@@ -274,12 +280,15 @@ class UnityBackend(
     # ---- locations -----------------------------------------------------------------------------------------------
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
-        """Return why the service takes no table at ``location``, or would change it; None when it takes it."""
+        """Return why the service takes no table at ``location``, or would change it."""
         del identifier
         return rules.location_problem(location)
 
     def direct_location(self, identifier: Identifier) -> str:
-        """Return the location of a table created directly: below the current directory without a ``root``."""
+        """Return the location of a table created directly.
+
+        Without a ``root`` it is below the current directory.
+        """
         return self.location_below(self.config.root or str(Path.cwd()), identifier)
 
     def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
@@ -301,12 +310,12 @@ class UnityBackend(
         return info
 
     def _require_catalog(self, identifier: Identifier) -> None:
-        """Raise NamespaceNotFoundError for a read from another catalog than the configured one."""
+        """Raise NamespaceNotFoundError for a read from another catalog."""
         if identifier[0] != self.config.catalog:
             raise NamespaceNotFoundError(f"unity: {self._not_ours(identifier)}")
 
     def _require_own(self, identifier: Identifier) -> None:
-        """Raise InvalidInputError for a write to another catalog ("CreateNamespace", "DeclareTable")."""
+        """Raise InvalidInputError for a write to another catalog."""
         if identifier[0] != self.config.catalog:
             raise InvalidInputError(f"unity: {self._not_ours(identifier)}")
 

@@ -1,4 +1,4 @@
-"""The configuration of ``impl: unity`` (Lance Unity specification, "Namespace Implementation Configuration")."""
+"""The configuration of ``impl: unity`` (Lance Unity specification)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks.
 
 
 class UnityConfig(HttpConfig):
-    """The connection to one catalog of a Unity Catalog service. Time-outs are in seconds."""
+    """The connection to one catalog of a Unity Catalog service.
+
+    Time-outs are in seconds.
+    """
 
     catalog: str
     """The catalog in Unity."""
@@ -41,7 +44,10 @@ class UnityConfig(HttpConfig):
 
     @property
     def address(self) -> str:
-        """The address that all routes are below; an endpoint that ends with the path is used as it is."""
+        """The address that all routes are below.
+
+        An endpoint that ends with the path is used as it is.
+        """
         return self.endpoint if self.endpoint.endswith(self.api_path) else f"{self.endpoint}{self.api_path}"
 
     @property
@@ -52,7 +58,7 @@ class UnityConfig(HttpConfig):
 
     @property
     def is_databricks(self) -> bool:
-        """Whether the address is that of a Databricks workspace, in one of the three clouds."""
+        """Whether the address is that of a Databricks workspace in any cloud."""
         return (urlsplit(self.endpoint).hostname or "").endswith(DATABRICKS)
 
     def identity(self) -> str:

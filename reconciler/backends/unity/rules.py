@@ -1,4 +1,4 @@
-"""What Unity Catalog takes: names, properties in parts of 255 characters, and locations as URIs of few schemes.
+"""What Unity Catalog takes: names, short properties, locations as URIs.
 
 A mark of lancens' own that is longer (``lancens.keys`` of a table with many properties) is kept in parts: the first
 under its name, the others under ``lancens.keys.2``, ``lancens.keys.3`` and so on. A release that does not know this
@@ -66,7 +66,10 @@ def _names(key: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Yield ``value`` in pieces that fit, no character cut in two; the empty text is one piece."""
+    """Yield ``value`` in pieces that fit, no character cut in two.
+
+    The empty text is one piece.
+    """
     start = size = 0
     for position, character in enumerate(value):
         width = 2 if character > "\uffff" else 1
@@ -78,7 +81,7 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def as_uri(location: str) -> str:
-    """Return the URI that is sent for ``location``: the same place, in a form that the service takes."""
+    """Return the URI to send for ``location``, in a form that the service takes."""
     scheme = locations.scheme(location)
     if scheme == "file":
         return "file://" + quote(locations.normalise(location), safe="/~!$&'()*+,;=:@")

@@ -1,4 +1,4 @@
-"""The bulk read of a catalog: its schemas, then their tables, several schemas at a time."""
+"""The bulk read of a catalog: its schemas, then the tables of several at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYS
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The tables found in one schema; ``missing`` is the error of a schema that no longer exists."""
+    """The tables of one schema; ``missing`` is the error of a vanished schema."""
 
     tables: list[LiveTable]
     notes: list[str]
@@ -24,7 +24,9 @@ class _Tables:
 
 
 def scan_catalog(service: UnityService, catalog: str, scope: Scope, parallelism: int) -> Snapshot:
-    """Return the catalog, its schemas and their Lance tables within ``scope``, ``parallelism`` schemas at a time.
+    """Return the catalog, its schemas and their Lance tables within ``scope``.
+
+    ``parallelism`` schemas are read at a time.
 
     Raises:
         BackendError: naming what could not be read.
@@ -102,6 +104,6 @@ def live_table(identifier: Identifier, info: UnityEntry) -> LiveTable:
 
 
 def foreign_table(identifier: Identifier, info: UnityEntry) -> ForeignTable:
-    """Return a table that is not a Lance table; its format is that of its data, or else its type."""
+    """Return a foreign table; its format is that of its data, or else its type."""
     shown = f"lance, {info.kind}" if info.is_marked else info.format or info.kind
     return ForeignTable(identifier, info.location, shown)

@@ -66,7 +66,7 @@ class UnityEntry:
 
     @property
     def is_lance(self) -> bool:
-        """Whether it is a Lance table: external, and marked so ("Lance Table Identification")."""
+        """Whether it is external and marked ("Lance Table Identification")."""
         return self.kind == _EXTERNAL and self.is_marked
 
     @property
@@ -76,11 +76,12 @@ class UnityEntry:
 
 
 class UnityService:
-    """Calls one service. Errors are those of :mod:`reconciler.model.errors`; lists go to their last page.
+    """Calls one service; lists go to their last page.
 
-    The reference server 0.6 checks that a name is free before it creates an object, and two creates at the same moment
-    both succeed. It answers 500 to every call about a table that is there twice; of a schema or catalog it uses the row
-    it finds first. So a list raises DoubledNameError for a name that is there twice and ``concerns`` the caller.
+    Errors are those of :mod:`reconciler.model.errors`. The reference server 0.6 checks that a name is free before it
+    creates an object, and two creates at the same moment both succeed. It answers 500 to every call about a table that
+    is there twice; of a schema or catalog it uses the row it finds first. So a list raises DoubledNameError for a name
+    that is there twice and ``concerns`` the caller.
     """
 
     def __init__(self, http: HttpClient) -> None:
@@ -106,11 +107,14 @@ class UnityService:
         return self._listed("schema", (catalog,), concerns)
 
     def tables(self, schema: Identifier, concerns: Callable[[UnityEntry], bool] = lambda _: False) -> list[UnityEntry]:
-        """GET /tables, all pages: tables and views of every format, without their columns."""
+        """GET /tables, all pages: tables and views of any format, without columns."""
         return self._listed("table", schema, concerns)
 
     def others(self, schema: Identifier) -> Iterator[str]:
-        """Yield the names of a schema's volumes, functions and models; a service without the route has none."""
+        """Yield the names of a schema's volumes, functions and models.
+
+        A service without a route has none of them.
+        """
         for key, route in _OTHER_KINDS.items():
             doing = f"list the {key.replace('_', ' ')} of `{join(schema)}`"
             with suppress(UnknownRouteError):
@@ -118,7 +122,7 @@ class UnityService:
                     yield _name(entry, doing)
 
     def vended_options(self, identifier: Identifier, *, writes: bool) -> dict[str, str]:
-        """POST /temporary-table-credentials: the storage options that the service vends for a table's data."""
+        """POST /temporary-table-credentials: return the vended storage options."""
         table = self.read(identifier).row
         if writes:
             with suppress(PermissionDeniedError):
@@ -154,7 +158,7 @@ class UnityService:
     def create_table(
         self, identifier: Identifier, location: str, properties: Mapping[str, str], columns: list[dict[str, Any]]
     ) -> UnityEntry:
-        """POST /tables: an external table, whose format Unity knows as text ("DeclareTable")."""
+        """POST /tables: an external table, as text to Unity ("DeclareTable")."""
         doing = f"create the entry of the {_called(identifier)}"
         body: dict[str, object] = {
             "name": identifier[-1],
@@ -169,7 +173,7 @@ class UnityService:
         return _entry(self._http.json("POST", "/tables", doing=doing, body=body, errors=errors), "table", doing)
 
     def delete(self, identifier: Identifier) -> None:
-        """DELETE /schemas/{full_name} or /tables/{full_name}: of an external table the entry alone.
+        """DELETE /schemas/{full_name} or /tables/{full_name}, the entry alone.
 
         Never with ``force``: the server refuses a schema that holds anything.
         """
@@ -194,7 +198,7 @@ class UnityService:
         return list_without_doubles(read, lambda entry: entry.name, concerns, problem)
 
     def _pages(self, route: str, key: str, parent: Identifier, doing: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the entries of every page, each row once; two rows of one name are both yielded."""
+        """Yield the entries of every page, each row once, but every row of a name."""
         pages = Pages(
             "page_token",
             "next_page_token",
@@ -209,7 +213,10 @@ class UnityService:
 
 
 def double_problem(identifier: Identifier) -> str:
-    """Return the text of an error about a name that is there twice: how that happens, and what to do."""
+    """Return the text of an error about a name that is there twice.
+
+    It says how that happens, and what to do.
+    """
     remedy = (
         "the service neither reads nor removes either of them, not even by force: have one of the two rows taken out "
         "of its database, and leave the schema out with `scope` until then"
@@ -243,7 +250,7 @@ def _parent(namespace: Identifier) -> dict[str, str]:
 
 
 def _options_in(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the credentials that an answer holds for one of the three clouds, in pylance's words."""
+    """Yield the storage options that an answer holds for one of the three clouds."""
     for kind, names in _CREDENTIALS.items():
         held = answer.get(kind)
         for name, option in names.items():
@@ -278,7 +285,10 @@ def _row(entry: Mapping[str, Any]) -> str:
 
 
 def _entry(answer: Mapping[str, Any], kind: str, doing: str) -> UnityEntry:
-    """Return an answered entry; a property that is null counts as missing, as in the service's own database."""
+    """Return an answered entry.
+
+    A property that is null counts as missing, as in the service's own database.
+    """
 
     def text(key: str) -> str:
         value = answer.get(key)
