@@ -9,7 +9,7 @@ SYSTEM := $(VENV)/.system
 # With this set, every Python that a test starts would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help system install demo test checks lint types unit servers coverage durations size soak torture bench schemas docs lock dist thrift clean
+.PHONY: help system install demo test clean-reports lint types unit servers coverage durations size soak torture bench schemas docs lock dist thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ demo: $(INSTALLED)
 	@$(BIN)/python examples/quickstart/demo.py
 
 ## make test       lint, strict types, and every test, on real servers
-test: checks unit servers durations
+test: clean-reports lint unit servers durations
 
 # What one run of pytest is: $(call pytest,NAME) leaves its durations, and where lines are counted those, in files of
 # that name, since two may run at once.
@@ -46,9 +46,8 @@ REPORTS = build/tests
 pytest = $(if $(COUNTED),COVERAGE_FILE=.coverage-$(1)) $(BIN)/pytest --junitxml=$(REPORTS)/$(1).xml \
 	$(if $(COUNTED),--cov --cov-report=)
 
-checks: $(INSTALLED)
+clean-reports:
 	@rm -rf $(REPORTS) .coverage .coverage-* .coverage.*
-	@$(MAKE) --no-print-directory --jobs 2 lint types
 
 ## make coverage   the same, and the lines that it ran: apart, since counting them takes a third of the time
 coverage:
@@ -74,30 +73,31 @@ types: $(INSTALLED)
 unit: $(INSTALLED)
 	$(call pytest,unit) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
-# One process a folder: its servers are started for it and stopped with it. Folders with JVMs run one after the other,
-# so that no two groups of JVMs stand side by side; the others run beside them.
-SERVER_FOLDERS = $(filter-out $(addprefix tests/,applier catalogs cli servers unit),\
-	$(patsubst %/,%,$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py)))))
-# Of the tests of `serve` only these have a JVM behind it.
-JVM_FILE = tests/server/test_conformance.py
-JVM_FOLDERS = $(filter %/clients %/hive %/iceberg %/mirrors %/pages %/unity %/pipeline %/torture,$(SERVER_FOLDERS))
+# Two at a time: each of these is one process with servers of its own. The longest come first, so that both ends are
+# busy to the last; a folder that is not named here comes last.
+LONGEST = pipeline pages hive clients iceberg torture catalogs unity action security mirrors end-to-end glue types
+FOLDERS = $(filter-out applier catalogs cli servers unit,$(notdir $(patsubst %/,%,\
+	$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py))))))
+RUNS = $(addprefix run-,$(LONGEST) $(filter-out $(LONGEST),$(FOLDERS)))
+
+# One run tells all that is to mend: the others go on where one fails, and each prints what it has to say in one piece.
 servers: $(INSTALLED)
-	@$(MAKE) --no-print-directory --jobs 2 jvm-servers other-servers
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(RUNS)
 
-jvm-servers:
-	@failed=; $(foreach folder,$(JVM_FOLDERS),$(call shown,$(call pytest,$(notdir $(folder))) $(folder))) \
-	$(call shown,$(call pytest,conformance) $(JVM_FILE)) test -z "$$failed"
+# Spark starts in half of the CPU seconds where its classes are prepared.
+CLASSES = $(VENV)/spark-classes.jsa
+$(CLASSES): $(INSTALLED)
+	-$(BIN)/python -m tests.servers.spark_classes
+run-pipeline run-pages: $(CLASSES)
 
-other-servers:
-	@failed=; $(call shown,$(call pytest,end-to-end) -m end_to_end tests/unit tests/cli) \
-	$(call shown,$(call pytest,catalogs) tests/catalogs/test_*.py tests/servers) \
-	$(foreach folder,$(filter-out $(JVM_FOLDERS),$(SERVER_FOLDERS)),\
-		$(call shown,$(call pytest,$(notdir $(folder))) --ignore $(JVM_FILE) $(folder))) \
-	test -z "$$failed"
-
-# Run a command and show what it printed in one piece, so that two that run at once can be told apart. The others run
-# all the same where it fails: one run tells all that is to mend.
-shown = out=$$($(1) 2>&1) || failed=yes; printf '%s\n%s\n' '$(1)' "$$out";
+.PHONY: $(RUNS)
+run-types: types
+run-end-to-end:
+	$(call pytest,end-to-end) -m end_to_end tests/unit tests/cli
+run-catalogs:
+	$(call pytest,catalogs) tests/catalogs/test_*.py tests/servers
+$(filter-out run-types run-end-to-end run-catalogs,$(RUNS)): run-%:
+	$(call pytest,$*) $(firstword $(wildcard tests/$* tests/catalogs/$*))
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
 soak: $(INSTALLED)

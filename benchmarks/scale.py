@@ -101,9 +101,10 @@ def run_one(manifest_path: str) -> dict[str, Any]:
     from reconciler import load
     from reconciler.backends.registry import connect
     from reconciler.output import render
-    from reconciler.planner import make_plan
+    from reconciler.planner.catalog import plan_catalog
     from reconciler.planner.facts import CatalogInput
-    from reconciler.planner.plan import ManifestRef
+    from reconciler.planner.plan import ManifestRef, Plan
+    from reconciler.planner.planning import Planning
 
     report: dict[str, Any] = {}
     manifest = measured(report, "load", lambda: load(manifest_path))
@@ -116,7 +117,13 @@ def run_one(manifest_path: str) -> dict[str, Any]:
     live = measured(report, "scan", backend.scan)
     source = CatalogInput(catalog.desired, live, backend.capabilities, "dir")
     reference = ManifestRef(name=manifest.name, digest=manifest.digest, files=manifest.files)
-    plan = measured(report, "diff", lambda: make_plan(reference, manifest.thresholds, [source]))
+
+    def diff() -> Plan:
+        planning = Planning()
+        planning.add(source, plan_catalog(source))
+        return planning.plan(reference, manifest.thresholds)
+
+    plan = measured(report, "diff", diff)
     measured(report, "render", lambda: [render(plan, form) for form in ("text", "markdown", "json", "html")])
     report["changes"] = len(plan.changes)
     return report

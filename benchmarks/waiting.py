@@ -28,15 +28,15 @@ SLOW = f"""\
 import time
 
 from reconciler import storage
-from reconciler.storage import probing
+from reconciler.storage import reading
 
 
-def slowly(location, options, read, examine=probing.examine):
+def slowly(location, options, read, examine=reading.examine):
     time.sleep({MILLISECONDS / 1000})
     return examine(location, options, read)
 
 
-storage.examine = probing.examine = slowly
+storage.examine = reading.examine = slowly
 """
 
 

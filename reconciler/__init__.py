@@ -30,7 +30,7 @@ from reconciler.model.errors import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.applier import ApplyReport
+    from reconciler.applier.report import ApplyReport
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
     from reconciler.namespace import connect, register_impls
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 _LAZY = {
-    "ApplyReport": "reconciler.applier",
+    "ApplyReport": "reconciler.applier.report",
     "Backend": "reconciler.backends.base",
     "Manifest": "reconciler.manifest",
     "Plan": "reconciler.planner.plan",

@@ -11,9 +11,8 @@ from reconciler.model.columns import Column
 from reconciler.model.desired import Source
 from reconciler.model.reasons import NoteCode, Params, ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
-from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
-from reconciler.planner.views import ObjectView
+from reconciler.planner.views import ObjectView, explain
 
 SECRET = "hunter2-correct-horse"
 """Part of every value that must not be shown, and of nothing else."""
@@ -112,9 +111,14 @@ _BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
     tuple[str, ...]: st.lists(_texts, max_size=5).map(tuple),
     Mapping[str, str]: st.dictionaries(_texts, _texts, max_size=3),
 }
-_params = st.fixed_dictionaries(
-    {}, optional={name: _BY_TYPE[kind] for name, kind in get_type_hints(Params).items()}
-).map(lambda drawn: cast(Params, drawn))
+_BY_NAME = {name: _BY_TYPE[kind] for name, kind in get_type_hints(Params).items()}
+
+
+@st.composite
+def _params(draw: st.DrawFn) -> Params:
+    """Draw some parameters of the words; all of them would be most of what a plan costs to draw."""
+    names = draw(st.lists(st.sampled_from(sorted(_BY_NAME)), max_size=8, unique=True))
+    return cast(Params, {name: draw(_BY_NAME[name]) for name in names})
 
 
 def _kind_of(action: Action) -> Kind:
@@ -138,7 +142,7 @@ def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) 
         after=after,
         fields=explain(before, after, "lake/t"),
         code=draw(st.sampled_from(ReasonCode)),
-        params=draw(_params),
+        params=draw(_params()),
         source=draw(_sources),
     )
 
@@ -153,7 +157,7 @@ def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -
         identifier=draw(identifiers),
         would=would,
         code=draw(st.sampled_from(ReasonCode)),
-        params=draw(_params),
+        params=draw(_params()),
         source=draw(_sources),
     )
 
@@ -167,7 +171,7 @@ def blocked_objects(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog
         kind=kind,
         identifier=draw(identifiers),
         code=draw(st.sampled_from(ReasonCode)),
-        params=draw(_params),
+        params=draw(_params()),
         source=draw(_sources),
         before=draw(st.none() | views(kind)),
         detail=draw(st.just("") | hostile_text),
@@ -204,7 +208,7 @@ def plans(draw: st.DrawFn, max_changes: int = 8) -> Plan:
         waiting=tuple(draw(st.lists(changes(), max_size=2))),
         guards=tuple(draw(st.lists(guards(), max_size=3))),
         notes=tuple(
-            draw(st.lists(st.builds(Note, catalog=names, code=st.sampled_from(NoteCode), params=_params), max_size=3))
+            draw(st.lists(st.builds(Note, catalog=names, code=st.sampled_from(NoteCode), params=_params()), max_size=3))
         ),
         fingerprints=tuple(
             Fingerprint.of(change.catalog, change.kind, change.identifier, change.before, change.managed_keys)

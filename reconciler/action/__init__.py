@@ -1,6 +1,6 @@
-"""The Python side of the GitHub Action: ``python -m reconciler.action``, started by ``action.yml``.
+"""The Python side of the GitHub Action, which ``action.yml`` starts.
 
-What the workflow asks for arrives in environment variables (:mod:`~reconciler.action.inputs`), where it runs is read
-from the runner (:mod:`~reconciler.action.context`), and each command ends in an
-:class:`~reconciler.action.outcome.Outcome`, which becomes the step's outputs, summary and exit code.
+Inputs arrive in environment variables (:mod:`~reconciler.action.inputs`), the runner describes the event
+(:mod:`~reconciler.action.context`), and each command returns a :class:`~reconciler.action.outcome.StepEnd`, which
+becomes the step's outputs, summary and exit code.
 """

@@ -1,4 +1,4 @@
-"""``python -m reconciler.action``: carry out one step of a workflow."""
+"""Run one step of a workflow, and turn every error into its outcome."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.action.annotations import annotate_problems
 from reconciler.action.api import GitHubError
 from reconciler.action.applying import apply
 from reconciler.action.auditing import audit
 from reconciler.action.context import read_context
 from reconciler.action.events import Trust
-from reconciler.action.failures import FailureReason, RefusedError, reason_of
 from reconciler.action.inputs import Command, CommentWhen, read_inputs
 from reconciler.action.job import Job
-from reconciler.action.outcome import StepEnd, append_summary, write_outputs
+from reconciler.action.outcome import FailureReason, RefusedError, StepEnd, append_summary, reason_of, write_outputs
 from reconciler.action.pages import called, fenced, plan_summary
 from reconciler.action.planning import comment_plan, drift, plan, validate, validate_untrusted
-from reconciler.action.workflow import annotate, verbatim
+from reconciler.action.workflow import annotate, annotate_problems, verbatim
 from reconciler.model.errors import LancensError, ManifestError
 
 _COMMANDS: Mapping[Command, Callable[[Job], StepEnd]] = {
@@ -35,7 +33,7 @@ _LONGEST_ANNOTATION = 4_000
 
 
 def run(environment: Mapping[str, str]) -> int:
-    """Carry out the step that ``environment`` describes and return the exit code of its process."""
+    """Run the step that ``environment`` describes and return its exit code."""
     folder = Path(environment.get("RUNNER_TEMP", ".")) / "lancens" / "failed"
     try:
         job = Job(read_inputs(environment), read_context(environment), environment)
@@ -55,12 +53,12 @@ def _run(job: Job) -> StepEnd:
         outcome = _command(job)(job)
     except ManifestError as error:
         problems = [replace(problem, message=job.secrets.scrub(problem.message)) for problem in error.problems]
-        annotate_problems(problems, job.inputs.manifests, job.context.workspace)
+        annotate_problems(problems, job.inputs.manifest, job.context.workspace)
         outcome = _ended(error, job.secrets.scrub(str(error)))
     except (LancensError, OSError) as error:
         outcome = _failed(error, job.secrets.scrub(_text(error)))
-    except Exception as error:  # noqa: BLE001 - the edge: a traceback could show what must not be shown
-        text = f"lancens failed: {type(error).__name__}. This is a fault of lancens: run the command line with --debug."
+    except Exception as error:  # noqa: BLE001 - the edge: a traceback could show a secret
+        text = f"lancens failed: {type(error).__name__}. This is a bug in lancens: run the command line with --debug."
         outcome = _failed(error, text)
     if outcome.failure and not outcome.page.startswith(job.first.text):
         outcome.page = job.first.text + outcome.page
@@ -69,7 +67,7 @@ def _run(job: Job) -> StepEnd:
         outcome.appendix = plan_summary(job.planned)
     outcome.page = job.secrets.scrub(outcome.page)
     worth = outcome.failure or job.inputs.command is Command.APPLY
-    # Of a plan that there is twice, the comment is the other one's.
+    # The comment on a duplicate plan belongs to the step that made the other one.
     silent = (FailureReason.GITHUB, FailureReason.DUPLICATE_PLAN)
     if worth and outcome.failure not in silent and job.context.trust is Trust.FULL:
         _report(job, outcome)
@@ -77,10 +75,12 @@ def _run(job: Job) -> StepEnd:
 
 
 def _command(job: Job) -> Callable[[Job], StepEnd]:
-    """Return what is to be done; a manifest that is not trusted is never let near a catalog or a secret.
+    """Return the command to run.
+
+    An untrusted manifest never reaches a catalog or a secret.
 
     Raises:
-        RefusedError: it might be, or it was to be applied.
+        RefusedError: the event is not trusted, or an untrusted manifest would be applied.
     """
     event = job.context.event
     match job.context.trust:
@@ -97,7 +97,7 @@ def _command(job: Job) -> Callable[[Job], StepEnd]:
             FailureReason.NOT_APPROVED,
             f"on `{event}` "
             + ("with several heads" if job.context.pull_request is None else "of a pull request from a fork")
-            + " no plan is shown, so there is none to apply",
+            + " no plan is shown, so there is no plan to apply",
         )
     return validate_untrusted
 
@@ -123,7 +123,7 @@ def _ended(error: BaseException, message: str) -> StepEnd:
 
 
 def _report(job: Job, outcome: StepEnd) -> None:
-    """Comment on the pull request; that this fails takes nothing away from what else is to be said."""
+    """Comment on the pull request; a failure to do so is only a warning."""
     context = job.context
     signature = f"{called(job.key)}commit `{context.commit}` · [run]({context.run_url})"
     text = f"\n{outcome.page}\n<sub>{signature}</sub>\n"

@@ -1,4 +1,4 @@
-"""The command that changes catalogs: apply, of what a pull request showed and nothing else."""
+"""The command `apply`: carry out exactly the plan that a pull request showed."""
 
 from __future__ import annotations
 
@@ -11,28 +11,26 @@ from pathlib import Path
 from reconciler.action.approval import Approval, approval_in, marked, options_of, services_of, shown_in
 from reconciler.action.comments import Comment, find_comments, is_untouched
 from reconciler.action.context import PullRequest
-from reconciler.action.failures import FailureReason, RefusedError
 from reconciler.action.job import Job
-from reconciler.action.outcome import StepEnd
+from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
 from reconciler.action.pages import applied_page, difference, plan_summary
 from reconciler.action.workflow import annotate, verbatim
-from reconciler.applier import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
+from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status, result_line, summary_line
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.operations.apply import apply as carry_out
-from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_blocked
+from reconciler.planner.plan import Plan, check_blocked
 
-_OTHER_OPTIONS = "what was asked for by the inputs `select`, `adopt` or `take-over`"
+_OTHER_OPTIONS = "one of the inputs `select`, `adopt` or `take-over`"
 _HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."
 
 
 def apply(job: Job) -> StepEnd:
-    """Apply the approved plan, the one in ``plan-file``, or, where no approval is asked for, the plan of now.
+    """Apply the approved plan, ``plan-file``, or without approval the current plan.
 
     Raises:
-        RefusedError: nothing was approved, or not this.
-        BlockedError: something could not be planned, and was not to be skipped.
+        RefusedError: no plan was approved, or another one.
+        BlockedError: an object is blocked, and `skip-blocked` is not set.
     """
     pull_request = job.context.pull_request
     if pull_request is not None and not pull_request.merged:
@@ -53,14 +51,14 @@ def apply(job: Job) -> StepEnd:
     return _carry_out(job, now)
 
 
-# ---- which plan ------------------------------------------------------------------------------------------------------
+# ---- approval --------------------------------------------------------------------------------------------------------
 
 
 def _check_approved(job: Job, now: Plan) -> None:
-    """Return when ``now`` is the plan that the merged pull request showed, or what is left of it.
+    """Check that the merged pull request showed every change of ``now``.
 
     Raises:
-        RefusedError: it is not, or no plan was approved.
+        RefusedError: it differs, or no plan was approved.
     """
     pull_request = job.merged_pull_request
     if pull_request is None:
@@ -84,10 +82,10 @@ def _check_approved(job: Job, now: Plan) -> None:
 
 
 def _check_asked_for_all(job: Job, now: Plan) -> None:
-    """Return when ``now``, in which there is nothing to do, was asked for all that the approved plan was asked for.
+    """Check that ``now``, which is empty, has the options of the approved plan.
 
     Raises:
-        RefusedError: it was not, so what was approved may be left undone.
+        RefusedError: it was not, so approved changes may be left undone.
     """
     pull_request = job.merged_pull_request
     comment = None if pull_request is None else _newest_shown(job, pull_request)
@@ -107,10 +105,10 @@ def _changed(pull_request: PullRequest, approval: Approval, now: Plan, moved: st
 
 
 def _newest_shown(job: Job, pull_request: PullRequest) -> Comment | None:
-    """Return the comment with the plan of the commit that was merged, or else the newest one about the plan.
+    """Return the comment with the plan of the merged commit, or the newest comment.
 
     Raises:
-        RefusedError: several show a plan of that commit.
+        RefusedError: several comments show a plan of that commit.
     """
     found = [*find_comments(job.github, pull_request.number, marked("plan", job.key.digest))]
     plans = [(comment, shown_in(comment.body)) for comment in found]
@@ -118,8 +116,8 @@ def _newest_shown(job: Job, pull_request: PullRequest) -> Comment | None:
     if len(current) > 1:
         raise RefusedError(
             FailureReason.NOT_APPROVED,
-            f"no approved plan: {', '.join(comment.url for comment in current)} each show one of {job.key} and which "
-            f"was approved cannot be told. Nothing was changed. Give each its own input `label`. {_HOW_ELSE}",
+            f"no approved plan: {', '.join(comment.url for comment in current)} each show a plan of {job.key} so the "
+            f"approved one is unknown. Nothing was changed. Give each its own input `label`. {_HOW_ELSE}",
         )
     return next(iter(current or found[-1:]), None)
 
@@ -146,7 +144,7 @@ def _approval(job: Job, pull_request: PullRequest) -> Approval:
     raise RefusedError(FailureReason.NOT_APPROVED, f"no approved plan: {reason}. Nothing was changed. {_HOW_ELSE}")
 
 
-# ---- carrying it out -------------------------------------------------------------------------------------------------
+# ---- execution -------------------------------------------------------------------------------------------------------
 
 
 def _apply_saved(job: Job) -> StepEnd:
@@ -154,7 +152,7 @@ def _apply_saved(job: Job) -> StepEnd:
         saved = Plan.from_json(Path(job.inputs.plan_file).read_bytes())
     except OSError as error:
         raise PlanFileError(f"plan-file {display.printable(job.inputs.plan_file)}: {error.strerror}") from None
-    job.secrets.check(saved)
+    job.secrets.check("the plan", saved.to_json())
     try:
         return _carry_out(job, saved)
     except StalePlanError as error:
@@ -205,7 +203,7 @@ def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepEnd:
 
 @contextmanager
 def _interruptible(stop: threading.Event) -> Iterator[None]:
-    """Let a cancelled run finish what is in flight; the runner sends SIGINT, then SIGTERM, then ends it."""
+    """Let a cancelled run finish its current changes: ignore SIGINT and SIGTERM."""
 
     def on_signal(_number: int, _frame: object) -> None:
         stop.set()

@@ -1,9 +1,9 @@
-"""What a comment approves: written into it where nobody sees it, and read again when the pull request is merged.
+"""The approval in a comment: hidden lines that apply reads after the merge.
 
-A comment begins with a marker: the key of the plan, and who made it. When it shows a plan, the second line holds the
-commit and the run; when it shows the whole plan, the third one holds the digests of plan and manifest, of the resolved
-configuration of its catalogs, of the options it was made with, and of each change. Where there is room, the last line
-holds the plan itself, so that what has changed since can be told in detail.
+A comment begins with a marker: the key of the plan and the step that made it. If it shows a plan, the second line holds
+the commit and the run. If it shows the whole plan, the third line holds digests: of the plan, the manifest, the
+resolved configuration of its catalogs, its options, and each change. If there is room, the last line holds the plan
+itself, so that a later refusal can show the difference.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PACKED = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The plan of a commit, whole or cut; ``run`` is the run that showed it and which attempt that was."""
+    """The commit whose plan a comment shows, and the ``run`` and attempt of it."""
 
     commit: str
     run: str
@@ -41,7 +41,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChanges:
-    """What is shown before a plan, as Markdown: how catalogs are reached; not ``whole`` where some of it was cut."""
+    """The changes of `config` as Markdown; not ``whole`` if some were cut."""
 
     text: str = ""
     whole: bool = True
@@ -49,7 +49,7 @@ class ConfigChanges:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """The plan that a pull request showed; ``plan`` is None where it was too large to be kept in the comment."""
+    """The plan that a pull request showed; without ``plan`` if it was too large."""
 
     plan_digest: str
     manifest: str
@@ -60,9 +60,9 @@ class Approval:
     plan: Plan | None = None
 
     def covers(self, plan: Plan) -> bool:
-        """Return whether all that ``plan`` does was shown: it is the plan that was approved, or what is left of it.
+        """Return whether ``plan`` is the approved plan or what is left of it.
 
-        Its fingerprints are of now and are the applier's to check; what it does not touch may have moved.
+        The applier checks its fingerprints; objects that it does not touch may have changed.
         """
         bound = (plan.manifest.digest, services_of(plan)) == (self.manifest, self.services)
         bound = bound and options_of(plan) == self.options
@@ -70,27 +70,27 @@ class Approval:
 
 
 def services_of(plan: Plan) -> str:
-    """Return a digest of which services ``plan`` is for, as each one's resolved configuration says.
+    """Return a digest of the services of ``plan``, by their resolved configurations.
 
-    It is taken of digests that are slow, so that it tells nothing about an address that could be guessed.
+    It is made of slow digests, so that a guessed address cannot be confirmed with it.
     """
     services = sorted((catalog.name, catalog.impl, catalog.service) for catalog in plan.catalogs)
     return hashlib.sha256(json.dumps(services).encode()).hexdigest()
 
 
 def options_of(plan: Plan) -> str:
-    """Return a digest of what ``plan`` was asked to look at and to claim; whether it is large shows in its changes."""
+    """Return a digest of the options of ``plan``, other than of mass removal."""
     asked = plan.options.model_dump(mode="json", exclude={"mass_removal"})
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def marked(kind: str, key: str) -> str:
-    """Return how every text of the Action begins that is about a plan; ``key`` is the plan's, and always as long."""
+    """Return the start of every text of the Action about the plan with ``key``."""
     return f"<!-- lancens {kind} key={key}"
 
 
 def marker(kind: str, key: str, by: str) -> str:
-    """Return the first line of a text: by it the step ``by`` finds what it wrote itself, and brings up nothing else."""
+    """Return the first line of a text that the step ``by`` writes."""
     return f"{marked(kind, key)} by={by} -->"
 
 
@@ -100,14 +100,14 @@ def shown_line(shown: Shown) -> str:
 
 
 def shown_in(body: str) -> Shown | None:
-    """Return which plan the comment ``body`` shows, None where it shows none."""
+    """Return the plan that the comment ``body`` shows, or None."""
     lines = body.splitlines()
     found = _SHOWS.fullmatch(lines[1]) if len(lines) > 1 else None
     return Shown(*found.groups()) if found else None
 
 
 def essence(entry: Entry) -> str:
-    """Return what ``entry`` is about as JSON, without its places in the manifest and in the plan."""
+    """Return ``entry`` as JSON, without its position in the manifest and in the plan."""
     return json.dumps(entry.model_dump(mode="json", exclude={"source", "depends_on"}, exclude_defaults=True))
 
 
@@ -125,13 +125,13 @@ def approval_line(plan: Plan) -> str:
 
 
 def packed(plan: Plan) -> str:
-    """Return the last line of a comment, with ``plan`` in it."""
+    """Return the last line of a comment, which holds ``plan``."""
     content = base64.b64encode(zlib.compress(plan.to_json().encode("utf-8", "surrogatepass"), 9)).decode()
     return f"<!-- lancens plan.json {content} -->"
 
 
 def approval_in(body: str) -> Approval | None:
-    """Return what the comment ``body`` approves, None for one that approves nothing, such as one that was cut."""
+    """Return the approval in the comment ``body``; None if it approves nothing."""
     lines, shown = body.splitlines(), shown_in(body)
     found = _APPROVES.fullmatch(lines[2]) if len(lines) > 2 else None
     if found is None or shown is None:

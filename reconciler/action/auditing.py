@@ -1,4 +1,4 @@
-"""The command that has ``lancens audit`` look at catalogs and data, and keeps its report."""
+"""The command `audit`: run ``lancens audit`` and keep its report."""
 
 from __future__ import annotations
 
@@ -8,47 +8,52 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reconciler.action.failures import FailureReason
 from reconciler.action.job import Job
-from reconciler.action.outcome import StepEnd
+from reconciler.action.outcome import FailureReason, StepEnd
 from reconciler.action.pages import code, fenced
 from reconciler.action.workflow import annotate, verbatim
 
 _LONGEST_ANNOTATION = 4_000
 _FINDINGS = 2
-"""What ``lancens audit`` ends with where it found something as grave as ``--fail-on``."""
+"""The exit code of ``lancens audit`` for findings of the severity ``--fail-on`` or higher."""
 
 
 def audit(job: Job) -> StepEnd:
-    """Audit in a process of its own, which Spark takes for itself; the report is part of the artifact.
+    """Audit, and add the report to the artifact.
+
+    It runs in a separate process, since Spark takes over its own.
 
     Raises:
         ManifestError: the manifest cannot be used.
         RefusedError: the report would show a secret of the job; it is deleted.
     """
-    title = f"lancens audit of {code(job.manifest.name)}"  # a manifest that is loaded has its secrets masked in the log
+    title = f"lancens audit of {code(job.manifest.name)}"  # loading masks its secrets in the log
     folder = job.folder / "audit"
-    said, problems, exit_code = _run(job, folder)
+    output, problems, exit_code = _run(job, folder)
     report = folder if (folder / "audit.json").exists() else None
     if report is not None:
-        _check(job, report)
+        try:
+            job.secrets.check("the report", (report / "audit.json").read_text(encoding="utf-8"))
+        except BaseException:
+            shutil.rmtree(report)
+            raise
     if exit_code == 0:
-        return StepEnd(page=_page(title, said), report=report)
+        return StepEnd(page=_page(title, output), report=report)
     if exit_code == _FINDINGS:
-        reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or graver"
+        reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or higher"
     elif report is not None:
-        reason, message = FailureReason.AUDIT_FAILED, "not everything could be read; the report says what"
+        reason, message = FailureReason.AUDIT_FAILED, "the audit is incomplete; the report lists what could not be read"
     else:
         reason, message = FailureReason.AUDIT_FAILED, "\n".join(problems)[:_LONGEST_ANNOTATION] or "the audit failed"
     annotate("error", message, title=f"lancens: {reason}")
-    page = _page(f"{title}: {reason}", [*said, *problems])
+    page = _page(f"{title}: {reason}", [*output, *problems])
     return StepEnd(page=page, exit_code=exit_code, failure=reason, message=message, report=report)
 
 
 def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
-    """Return the lines of the result, the lines beside it, which the log shows as they come, and the exit code."""
+    """Return the lines of stdout and stderr, and the exit code."""
     inputs = job.inputs
-    command = ["audit", *inputs.manifests, "--out", str(folder), "--fail-on", inputs.fail_on]
+    command = ["audit", *inputs.manifest, "--out", str(folder), "--fail-on", inputs.fail_on]
     command += ["--parallelism", str(inputs.parallelism)]
     for name, value in job.variables.items():
         command += ["--var", f"{name}={value}"]
@@ -74,18 +79,9 @@ def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
                 problems.append(job.secrets.scrub(line.rstrip()))
                 print(problems[-1], flush=True)
         result.seek(0)
-        said = job.secrets.scrub(result.read()).splitlines()
-        print(*said, sep="\n", flush=True)
-    return said, problems, running.returncode
-
-
-def _check(job: Job, report: Path) -> None:
-    """Leave no report behind that shows a secret of the job."""
-    try:
-        job.secrets.check_document("the report", (report / "audit.json").read_text(encoding="utf-8"))
-    except BaseException:
-        shutil.rmtree(report)
-        raise
+        output = job.secrets.scrub(result.read()).splitlines()
+        print(*output, sep="\n", flush=True)
+    return output, problems, running.returncode
 
 
 def _page(title: str, lines: list[str]) -> str:

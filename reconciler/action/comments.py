@@ -1,12 +1,18 @@
-"""The comments that the Action keeps up to date: one for each step that plans, and one for each that applies."""
+"""Comments on pull requests, and the issue of drift, each updated in place.
+
+Each step that plans or applies has one comment. The issue is open for as long as the catalogs differ from the manifest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from reconciler.action.api import GitHub
+
+LABEL = "lancens-drift"
+"""The label by which the drift issue is found."""
 
 _EDITOR = """query($id: ID!) { node(id: $id) { ... on IssueComment { author { login } editor { login } } } }"""
 
@@ -20,38 +26,64 @@ class Comment:
     body: str
     url: str
 
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> Comment:
-        """Return what GitHub's REST API says of a comment."""
-        return cls(int(document["id"]), str(document["node_id"]), str(document["body"]), str(document["html_url"]))
+
+def _own(github: GitHub, documents: Iterable[Mapping[str, Any]], marker: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the documents that begin with ``marker`` and are by the token's own user.
+
+    The marker alone proves nothing: anybody who can comment can write it.
+    """
+    for document in documents:
+        starts = (document.get("body") or "").startswith(marker)
+        if starts and (document.get("user") or {}).get("login") == github.login:
+            yield document
 
 
 def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
-    """Yield the comments on a pull request that begin with ``marker`` and are by the token's own user, oldest first.
-
-    The marker alone proves nothing: everybody who may comment can write it.
-    """
-    for document in github.pages(f"/issues/{number}/comments"):
-        body = document.get("body") or ""
-        if body.startswith(marker) and (document.get("user") or {}).get("login") == github.login:
-            yield Comment.of(document)
+    """Yield the own comments that begin with ``marker``, oldest first."""
+    for found in _own(github, github.pages(f"/issues/{number}/comments"), marker):
+        yield Comment(int(found["id"]), str(found["node_id"]), str(found["body"]), str(found["html_url"]))
 
 
 def is_untouched(github: GitHub, comment: Comment) -> bool:
-    """Return whether nobody but its author has edited ``comment``: people with write access can."""
+    """Return whether only its author has edited ``comment``."""
     node = github.graphql(_EDITOR, id=comment.node_id)["node"]
     return bool(node) and (node["editor"] is None or node["editor"] == node["author"])
 
 
 def put_comment(github: GitHub, number: int, marker: str, text: str, *, create: bool = True) -> str:
-    """Make ``text`` the comment with ``marker``, in place where there is one, and return its address.
+    """Create or update the comment with ``marker`` and return its address.
 
-    Without ``create``, a comment that is not there is not made, and the address is empty.
+    Without ``create``, a missing comment is not created, and the address is empty.
     """
     body = f"{marker}\n{text}"
-    there = next(find_comments(github, number, marker), None)
-    if there is None:
+    existing = next(find_comments(github, number, marker), None)
+    if existing is None:
         return str(github.post(f"/issues/{number}/comments", {"body": body})["html_url"]) if create else ""
-    if there.body != body:
-        github.patch(f"/issues/comments/{there.id}", {"body": body})
-    return there.url
+    if existing.body != body:
+        github.patch(f"/issues/comments/{existing.id}", {"body": body})
+    return existing.url
+
+
+def _open_issue(github: GitHub, marker: str) -> Mapping[str, Any] | None:
+    return next(_own(github, github.pages("/issues", state="open", labels=LABEL), marker), None)
+
+
+def put_issue(github: GitHub, marker: str, title: str, text: str) -> str:
+    """Open or update the issue with ``marker`` and return its address."""
+    content = {"title": title, "body": f"{marker}\n{text}"}
+    existing = _open_issue(github, marker)
+    if existing is None:
+        return str(github.post("/issues", {**content, "labels": [LABEL]})["html_url"])
+    if any(existing[key] != value for key, value in content.items()):
+        github.patch(f"/issues/{existing['number']}", content)
+    return str(existing["html_url"])
+
+
+def close_issue(github: GitHub, marker: str, reason: str) -> str:
+    """Close the open issue with ``marker``, and return its address if there is one."""
+    existing = _open_issue(github, marker)
+    if existing is None:
+        return ""
+    github.post(f"/issues/{existing['number']}/comments", {"body": reason})
+    github.patch(f"/issues/{existing['number']}", {"state": "closed", "state_reason": "completed"})
+    return str(existing["html_url"])

@@ -1,7 +1,8 @@
-"""What a pull request changes of how catalogs are reached: shown first, since credentials go where ``config`` says.
+"""The changes that a pull request makes to the `config` of catalogs.
 
-The manifest of the base is put together from GitHub's API: the tree of its commit tells which files are as they are
-here, and only the others are fetched. No placeholder of either manifest is looked up.
+They are shown first, since credentials go where ``config`` says. The manifest of the base is assembled from GitHub's
+API: the tree of its commit says which files are unchanged, and only the others are fetched. No placeholder of either
+manifest is resolved.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from reconciler.action.api import GitHubError
 from reconciler.action.approval import ConfigChanges
 from reconciler.action.job import Job
-from reconciler.action.pages import fenced
+from reconciler.action.pages import cut, fenced
 from reconciler.manifest import UNTRUSTED, Manifest, ManifestCatalog, files_read_by, read_variables
 from reconciler.model import display
 from reconciler.model.errors import ManifestError
@@ -37,9 +38,9 @@ _INTRODUCTION = (
 
 
 def config_changes(job: Job) -> ConfigChanges:
-    """Return every ``config`` that differs from the base of the pull request; no text where none does.
+    """Return every ``config`` that differs from the base of the pull request.
 
-    What cannot be compared is said, and stops nothing.
+    What cannot be compared is reported and does not stop the plan.
 
     Raises:
         ManifestError: the manifest itself cannot be used.
@@ -55,7 +56,8 @@ def config_changes(job: Job) -> ConfigChanges:
         return ConfigChanges(_block([display.message(why)]), whole=False)
     if not groups:
         return ConfigChanges()
-    shown = [_cut(group, _LONGEST_BLOCK // len(groups)) for group in groups]  # so that none pushes another one out
+    room = _LONGEST_BLOCK // len(groups)  # each group keeps its share
+    shown = [cut((display.shorten(line, _LONGEST_LINE) for line in group), room) for group in groups]
     lines = [*chain.from_iterable(shown)]
     return ConfigChanges(_block(lines), whole=shown == groups and length_of("\n".join(lines)) < 2 * _LONGEST_BLOCK)
 
@@ -64,20 +66,8 @@ def _block(lines: Iterable[str]) -> str:
     return f"{_INTRODUCTION}{fenced(lines, 'diff', 2 * _LONGEST_BLOCK)}\n\n"
 
 
-def _cut(group: Sequence[str], room: int) -> Sequence[str]:
-    """Return the first lines of ``group``, each without its middle where it is long; of the others their number."""
-    kept: list[str] = []
-    for line in group:
-        short = display.shorten(line, _LONGEST_LINE)
-        room -= length_of(short) + 1
-        if room < 0 and kept:
-            return [*kept, f"… {len(group) - len(kept):,} more lines"]
-        kept.append(short)
-    return kept
-
-
 def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
-    """Yield the lines of each catalog, and of each file of variables, under one that names it."""
+    """Yield the differences of each catalog and file of variables."""
     answer = job.github.get(f"/git/trees/{commit}?recursive=1")
     tree = {str(one["path"]): str(one["sha"]) for one in answer.get("tree", []) if one.get("type") == "blob"}
     with tempfile.TemporaryDirectory() as folder:
@@ -86,22 +76,22 @@ def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[st
             yield [f"! the manifest of the base could not be read, so every `config` counts as new: {base}"]
         before = {} if isinstance(base, str) else _texts(base)
         for name, now in sorted(_texts(manifest).items()):
-            lines = [*_differing(before.get(name, {}), now), *_files_differing(job, manifest.catalogs[name], tree)]
+            was = before.get(name, {})
+            lines = [line for key in sorted({*was, *now}) for line in _differing(key, was.get(key), now.get(key), key)]
+            lines += _files_differing(job, manifest.catalogs[name], tree)
             if lines:
-                yield [f"! catalog {display.printable(name)}" + ("" if name in before else ", which is new"), *lines]
+                yield [f"! catalog {display.printable(name)}{'' if name in before else ', which is new'}", *lines]
         for path in job.key.files:
             lines = [*_variables_differing(job, manifest, tree, path, Path(folder, "variables"))]
+            new = "" if path in tree else ", which is new"
             if lines:
-                yield [
-                    f"! the variables in {display.printable(path)}" + ("" if path in tree else ", which is new"),
-                    *lines,
-                ]
+                yield [f"! the variables in {display.printable(path)}{new}", *lines]
 
 
 def _variables_differing(
     job: Job, manifest: Manifest, tree: Mapping[str, str], path: str, scratch: Path
 ) -> Iterator[str]:
-    """Yield what a file of variables says otherwise than in the base, where a ``config`` asks for it."""
+    """Yield the differing variables of a file that a ``config`` uses."""
     here = job.context.workspace / path
     if path.startswith("../"):
         return
@@ -118,9 +108,8 @@ def _variables_differing(
                 if not isinstance(part, str) and part.scheme == "var":
                     keys[part.name].add(entry.key)
     for name in sorted(keys):
-        shown = [{name: texts[name]} if name in texts else {} for texts in (was, now)]
         sensitive = next((key for key in sorted(keys[name]) if is_sensitive_key(key)), name)
-        yield from _differing(shown[0], shown[1], sensitive)
+        yield from _differing(name, was.get(name), now.get(name), sensitive)
 
 
 def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
@@ -130,17 +119,15 @@ def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
     }
 
 
-def _differing(was: Mapping[str, str], now: Mapping[str, str], stands_in: str = "") -> Iterator[str]:
-    """Yield the lines of what differs; a value is redacted by its key, or by that in whose place it ``stands_in``."""
-    for key in sorted({*was, *now}):
-        if was.get(key) != now.get(key):
-            for sign, texts in (("-", was), ("+", now)):
-                if key in texts:
-                    yield f"{sign}   {display.key(key)}: {display.value(redact_value(stands_in or key, texts[key]))}"
+def _differing(key: str, was: str | None, now: str | None, sensitive: str) -> Iterator[str]:
+    """Yield the lines of a difference, redacted as for the key ``sensitive``."""
+    for sign, text in (("-", was), ("+", now)) if was != now else ():
+        if text is not None:
+            yield f"{sign}   {display.key(key)}: {display.value(redact_value(sensitive, text))}"
 
 
 def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]) -> Iterator[str]:
-    """Yield which files that a ``config`` reads are other ones than in the base; what is in them is not shown."""
+    """Yield the names of differing files that a ``config`` reads."""
     workspace = os.path.realpath(job.context.workspace)
     for key, path in files_read_by(catalog.config):
         passed = [os.path.relpath(one, workspace) for one in _passed(path)]
@@ -151,7 +138,7 @@ def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]
 
 
 def _passed(path: str) -> Iterator[str]:
-    """Yield the symbolic links on the way to ``path``, and where they lead."""
+    """Yield the symbolic links on the way to ``path``, then its real path."""
     yield from (str(one) for one in (*reversed(Path(path).parents), Path(path)) if one.is_symlink())
     yield os.path.realpath(path)
 
@@ -163,11 +150,11 @@ def _blob_of(path: Path) -> str | None:
 
 
 def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
-    """Return the manifest of the base, put together in ``folder``, or why there is none."""
+    """Return the manifest of the base, or why it cannot be read."""
     workspace = Path(os.path.realpath(job.context.workspace))
-    paths = [Path(os.path.relpath(os.path.realpath(path), workspace)) for path in job.inputs.manifests]
+    paths = [Path(os.path.relpath(os.path.realpath(path), workspace)) for path in job.inputs.manifest]
     if any(path.parts[:1] == ("..",) for path in paths):
-        return "it lies outside of the checkout"
+        return "it lies outside the checkout"
     roots = [path if (workspace / path).is_dir() else path.parent for path in paths]
     fetched = 0
     for name, sha in tree.items():
@@ -184,15 +171,12 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
     try:
         return load(*(folder / path for path in paths), policy=UNTRUSTED)
     except ManifestError as error:
-        return (
-            f"{len(error.problems)} errors in it"
-            if all((folder / path).exists() for path in paths)
-            else "there is none"
-        )
+        there = all((folder / path).exists() for path in paths)
+        return f"{len(error.problems)} errors in it" if there else "it does not exist"
 
 
 def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:
-    """Return a file of the base, and whether it is another one ``here``; only then it is fetched."""
+    """Return a file of the base, fetched if it differs from ``here``, and whether."""
     data = here.read_bytes() if here.is_file() else b""
     if _blob(data) == sha:
         return data, False
@@ -200,5 +184,5 @@ def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:
 
 
 def _blob(data: bytes) -> str:
-    """Return the name that git gives to a file with this content."""
+    """Return the name that git gives a file with this content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

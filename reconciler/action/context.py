@@ -1,4 +1,4 @@
-"""Where the Action runs: the repository, the commit and the event, as the runner tells it.
+"""The run of a step: its repository, commit, event and pull request.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 """
@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.action.events import Trust, trust_of
-from reconciler.action.inputs import InputError
-from reconciler.action.keys import planner_of
+from reconciler.action.inputs import InputError, digest_of
 
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """The part of a pull request that matters here.
+    """A pull request.
 
-    ``head`` is the commit that it proposes, ``base`` the branch it is for, ``base_commit`` the commit there.
+    ``head`` is the commit that it proposes, ``base`` the target branch, ``base_commit`` the commit of that branch.
     """
 
     number: int
@@ -33,7 +32,7 @@ class PullRequest:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> PullRequest:
-        """Return what GitHub's REST API or an event says of a pull request."""
+        """Return the pull request in a document of GitHub's REST API or of an event."""
         head, base = document["head"], document["base"]
         head_repository = (head.get("repo") or {}).get("full_name")
         base_repository = (base.get("repo") or {}).get("full_name")
@@ -53,8 +52,8 @@ class PullRequest:
 class StepContext:
     """One run of a step.
 
-    ``trust`` is what it may do, ``branch`` what was pushed, ``planner`` the step that runs, ``run`` its run and
-    attempt, ``pull_request`` the one that the event is about.
+    ``trust`` is what it may do, ``branch`` the pushed branch, ``planner`` a digest of the step that runs, ``run`` its
+    run and attempt, ``pull_request`` the subject of the event.
     """
 
     event: str
@@ -73,12 +72,12 @@ class StepContext:
 
     @property
     def commit(self) -> str:
-        """The commit a person would name: the head of the pull request, else the one that is checked out."""
+        """The head of the pull request, else the commit that is checked out."""
         return self.pull_request.head if self.pull_request else self.sha
 
 
 def read_context(environment: Mapping[str, str]) -> StepContext:
-    """Return what the runner says in ``environment`` and in the event's file.
+    """Return the context that ``environment`` and the event's file describe.
 
     Raises:
         InputError: this is not a step of a workflow, or the event cannot be read.
@@ -104,14 +103,14 @@ def read_context(environment: Mapping[str, str]) -> StepContext:
         graphql_url=environment.get("GITHUB_GRAPHQL_URL", f"{api}/graphql"),
         run_url=f"{server}/{repository}/actions/runs/{environment.get('GITHUB_RUN_ID', '')}",
         trust=trust_of(event, document, repository),
-        planner=planner_of(environment),
+        planner=_planner(environment),
         run=f"{environment.get('GITHUB_RUN_ID', '')}.{environment.get('GITHUB_RUN_ATTEMPT', '')}",
         pull_request=_pull_request(event, document),
     )
 
 
 def _document(path: str) -> Mapping[str, Any]:
-    """Return what came with the event; nothing where it cannot be read, which then says nobody's name."""
+    """Return the event's document; empty if it cannot be read."""
     try:
         document = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -125,4 +124,11 @@ def _pull_request(event: str, document: Mapping[str, Any]) -> PullRequest | None
     try:
         return PullRequest.of(document["pull_request"])
     except (ValueError, LookupError, TypeError, AttributeError):
-        raise InputError(f"the event `{event}` has no pull request that can be read; see GITHUB_EVENT_PATH") from None
+        raise InputError(f"the event `{event}` has no readable pull request; see GITHUB_EVENT_PATH") from None
+
+
+def _planner(environment: Mapping[str, str]) -> str:
+    """Return a digest of the workflow, the job with its matrix, and the step."""
+    workflow = environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0] or environment.get("GITHUB_WORKFLOW", "")
+    rest = (environment.get(name, "") for name in ("GITHUB_JOB", "LANCENS_MATRIX", "GITHUB_ACTION"))
+    return digest_of([workflow, *rest])

@@ -1,8 +1,8 @@
-"""Which events of GitHub are trusted with the repository's secrets, and which are not.
+"""The events of GitHub that are trusted with the repository's secrets.
 
-A manifest decides where credentials are sent, so what matters is who wrote the commit that is checked out. This table
-is the only one: ``action.yml`` refuses by it before anything is installed, ``docs/security.md`` shows it, and tests
-hold all three together. An event that is not in it is refused.
+A manifest decides where credentials are sent, so trust depends on who wrote the commit that is checked out.
+``action.yml`` refuses by the same table before anything is installed, ``docs/security.md`` shows it, and tests keep the
+three equal. An event that is not in the table is refused.
 https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows
 """
 
@@ -14,10 +14,10 @@ from typing import Any, Final
 
 
 class Trust(StrEnum):
-    """What a run may do for what it checked out.
+    """What a run may do with the manifest that it checked out.
 
-    ``FULL``: everything. ``VALIDATE``: the manifest is checked; nothing is resolved, read or applied for it.
-    ``NONE``: the step is refused.
+    ``FULL``: everything. ``VALIDATE``: check it, without resolving, reading or applying anything. ``NONE``: nothing,
+    the step is refused.
     """
 
     FULL = "full"
@@ -26,32 +26,23 @@ class Trust(StrEnum):
 
 
 EVENTS: Final[Mapping[str, tuple[Trust, Trust]]] = {
-    # What only those can start who may write to the repository, with a commit that is in it already.
+    # Only people with write access can start these, on a commit of the repository.
     "push": (Trust.FULL, Trust.FULL),
     "schedule": (Trust.FULL, Trust.FULL),
     "workflow_dispatch": (Trust.FULL, Trust.FULL),
     "repository_dispatch": (Trust.FULL, Trust.FULL),
     "release": (Trust.FULL, Trust.FULL),
-    # The head of a pull request. GitHub gives a fork no secrets, so it can be told whether its manifest is valid.
+    # The head of a pull request. GitHub gives a fork no secrets, so its manifest can be validated.
     "pull_request": (Trust.FULL, Trust.VALIDATE),
     "pull_request_review": (Trust.FULL, Trust.VALIDATE),
     "pull_request_review_comment": (Trust.FULL, Trust.VALIDATE),
-    # Several heads in one commit, perhaps of forks, and secrets are there: which is which cannot be told.
+    # One commit of several heads, perhaps of forks, with secrets: their authors are unknown.
     "merge_group": (Trust.VALIDATE, Trust.VALIDATE),
-    # These have the repository's secrets also where what they are about is a fork's.
+    # These have the repository's secrets even for a commit of a fork.
     "pull_request_target": (Trust.FULL, Trust.NONE),
     "workflow_run": (Trust.FULL, Trust.NONE),
 }
 """The trust in each event: for a commit of the repository itself, and for one of a fork."""
-
-_HEADS: Final = {
-    "pull_request": "pull_request",
-    "pull_request_review": "pull_request",
-    "pull_request_review_comment": "pull_request",
-    "pull_request_target": "pull_request",
-    "workflow_run": "workflow_run",
-}
-"""The events that are about somebody's commit, and the part of their document that says whose."""
 
 
 def trust_of(event: str, document: Mapping[str, Any], repository: str) -> Trust:
@@ -59,21 +50,18 @@ def trust_of(event: str, document: Mapping[str, Any], repository: str) -> Trust:
 
     Args:
         event: the name of the event, ``GITHUB_EVENT_NAME``.
-        document: what came with it. A head whose repository it does not name, such as that of a deleted fork, is a
+        document: the event's document. A head without a repository, such as that of a deleted fork, counts as a
             fork's.
         repository: in which the workflow runs, as ``owner/name``.
     """
     own, fork = EVENTS.get(event, (Trust.NONE, Trust.NONE))
-    return fork if event in _HEADS and _head_repository(event, document) != repository.lower() else own
+    return own if own is fork or _head_repository(event, document) == repository.lower() else fork
 
 
 def _head_repository(event: str, document: Mapping[str, Any]) -> str | None:
-    subject = document.get(_HEADS[event])
-    if not isinstance(subject, Mapping):
+    try:
+        if event == "workflow_run":
+            return str(document["workflow_run"]["head_repository"]["full_name"]).lower()
+        return str(document["pull_request"]["head"]["repo"]["full_name"]).lower()
+    except (LookupError, TypeError):
         return None
-    head = subject if event == "workflow_run" else subject.get("head")
-    if not isinstance(head, Mapping):
-        return None
-    found = head.get("head_repository" if event == "workflow_run" else "repo")
-    name = found.get("full_name") if isinstance(found, Mapping) else None
-    return name.lower() if isinstance(name, str) else None

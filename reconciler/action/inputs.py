@@ -1,12 +1,21 @@
-"""The inputs of the Action, as ``action.yml`` hands them over: one environment variable each."""
+"""The inputs of the Action, and the key that they give a plan."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Literal
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import LancensError
 
@@ -14,14 +23,12 @@ DEFAULT_LABEL = "default"
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What the runner and this step hold themselves: inputs, tokens of the job, addresses that give out more of them.
+# Variables of the runner and of this step: inputs, tokens of the job, addresses that issue tokens.
 _RUNNERS_OWN = re.compile(
     r"(?:INPUT|ACTIONS|GITHUB|RUNNER|LANCENS_ACTION)_|LANCENS_(?:MATRIX|PATH|PYTHON|STARTED)$", re.IGNORECASE
 )
-_BOOLEANS = {"true": True, "false": False}
-_MOST_PARALLEL = 256
-_LONGEST_STALE = 36_500
 _MOST_DIGITS = 10
+_KEY_DIGITS = 16
 
 
 class InputError(LancensError):
@@ -29,7 +36,7 @@ class InputError(LancensError):
 
 
 class Command(StrEnum):
-    """What a step is asked to do."""
+    """The command of a step."""
 
     PLAN = "plan"
     APPLY = "apply"
@@ -39,201 +46,198 @@ class Command(StrEnum):
 
 
 class CommentWhen(StrEnum):
-    """When a pull request gets a comment; drift treats its issue alike."""
+    """When a pull request gets a comment; the same holds for the issue of drift."""
 
     CHANGES_ONLY = "changes-only"
     ALWAYS = "always"
     NEVER = "never"
 
 
-class FailOn(StrEnum):
-    """How grave a finding of an audit has to be for the step to fail."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
-    NEVER = "never"
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
-class Engine(StrEnum):
-    """Where catalogs are compared with the manifest; the plan is the same."""
-
-    LOCAL = "local"
-    SPARK = "spark"
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.replace(",", " ").split())
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What the workflow asks for; ``plan_file``, ``master`` and ``history`` are empty where none is given.
+def _names(text: str) -> frozenset[str]:
+    found = frozenset(_words(text))
+    for one in sorted(found):
+        if not _VARIABLE.fullmatch(one):
+            raise ValueError("expected names of environment variables, without values")
+        if _RUNNERS_OWN.match(one):
+            raise ValueError(f"{one} belongs to the runner, and a manifest cannot read it")
+    return found
 
-    ``environment`` holds the variables that a manifest may read, ``allow_hosts`` the hosts it may name, empty for any.
+
+def _pairs(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for number, line in enumerate(_lines(text), start=1):
+        key, separator, value = line.partition("=")
+        if not separator or not key:
+            raise ValueError(f"expected NAME=VALUE in line {number}")
+        found[key] = value
+    return found
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.lower() == "true"
+
+
+def _label(text: str) -> str:
+    if not _LABEL.fullmatch(text):
+        raise ValueError("expected up to 64 letters, digits, `.`, `_` and `-`")
+    return text
+
+
+def _number(most: int) -> BeforeValidator:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS and 1 <= int(text) <= most):
+            raise ValueError(f"expected a number from 1 to {most}")
+        return int(text)
+
+    return BeforeValidator(read)
+
+
+Lines = Annotated[tuple[str, ...], BeforeValidator(_lines)]
+"""One a line."""
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+"""One a line, or separated by commas or spaces."""
+Pairs = Annotated[Mapping[str, str], BeforeValidator(_pairs)]
+Switch = Annotated[bool, BeforeValidator(_switch)]
+
+
+class Inputs(BaseModel):
+    """The inputs, by their names in ``action.yml``.
+
+    ``environment`` holds the variables that a manifest may read, ``allow_hosts`` the hosts it may name (empty: any).
     """
 
-    command: Command
-    manifests: tuple[str, ...] = ("lancens.yaml",)
-    select: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    var_files: tuple[str, ...] = ()
-    environment: frozenset[str] = frozenset()
-    allow_hosts: tuple[str, ...] = ()
-    allow_outside: bool = False
+    model_config = ConfigDict(frozen=True)
+
+    command: Command = Command.PLAN
+    manifest: Lines = ("lancens.yaml",)
+    select: Lines = ()
+    variables: Pairs = Field({}, repr=False)
+    var_file: Lines = ()
+    environment: Annotated[frozenset[str], BeforeValidator(_names)] = frozenset()
+    allow_hosts: Lines = ()
+    allow_outside: Switch = False
     plan_file: str = ""
-    require_approved_plan: bool = True
-    adopt: bool = False
-    take_over: bool = False
-    allow_mass_removal: bool = False
-    skip_blocked: bool = False
-    no_probe: bool = False
+    require_approved_plan: Switch = True
+    adopt: Switch = False
+    take_over: Switch = False
+    allow_mass_removal: Switch = False
+    skip_blocked: Switch = False
+    no_probe: Switch = False
     comment: CommentWhen = CommentWhen.CHANGES_ONLY
-    label: str = DEFAULT_LABEL
-    parallelism: int = DEFAULT_PARALLELISM
-    engine: Engine = Engine.LOCAL
+    label: Annotated[str, BeforeValidator(_label)] = DEFAULT_LABEL
+    parallelism: Annotated[int, _number(256)] = DEFAULT_PARALLELISM
+    engine: Literal["local", "spark"] = "local"
     master: str = ""
-    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
-    fail_on_drift: bool = False
-    fail_on_unmanaged: bool = False
-    fail_on: FailOn = FailOn.NEVER
-    rules: tuple[str, ...] = ()
-    skip_rules: tuple[str, ...] = ()
-    stale_after: int | None = None
+    spark_conf: Pairs = Field({}, repr=False)
+    fail_on_drift: Switch = False
+    fail_on_unmanaged: Switch = False
+    fail_on: Literal["error", "warning", "note", "never"] = "never"
+    rules: Words = ()
+    skip_rules: Words = ()
+    stale_after: Annotated[int | None, _number(36_500)] = None
     history: str = ""
-    token: str = field(default="", repr=False)
+    token: str = Field("", repr=False)
+
+
+_ONLY_WITH: Mapping[str, Command] = {
+    "plan_file": Command.APPLY,
+    "history": Command.AUDIT,
+    "rules": Command.AUDIT,
+    "skip_rules": Command.AUDIT,
+    "stale_after": Command.AUDIT,
+    "fail_on_unmanaged": Command.DRIFT,
+}
+_OF_A_PLAN = ("select", "adopt", "take_over", "engine")
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
-    """Return the inputs in ``environment``; one that is empty or not there has its default.
+    """Return the inputs in ``environment``; an empty or missing one has its default.
 
     Raises:
-        InputError: one cannot be used. Values are not repeated in the message: a variable may hold a secret.
+        InputError: an input cannot be used. The message never repeats a value, which may be a secret.
     """
-    given = _Given(environment)
-    inputs = Inputs(
-        command=Command(given.choice("command", [*Command], Command.PLAN)),
-        manifests=given.lines("manifest") or ("lancens.yaml",),
-        select=given.lines("select"),
-        variables=given.pairs("variables"),
-        var_files=given.lines("var-file"),
-        environment=given.names("environment"),
-        allow_hosts=given.lines("allow-hosts"),
-        allow_outside=given.boolean("allow-outside", False),
-        plan_file=given.text("plan-file"),
-        require_approved_plan=given.boolean("require-approved-plan", True),
-        adopt=given.boolean("adopt", False),
-        take_over=given.boolean("take-over", False),
-        allow_mass_removal=given.boolean("allow-mass-removal", False),
-        skip_blocked=given.boolean("skip-blocked", False),
-        no_probe=given.boolean("no-probe", False),
-        comment=CommentWhen(given.choice("comment", [*CommentWhen], CommentWhen.CHANGES_ONLY)),
-        label=given.label(),
-        parallelism=given.number("parallelism", _MOST_PARALLEL) or DEFAULT_PARALLELISM,
-        engine=Engine(given.choice("engine", [*Engine], Engine.LOCAL)),
-        master=given.text("master"),
-        spark_conf=given.pairs("spark-conf"),
-        fail_on_drift=given.boolean("fail-on-drift", False),
-        fail_on_unmanaged=given.boolean("fail-on-unmanaged", False),
-        fail_on=FailOn(given.choice("fail-on", [*FailOn], FailOn.NEVER)),
-        rules=given.words("rules"),
-        skip_rules=given.words("skip-rules"),
-        stale_after=given.number("stale-after", _LONGEST_STALE),
-        history=given.text("history"),
-        token=given.text("token"),
-    )
+    texts = {name: environment.get(f"INPUT_{name.upper()}", "").strip() for name in Inputs.model_fields}
+    try:
+        inputs = Inputs.model_validate({name: text for name, text in texts.items() if text})
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        context = first.get("ctx", {})
+        problem = context.get("error") or f"expected {context.get('expected')}"
+        raise InputError(f"input `{_shown(str(first['loc'][0]))}`: {problem}") from None
     _check_together(inputs)
     return inputs
 
 
+def _shown(name: str) -> str:
+    return name.replace("_", "-")
+
+
 def _check_together(inputs: Inputs) -> None:
-    """Refuse what the command would not look at: a workflow that asks for it expects something else.
+    """Reject inputs that the command would ignore.
 
     Raises:
         InputError: naming the first such input.
     """
-    command, on_spark = inputs.command, inputs.engine is Engine.SPARK
-    if inputs.plan_file and command is not Command.APPLY:
-        raise InputError(f"input `plan-file` goes with `command: apply`, not with `{command}`")
-    of_an_audit: Mapping[str, object] = {
-        "history": inputs.history,
-        "rules": inputs.rules,
-        "skip-rules": inputs.skip_rules,
-        "stale-after": inputs.stale_after,
-    }
-    for name, value in of_an_audit.items():
-        if value and command is not Command.AUDIT:
-            raise InputError(f"input `{name}` goes with `command: audit`, not with `{command}`")
-    if inputs.fail_on_unmanaged and command is not Command.DRIFT:
-        raise InputError(f"input `fail-on-unmanaged` goes with `command: drift`, not with `{command}`")
-    of_a_plan: Mapping[str, object] = {
-        "select": inputs.select,
-        "adopt": inputs.adopt,
-        "take-over": inputs.take_over,
-        "engine": on_spark,
-    }
-    for name, value in of_a_plan.items():
-        if value and command is Command.AUDIT:
-            raise InputError(f"input `{name}` does not go with `command: audit`, which plans nothing")
-        if value and inputs.plan_file:
-            raise InputError(f"a saved plan is carried out as it is: give `plan-file` or `{name}`, not both")
-    if (inputs.master or inputs.spark_conf) and not (on_spark or command is Command.AUDIT):
+    given, command = inputs.model_dump(exclude_defaults=True), inputs.command
+    for name, wanted in _ONLY_WITH.items():
+        if name in given and command is not wanted:
+            raise InputError(f"input `{_shown(name)}` goes with `command: {wanted}`, not with `{command}`")
+    for name in _OF_A_PLAN:
+        if name in given and command is Command.AUDIT:
+            raise InputError(f"input `{_shown(name)}` does not go with `command: audit`, which plans nothing")
+        if name in given and inputs.plan_file:
+            raise InputError(f"a saved plan is applied unchanged: give `plan-file` or `{_shown(name)}`, not both")
+    if not (inputs.engine == "spark" or command is Command.AUDIT) and {"master", "spark_conf"} & given.keys():
         raise InputError("inputs `master` and `spark-conf` go with `engine: spark`, or with `command: audit`")
 
 
-class _Given:
-    """The environment, asked by the inputs' names."""
+@dataclass(frozen=True)
+class PlanKey:
+    """The identity of a plan in its repository: manifests, variables and label.
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
+    A plan finds its comment, issue and artifact by its key, and apply finds the approval. So the step that plans and
+    the step that applies need the same manifests, variables and label. Paths are relative to the checkout. Keys are
+    public, so they hold no values of variables.
+    """
 
-    def text(self, name: str) -> str:
-        return self._environment.get(f"INPUT_{name.upper().replace('-', '_')}", "").strip()
+    manifests: tuple[str, ...]
+    variables: tuple[str, ...]
+    files: tuple[str, ...]
+    label: str
 
-    def lines(self, name: str) -> tuple[str, ...]:
-        return tuple(line.strip() for line in self.text(name).splitlines() if line.strip())
+    @classmethod
+    def of(cls, inputs: Inputs, workspace: Path) -> PlanKey:
+        """Return the key of ``inputs``, with every path in one form."""
+        top = os.path.realpath(workspace)
 
-    def words(self, name: str) -> tuple[str, ...]:
-        """Return what stands one a line, or is separated by commas or spaces."""
-        return tuple(self.text(name).replace(",", " ").split())
+        def seen(paths: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(sorted({Path(os.path.relpath(os.path.realpath(path), top)).as_posix() for path in paths}))
 
-    def names(self, name: str) -> frozenset[str]:
-        """Return the names of environment variables, one a line or separated by commas or spaces."""
-        found = frozenset(self.words(name))
-        for one in sorted(found):
-            if not _VARIABLE.fullmatch(one):
-                raise InputError(f"input `{name}`: expected names of environment variables, and no values")
-            if _RUNNERS_OWN.match(one):
-                raise InputError(f"input `{name}`: {one} is the runner's own, and no manifest gets it")
-        return found
+        # The last of two files wins, so their order is part of the key.
+        files = tuple(one for path in inputs.var_file for one in seen((path,)))
+        return cls(seen(inputs.manifest), tuple(sorted(inputs.variables)), files, inputs.label)
 
-    def choice(self, name: str, choices: list[str], default: str) -> str:
-        text = self.text(name) or default
-        if text not in choices:
-            raise InputError(f"input `{name}` is none of {', '.join(choices)}")
-        return text
+    def __str__(self) -> str:
+        variables = f" with the variables {', '.join(self.variables)}" if self.variables else ""
+        files = f" with {', '.join(self.files)}" if self.files else ""
+        return display.printable(f"{', '.join(self.manifests)}{variables}{files}, label `{self.label}`,")
 
-    def boolean(self, name: str, default: bool) -> bool:
-        text = self.text(name).lower()
-        if text and text not in _BOOLEANS:
-            raise InputError(f"input `{name}` is neither true nor false")
-        return _BOOLEANS.get(text, default)
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the key, for places where paths and names are not allowed."""
+        return digest_of([self.manifests, self.variables, self.files, self.label])
 
-    def pairs(self, name: str) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for number, line in enumerate(self.lines(name), start=1):
-            key, separator, value = line.partition("=")
-            if not separator or not key:
-                raise InputError(f"input `{name}`, line {number}: expected NAME=VALUE")
-            found[key] = value
-        return found
 
-    def label(self) -> str:
-        text = self.text("label") or DEFAULT_LABEL
-        if not _LABEL.fullmatch(text):
-            raise InputError("input `label`: expected up to 64 letters, digits, `.`, `_` and `-`")
-        return text
-
-    def number(self, name: str, most: int) -> int | None:
-        text = self.text(name)
-        if not text:
-            return None
-        if not (text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS and 1 <= int(text) <= most):
-            raise InputError(f"input `{name}`: expected a number from 1 to {most}")
-        return int(text)
+def digest_of(parts: object) -> str:
+    """Return a short digest of ``parts`` as JSON."""
+    return hashlib.sha256(json.dumps(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_DIGITS]

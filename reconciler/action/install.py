@@ -1,13 +1,14 @@
-"""Install lancens for the Action, in an environment of its own; needs nothing but the standard library.
+"""Install lancens for the Action, in a virtual environment of its own.
 
-Run as a script by any Python 3, before lancens is there: first to say where it belongs, so that a cache can be asked
-for it, then to install it where it is not there. What to install comes in environment variables.
+Any Python 3 runs this as a script, with the standard library only, before lancens is installed: first to locate the
+environment, so that a cache can be asked for it, then to install it if it is missing. Environment variables say what to
+install.
 
-What is installed is named by a digest of all that it is made of, so that it can be kept and used again: in the runner's
-folder of tools, where runners of one's own keep it, and in GitHub's cache.
+The environment is named by a digest of everything in it, so that it can be reused from the runner's tool cache, which
+self-hosted runners keep, and from GitHub's cache.
 
-The workspace may be anybody's checkout, so nothing is imported, looked up or configured from it: every interpreter is
-isolated, works in a folder of its own, and gets no variable that names the workspace.
+The workspace may be a checkout of untrusted code, so nothing is imported, looked up or configured from it: every
+interpreter is isolated, works in its own folder, and gets no variable that names the workspace.
 """
 
 import hashlib
@@ -30,9 +31,8 @@ _COMPLETE = "lancens-complete"
 _DIGITS = 32
 _LOCK = "requirements.lock"
 _PROJECT = ("LICENSE", "README.md", "pyproject.toml", _LOCK)
-_ENTRY = re.compile(r"([A-Za-z0-9._-]+)(\[[^]]*\])?==")
-_VIA = re.compile(r"^    # via (\S+)|^    #   (\S+)", re.MULTILINE)
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_ENTRY = re.compile(r"[A-Za-z0-9._-]+(\[[^]]*\])?==")
+_VIA = re.compile(r"^    # (?:via| ) (\S+)", re.MULTILINE)
 
 
 class InstallError(Exception):
@@ -40,34 +40,29 @@ class InstallError(Exception):
 
 
 def locked(action_path: str, extras: "Collection[str]") -> str:
-    """Return the part of the checkout's lock that lancens needs with ``extras``, and what builds it: every hash in it.
+    """Return the part of the checkout's lock that building with ``extras`` needs.
 
     Raises:
         InstallError: the checkout has no such extra.
     """
-    import tomllib  # not before it is known that this Python has it
+    import tomllib  # Python 3.10 has none, and place_of reports that first
 
     project = tomllib.loads(Path(action_path, "pyproject.toml").read_text("utf-8"))
     entries: dict[str, list[str]] = {}
     for block in re.split(r"^(?=[A-Za-z0-9])", Path(action_path, _LOCK).read_text("utf-8"), flags=re.MULTILINE):
-        found = _ENTRY.match(block)
-        if found:
-            entries.setdefault(_plain(found[1]), []).append(block)
+        if _ENTRY.match(block):
+            entries.setdefault(_plain(block), []).append(block)
+    askers = {name: set(map(_plain, _VIA.findall("".join(blocks)))) for name, blocks in entries.items()}
     needed: set[str] = set()
-    todo = _direct(project, extras) | {_plain(_name(one)) for one in project["build-system"]["requires"]}
+    todo = _direct(project, extras) | set(map(_plain, project["build-system"]["requires"]))
     while todo:
         needed |= todo
-        todo = {
-            name
-            for name, blocks in entries.items()
-            if name not in needed
-            and any(_plain(one or other) in needed for one, other in _VIA.findall("".join(blocks)))
-        }
+        todo = {name for name, asked_by in askers.items() if name not in needed and asked_by & needed}
     return "".join(block for name, blocks in entries.items() if name in needed for block in blocks)
 
 
 def _direct(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str]":
-    """Return the names of the packages that ``project`` itself asks for."""
+    """Return the names of the direct dependencies of ``project``."""
     optional = project["project"]["optional-dependencies"]
     unknown = sorted(set(extras) - set(optional))
     if unknown:
@@ -80,23 +75,19 @@ def _direct(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str
                 wanted += [asked for name in own[1].split(",") for asked in optional[name.strip()]]
             else:
                 wanted.append(one)
-    return {_plain(_name(one)) for one in wanted}
+    return set(map(_plain, wanted))
 
 
-def _name(requirement_text: str) -> str:
-    found = _NAME.match(requirement_text)
-    return found[0] if found else ""
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _plain(requirement: str) -> str:
+    """Return the normalised project name of a requirement."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]).lower()
 
 
 @dataclass(frozen=True)
 class InstallPlace:
-    """Where lancens belongs: ``folder`` is a virtual environment, and ``key`` names it in a cache.
+    """The virtual environment to install lancens into, and its key in a cache.
 
-    Without a folder it is installed already.
+    Without a folder, the runner's Python has lancens already.
     """
 
     extras: "tuple[str, ...]" = ()
@@ -105,25 +96,28 @@ class InstallPlace:
 
     @property
     def python(self) -> str:
-        """The Python that has lancens, or will have it."""
+        """The interpreter that runs lancens."""
         return sys.executable if self.folder is None else str(self.folder / "bin" / "python")
 
     @property
     def is_there(self) -> bool:
-        """Whether it is installed, and completely."""
+        """Whether the installation exists and is complete."""
         return self.folder is None or (self.folder / _COMPLETE).exists()
 
 
 def place_of(environment: "Mapping[str, str]") -> InstallPlace:
-    """Return where lancens belongs.
+    """Return where to install lancens.
 
     Raises:
         InstallError: the runner's Python is too old, or an input cannot be used.
     """
     if sys.version_info < _OLDEST:
         found = ".".join(map(str, sys.version_info[:2]))
-        raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: give the input `python-version`")
-    if _is_set(environment, "PREINSTALLED"):
+        raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: set the input `python-version`")
+    preinstalled = environment.get("INPUT_PREINSTALLED", "").strip().lower()
+    if preinstalled not in ("", "true", "false"):
+        raise InstallError("input `preinstalled`: expected true or false")
+    if preinstalled == "true":
         return InstallPlace()
     extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
     command, engine = (environment.get(f"INPUT_{name}", "").strip() for name in ("COMMAND", "ENGINE"))
@@ -131,7 +125,7 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
         extras.add(_ON_SPARK)
     named = tuple(sorted(extras))
     action_path = environment["LANCENS_ACTION_PATH"]
-    # A virtual environment is one of a Python at a certain path.
+    # A virtual environment depends on the version and the path of its Python.
     digest = hashlib.sha256("\0".join((sys.version, sys.executable, sysconfig.get_platform())).encode())
     digest.update(locked(action_path, named).encode())
     for path in _sources(action_path):
@@ -140,15 +134,8 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
     return InstallPlace(named, Path(_tools(environment), key), key)
 
 
-def _is_set(environment: "Mapping[str, str]", name: str) -> bool:
-    given = environment.get(f"INPUT_{name}", "").strip().lower()
-    if given not in ("", "true", "false"):
-        raise InstallError(f"input `{name.lower()}`: expected true or false")
-    return given == "true"
-
-
 def _tools(environment: "Mapping[str, str]") -> str:
-    """Return the folder that outlives a run where the runner has one; never one in the workspace."""
+    """Return the runner's tool cache, or a temporary folder if it is unsafe."""
     tools = environment.get("RUNNER_TOOL_CACHE", "")
     workspace = os.path.realpath(environment.get("GITHUB_WORKSPACE") or os.curdir)
     inside = Path(os.path.realpath(tools)).is_relative_to(workspace)
@@ -163,14 +150,14 @@ def _tools(environment: "Mapping[str, str]") -> str:
 
 
 def _sources(action_path: str) -> "list[str]":
-    """Return the files of the checkout that make up lancens."""
+    """Return the files of the checkout that lancens is built from."""
     top = Path(action_path)
     package = (path for path in (top / "reconciler").rglob("*") if path.is_file() and path.suffix != ".pyc")
     return sorted(path.relative_to(top).as_posix() for path in (*package, *(top / name for name in _PROJECT)))
 
 
 def install(place: InstallPlace, environment: "Mapping[str, str]") -> None:
-    """Install lancens into its place, beside it at first: what stands there is whole, whoever else installs it too.
+    """Install lancens and rename it into place, so that nobody sees a part of it.
 
     Raises:
         InstallError: pip failed.
@@ -188,23 +175,23 @@ def install(place: InstallPlace, environment: "Mapping[str, str]") -> None:
             made.rename(place.folder)
         except OSError as error:
             if not place.is_there:
-                raise InstallError(f"{place.folder} cannot be made: {error.strerror}") from None
+                raise InstallError(f"{place.folder} cannot be created: {error.strerror}") from None
 
 
 def _make(folder: Path, extras: "Collection[str]", environment: "Mapping[str, str]") -> None:
-    """Make the virtual environment ``folder`` with lancens in it."""
+    """Create the virtual environment ``folder`` with lancens in it."""
     action_path = environment["LANCENS_ACTION_PATH"]
     isolated = isolated_environment(environment)
-    run_pip([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "making a virtual environment")
+    run_pip([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "creating a virtual environment")
     python = str(folder / "bin" / "python")
     pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
     with tempfile.TemporaryDirectory() as scratch:
         lock = Path(scratch, "locked.txt")
         lock.write_text(locked(action_path, extras), "utf-8")
-        # Each file that is downloaded is the one that the lock has the hash of.
+        # The lock has the hash of every file that may be downloaded.
         hashed = ["--no-deps", "--require-hashes", "-r", str(lock)]
-        run_pip([*pip, *hashed], isolated, "installing what lancens needs")
-        # lancens itself is built from a copy of the checkout, which others may use at the same time.
+        run_pip([*pip, *hashed], isolated, "installing the dependencies of lancens")
+        # lancens is built from a copy of the checkout, which other jobs may build at the same time.
         copy = Path(scratch, "lancens")
         for path in _sources(action_path):
             (copy / path).parent.mkdir(parents=True, exist_ok=True)
@@ -213,10 +200,10 @@ def _make(folder: Path, extras: "Collection[str]", environment: "Mapping[str, st
 
 
 def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
-    """Return what an installer may have of ``environment``.
+    """Return the part of ``environment`` that an installer may see.
 
-    An index, a proxy or a certificate that the runner's owner or the workflow names still counts. What steers Python
-    does not, nor does a file of settings in the workspace, whether it is named in full or from there.
+    Indexes, proxies and certificates of the runner's owner or the workflow stay. Variables that configure Python, and
+    files of settings in the workspace, are removed.
     """
     workspace = environment.get("GITHUB_WORKSPACE") or os.curdir
     kept = {
@@ -231,16 +218,16 @@ def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
 
 
 def run_pip(command: "list[str]", environment: "Mapping[str, str]", doing: str) -> None:
-    """Run a command of the installation; raise InstallError where it fails."""
+    """Run a command of the installation; raise InstallError if it fails."""
     with tempfile.TemporaryDirectory() as folder:
-        # What pip says goes to the log, where it tells why; nothing of it is foreign to the workflow's author.
+        # pip's own output in the log says why it failed.
         done = subprocess.run(command, cwd=folder, env=environment, check=False)  # noqa: S603 - checked parts, no shell
     if done.returncode:
         raise InstallError(f"{doing} failed; see above")
 
 
 def main(doing: str) -> int:
-    """Tell the next steps where lancens belongs (``locate``), or see to it that it is there (``install``)."""
+    """Write the outputs of the step `locate` or `install`, and return its exit code."""
     started = time.time()
     try:
         place = place_of(os.environ)
@@ -255,7 +242,7 @@ def main(doing: str) -> int:
         if doing == "install":
             outputs = {"made": str(not place.is_there).lower()}
             install(place, os.environ)
-            how = "installed" if outputs["made"] == "true" else "there already"
+            how = "installed" if outputs["made"] == "true" else "installed already"
             print(f"lancens is {how} ({time.time() - started:.1f} s)")
     except InstallError as error:
         print(f"::error title=lancens::{error}")

@@ -1,7 +1,8 @@
-"""One run of the Action: what the commands share."""
+"""The state of one run, which the commands share."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,18 +12,17 @@ from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from reconciler.action.annotations import annotate_plan
 from reconciler.action.api import GitHub
 from reconciler.action.approval import ConfigChanges, marker
 from reconciler.action.comments import put_comment
 from reconciler.action.context import PullRequest, StepContext
 from reconciler.action.events import Trust
-from reconciler.action.inputs import Command, CommentWhen, Engine, InputError, Inputs
-from reconciler.action.keys import PlanKey
-from reconciler.action.leaks import Secrets
-from reconciler.action.workflow import mask, verbatim
+from reconciler.action.inputs import Command, CommentWhen, InputError, Inputs, PlanKey
+from reconciler.action.outcome import FailureReason, RefusedError
+from reconciler.action.workflow import annotate_plan, mask, verbatim
 from reconciler.model import display
 from reconciler.model.errors import LancensError, ManifestError
+from reconciler.model.redaction import is_sensitive_key, scrub
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
@@ -31,32 +31,71 @@ if TYPE_CHECKING:
 
 
 _DIGITS_IN_NAME = 8
+# Shorter values would match by chance and stop plans that do not hold them.
+_SHORTEST_SECRET = 8
+# The current and previous folder: a relative `root` of a manifest resolves to it.
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
+# Paths of secrets are not secret: AWS_WEB_IDENTITY_TOKEN_FILE, CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE, TOKEN_PATH.
+_PLACE = re.compile(r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLICATION_CREDENTIALS", re.IGNORECASE)
 
 
-def _seconds(text: str) -> float | None:
-    """Return a time as the step that installs writes it; None where there was no such step."""
-    return float(text) if re.fullmatch(r"[0-9]+\.[0-9]+", text) else None
+class Secrets:
+    """The values of environment variables named like secrets (``DB_PASSWORD``).
+
+    No output of the Action may hold one: the runner masks secrets in logs, but not in comments, summaries and
+    artifacts.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._names = {
+            value: name
+            for name, value in environment.items()
+            if is_sensitive_key(name)
+            and name not in _FOLDERS
+            and not _PLACE.fullmatch(name)
+            and len(value) >= _SHORTEST_SECRET
+        }
+
+    def scrub(self, text: str) -> str:
+        """Return ``text`` with every secret replaced."""
+        return scrub(text, self._names)
+
+    def check(self, what: str, document: str) -> None:
+        """Refuse a JSON ``document``, called ``what``, that holds a secret.
+
+        Raises:
+            RefusedError: naming the variable, without its value.
+        """
+        for value, name in self._names.items():
+            if any(json.dumps(value, ensure_ascii=escaped)[1:-1] in document for escaped in (False, True)):
+                raise RefusedError(
+                    FailureReason.REFUSED,
+                    f"{what} would show the value of the environment variable {name}. Secrets belong in a "
+                    "catalog's `config` or in a property whose key says so, such as `password`. Nothing was shown or "
+                    "changed.",
+                )
 
 
 class Job:
-    """The inputs, the place it runs at, and what is made of them once."""
+    """One run: its inputs and context, and what is computed from them once."""
 
     def __init__(self, inputs: Inputs, context: StepContext, environment: Mapping[str, str]) -> None:
         self.inputs = inputs
         self.context = context
         self.key = PlanKey.of(inputs, context.workspace)
         self.secrets = Secrets(environment)
-        self._begun = _seconds(environment.get("LANCENS_STARTED", ""))
+        started = environment.get("LANCENS_STARTED", "")  # written by the step that installs lancens, if it ran
+        self._begun = float(started) if re.fullmatch(r"[0-9]+\.[0-9]+", started) else None
         self.first = ConfigChanges()
-        """What is shown before anything else, as Markdown, whatever becomes of the plan."""
+        """The changes of `config`, shown first even when planning fails."""
         self.planned: Plan | None = None
-        """The plan of now, once it was made."""
+        """The current plan, once it was made."""
         self.removed: Mapping[Key, str] = {}
-        """What is to be said of the data of the tables that it deregisters."""
+        """Notes on the data of the tables that the plan deregisters."""
 
     @property
     def folder(self) -> Path:
-        """Where the files of the artifact go."""
+        """The folder of the artifact's files."""
         name = f"{self.inputs.command}-{self.inputs.label}-{self.key.digest[:_DIGITS_IN_NAME]}"
         return self.context.temporary / "lancens" / name
 
@@ -64,16 +103,11 @@ class Job:
     def github(self) -> GitHub:
         """The repository's API."""
         context = self.context
-        return GitHub(
-            api_url=context.api_url,
-            graphql_url=context.graphql_url,
-            repository=context.repository,
-            token=self.inputs.token,
-        )
+        return GitHub(context.api_url, context.graphql_url, context.repository, self.inputs.token)
 
     @cached_property
     def manifest(self) -> Manifest:
-        """The manifest; the secrets of its configuration are masked in the log from here on.
+        """The manifest; loading it masks the secrets of its configuration in the log.
 
         Raises:
             ManifestError: it cannot be used.
@@ -81,21 +115,21 @@ class Job:
         """
         from reconciler.operations.manifests import load
 
-        for path in self.inputs.manifests:
+        for path in self.inputs.manifest:
             self._keep_inside(path, "manifest")
-        manifest = load(*self.inputs.manifests, variables=self.variables, policy=self._policy())
+        manifest = load(*self.inputs.manifest, variables=self.variables, policy=self._policy())
         for catalog in manifest.catalogs.values() if self._resolves else ():
             try:
                 hidden = catalog.resolve_config().secrets
             except ManifestError:
-                continue  # planning reports it, and validating does without
+                continue  # planning reports it, and validating needs no configuration
             for secret in sorted(hidden):
                 mask(secret)
         return manifest
 
     @property
     def _resolves(self) -> bool:
-        """Whether the manifest's values may be looked up at all."""
+        """Whether placeholders of the manifest may be resolved."""
         return self.context.trust is Trust.FULL and self.inputs.command is not Command.VALIDATE
 
     def _policy(self) -> Policy:
@@ -109,15 +143,15 @@ class Job:
 
     @cached_property
     def variables(self) -> Mapping[str, str]:
-        """Return what the manifest's ``${var:…}`` stand for.
+        """The values of the manifest's ``${var:…}``.
 
         Raises:
-            LancensError: a file of variables cannot be used; a link in the checkout that leads out of it is none.
+            LancensError: a file of variables cannot be used, or is a link that leads out of the checkout.
         """
         from reconciler.manifest import read_variables
 
         found: dict[str, str] = {}
-        for path in self.inputs.var_files:
+        for path in self.inputs.var_file:
             self._keep_inside(path, "var-file")
             try:
                 found |= read_variables(path)
@@ -128,7 +162,7 @@ class Job:
         return {**found, **self.inputs.variables}
 
     def _keep_inside(self, path: str, name: str) -> None:
-        """Refuse a link in the checkout that leads out of it: whoever wrote the commit chose what it leads to."""
+        """Reject a link out of the checkout: the commit's author chose its target."""
         top = os.path.realpath(self.context.workspace)
         folder, last = os.path.split(os.path.abspath(path))  # noqa: PTH100 - a Path would not take `..` out
         inside = Path(os.path.realpath(folder), last).is_relative_to(top)
@@ -136,12 +170,12 @@ class Job:
             raise InputError(f"input `{name}`: {display.printable(path)} leads out of the checkout")
 
     def plan(self) -> Plan:
-        """Return the plan of now, whatever it removes, after showing it in the log and beside the manifest's lines.
+        """Return the current plan, after printing it and annotating the manifest.
 
         Raises:
-            LancensError: there is no plan, or it would show a secret of the job.
+            LancensError: planning failed, or the plan would show a secret of the job.
         """
-        from reconciler.operations.removed import look_at_removed
+        from reconciler.operations.plan import look_at_removed
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 
@@ -155,7 +189,7 @@ class Job:
                 allow_mass_removal=True,
                 parallelism=inputs.parallelism,
             )
-        self.secrets.check(made)
+        self.secrets.check("the plan", made.to_json())
         if not inputs.no_probe:
             self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
         with verbatim(closing_line(made)):
@@ -169,9 +203,9 @@ class Job:
 
     @contextmanager
     def _engine(self) -> Iterator[Callable[..., Plan]]:
-        """Give what makes a plan of a manifest."""
+        """Yield the function that plans, on the engine that the inputs name."""
         inputs = self.inputs
-        if inputs.engine is Engine.LOCAL:
+        if inputs.engine == "local":
             from reconciler.operations.plan import plan
 
             yield plan
@@ -185,7 +219,7 @@ class Job:
 
     @cached_property
     def merged_pull_request(self) -> PullRequest | None:
-        """The pull request whose merge made the commit this run is about, None where there is none."""
+        """The pull request whose merge made the commit of this run, or None."""
         context = self.context
         if context.pull_request is not None:
             return context.pull_request
@@ -196,15 +230,16 @@ class Job:
         return None
 
     def comment(self, kind: str, text: str, *, number: int | None, worth: bool) -> str:
-        """Keep the comment of ``kind`` on pull request ``number`` up to date and return its address.
+        """Create or update the comment of ``kind`` and return its address.
 
-        With ``comment: changes-only`` one that is not ``worth`` reading is not made, though one that is there is still
-        brought up to date.
+        With ``comment: changes-only``, a comment that is not ``worth`` reading is updated but never created.
         """
         wanted = self.inputs.comment
         if number is None or wanted is CommentWhen.NEVER:
             return ""
         create = worth or wanted is CommentWhen.ALWAYS
-        return put_comment(
-            self.github, number, marker(kind, self.key.digest, self.context.planner), text, create=create
-        )
+        return put_comment(self.github, number, self.marker(kind), text, create=create)
+
+    def marker(self, kind: str) -> str:
+        """Return the first line of the comments of ``kind`` that this step writes."""
+        return marker(kind, self.key.digest, self.context.planner)

@@ -1,4 +1,4 @@
-"""How a step ended, and where that is written: outputs, summary, and the files of the artifact.
+"""The outcome of a step: failure reason, outputs, summary and artifact.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#setting-an-output-parameter
 """
@@ -7,24 +7,85 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from reconciler.action.failures import FailureReason
+from reconciler.action.api import GitHubError
+from reconciler.action.inputs import InputError
+from reconciler.model.errors import (
+    BlockedError,
+    CatalogError,
+    ConfigError,
+    LancensError,
+    ManifestError,
+    MissingExtraError,
+    PlanFileError,
+    SelectionError,
+    StalePlanError,
+)
 from reconciler.planner.plan import Plan, Summary
 
 _COUNTS = ("create", "declare", "register", "update", "move", "deregister", "drop")
 
 
+class FailureReason(StrEnum):
+    """The output ``failure-reason``."""
+
+    INVALID_INPUT = "invalid-input"
+    INVALID_MANIFEST = "invalid-manifest"
+    CATALOG_UNREADABLE = "catalog-unreadable"
+    REFUSED = "refused"
+    NOT_APPROVED = "not-approved"
+    DUPLICATE_PLAN = "duplicate-plan"
+    PLAN_CHANGED = "plan-changed"
+    PARTIAL_APPLY = "partial-apply"
+    APPLY_FAILED = "apply-failed"
+    BLOCKED = "blocked"
+    DRIFT = "drift"
+    FINDINGS = "findings"
+    AUDIT_FAILED = "audit-failed"
+    GITHUB = "github"
+    INTERNAL = "internal"
+
+
+class RefusedError(LancensError):
+    """The Action refuses the command; ``details`` is Markdown for the summary."""
+
+    def __init__(self, reason: FailureReason, message: str, details: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.details = details
+
+
+_REASONS: Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureReason]] = (
+    ((ManifestError, ConfigError), FailureReason.INVALID_MANIFEST),
+    (CatalogError, FailureReason.CATALOG_UNREADABLE),
+    (BlockedError, FailureReason.BLOCKED),
+    (StalePlanError, FailureReason.PLAN_CHANGED),
+    ((InputError, SelectionError, MissingExtraError, PlanFileError), FailureReason.INVALID_INPUT),
+    (GitHubError, FailureReason.GITHUB),
+    (LancensError, FailureReason.REFUSED),
+    (BaseException, FailureReason.INTERNAL),
+)
+
+
+def reason_of(error: BaseException) -> FailureReason:
+    """Return the reason that classifies ``error``."""
+    if isinstance(error, RefusedError):
+        return error.reason
+    return next(reason for kind, reason in _REASONS if isinstance(error, kind))
+
+
 @dataclass(slots=True)
 class StepEnd:
-    """The end of a step.
+    """The outcome of a step.
 
-    ``exit_code`` is what the command line would end with (2: there are changes); the step itself fails where there is
-    a ``failure``. ``page`` is Markdown, ``appendix`` more of it for the summary alone, ``results`` what became of each
-    change of an apply, ``report`` the folder of an audit's report.
+    ``exit_code`` is that of the command line (2: there are changes); the step itself fails if there is a ``failure``.
+    ``page`` is Markdown, ``appendix`` more of it for the summary only, ``results`` the result of each change of an
+    apply, ``report`` the folder of an audit's report.
     """
 
     page: str
@@ -38,7 +99,7 @@ class StepEnd:
     report: Path | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the outcome as the file behind the output ``json`` holds it."""
+        """Return the content of the file that the output ``json`` names."""
         summary = Summary() if self.plan is None else self.plan.summary()
         return {
             "exit_code": self.exit_code,
@@ -53,7 +114,7 @@ class StepEnd:
 
 
 def write_outputs(outcome: StepEnd, folder: Path, environment: Mapping[str, str]) -> None:
-    """Write the files of the artifact into ``folder``, which is made, and hand the outputs to the runner."""
+    """Write the artifact's files into ``folder``, and the outputs."""
     folder.mkdir(parents=True, exist_ok=True)
     document = outcome.document()
     files = {"markdown": folder / "plan.md", "json": folder / "result.json"}
@@ -65,7 +126,7 @@ def write_outputs(outcome: StepEnd, folder: Path, environment: Mapping[str, str]
         "failure-reason": outcome.failure or "",
         "comment-url": outcome.comment_url,
         "plan-sha256": document["plan_sha256"],
-        # Of a plan that there is twice, the artifact is the other one's as well.
+        # The artifact of a duplicate plan belongs to the step that made the other one.
         "artifact": "" if outcome.failure is FailureReason.DUPLICATE_PLAN else f"lancens-{folder.name}",
         "folder": str(folder),
         "report": str(outcome.report or ""),
@@ -81,21 +142,22 @@ def write_outputs(outcome: StepEnd, folder: Path, environment: Mapping[str, str]
         saved.write_bytes(outcome.plan.to_json().encode("utf-8", "surrogatepass"))
         (folder / "plan.html").write_text(render(outcome.plan, "html"), encoding="utf-8", errors="backslashreplace")
         outputs["plan-file"] = str(saved)
-    target = environment.get("GITHUB_OUTPUT")
-    if target:
-        with Path(target).open("a", encoding="utf-8") as opened:
-            opened.writelines(_assignment(name, value) for name, value in outputs.items())
+    _append("GITHUB_OUTPUT", "".join(_assignment(name, value) for name, value in outputs.items()), environment)
 
 
 def _assignment(name: str, value: str) -> str:
-    """Return the lines that set one output; no value can end them early."""
+    """Return the lines that set one output, with a delimiter that no value can hold."""
     delimiter = secrets.token_hex(16)
     return f"{name}<<{delimiter}\n{value}\n{delimiter}\n"
 
 
 def append_summary(page: str, environment: Mapping[str, str]) -> None:
-    """Add ``page`` to the summary of the step."""
-    target = environment.get("GITHUB_STEP_SUMMARY")
+    """Append ``page`` to the summary of the step."""
+    _append("GITHUB_STEP_SUMMARY", f"{page}\n", environment)
+
+
+def _append(variable: str, text: str, environment: Mapping[str, str]) -> None:
+    target = environment.get(variable)
     if target:
         with Path(target).open("a", encoding="utf-8", errors="backslashreplace") as opened:
-            opened.write(f"{page}\n")
+            opened.write(text)

@@ -1,4 +1,4 @@
-"""The Markdown of the Action: comments, issues and the summary of a step."""
+"""The Markdown of comments, issues and summaries, within the limits of GitHub."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 
 from reconciler.action.approval import ConfigChanges, Shown, approval_line, essence, packed, shown_line
-from reconciler.action.inputs import DEFAULT_LABEL
-from reconciler.action.keys import PlanKey
-from reconciler.applier import ApplyReport, Status, result_line
+from reconciler.action.inputs import DEFAULT_LABEL, PlanKey
+from reconciler.applier.report import ApplyReport, Status, result_line
 from reconciler.model import display
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
@@ -27,8 +26,8 @@ _NO_LIMIT = 2**31
 _NO_CHANGES = ConfigChanges()
 
 
-def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
-    """Return ``lines`` as a block of code, in which Markdown and mentions mean nothing; what is too long is counted."""
+def cut(lines: Iterable[str], longest: int) -> list[str]:
+    """Return the lines that fit into ``longest`` characters, and a count of the rest."""
     kept: list[str] = []
     room, left_out = longest, 0
     for line in lines:
@@ -37,9 +36,12 @@ def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLO
             kept.append(line)
         else:
             left_out += 1
-    if left_out:
-        kept.append(f"… {left_out:,} more lines")
-    return markdown_text.fenced(kept, language)
+    return [*kept, f"… {left_out:,} more lines"] if left_out else kept
+
+
+def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
+    """Return ``lines`` as a block of code, without effect of Markdown and mentions."""
+    return markdown_text.fenced(cut(lines, longest), language)
 
 
 def plan_comment(
@@ -51,31 +53,31 @@ def plan_comment(
     removed: Mapping[Key, str] | None = None,
     first: ConfigChanges = _NO_CHANGES,
 ) -> str:
-    """Return the comment, without its marker, for a pull request that would apply ``plan`` when merged.
+    """Return the comment on a pull request that shows ``plan``, without its marker.
 
-    ``shown`` is whose plan it is, ``removed`` what to say of the data of tables that are deregistered, ``first`` what
-    stands before the plan. A plan too long for a comment is cut: the comment then says what was left out and approves
-    nothing, as it does where ``first`` is not whole.
+    ``shown`` is the commit and run of the plan, ``removed`` has notes on the data of deregistered tables, ``first``
+    comes before the plan. A plan too long for a comment is cut: the comment then says what was left out and approves
+    nothing. It approves nothing either if ``first`` is not whole.
     """
     tail = f"\n<sub>{called(key)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
-    said = shown_line(shown) + "\n"
-    used = _LONGEST_MARKER + len(said) + length_of(tail) + length_of(first.text)
+    header = shown_line(shown) + "\n"
+    used = _LONGEST_MARKER + len(header) + length_of(tail) + length_of(first.text)
     head = approval_line(plan) + "\n\n"
     held, commit = removed or {}, shown.commit
     whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=held, approves=first.whole)
     room = COMMENT_LIMIT - used - len(head) - length_of(whole)
     if room >= 0 and not first.whole:
-        return said + "\n" + first.text + whole + tail
+        return header + "\n" + first.text + whole + tail
     if room < 0:
-        # Shorter than the whole in any case: only a cut comment says that it approves nothing.
+        # Below the whole length in any case: only a cut comment says that it approves nothing.
         limit = min(COMMENT_LIMIT - used - 1, length_of(whole) - 1)
-        return said + "\n" + first.text + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
+        return header + "\n" + first.text + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
     kept = packed(plan)
-    return said + head + first.text + whole + tail + (f"\n{kept}" if len(kept) < room else "")
+    return header + head + first.text + whole + tail + (f"\n{kept}" if len(kept) < room else "")
 
 
 def called(key: PlanKey) -> str:
-    """Return the start of a line that says which of several plans it is about."""
+    """Return the start of a line that names the plan by its key."""
     shown = [code(one) for one in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
     left_out = len(key.manifests) - _MANIFESTS_NAMED
     shown += [f"{left_out:,} more"] if left_out > 0 else []
@@ -84,21 +86,19 @@ def called(key: PlanKey) -> str:
 
 
 def plan_body(plan: Plan, *, run_url: str) -> str:
-    """Return ``plan`` for an issue."""
+    """Return ``plan`` as the body of an issue."""
     tail = f"\n[The run that saw this]({run_url})\n"
-    whole = render_markdown(plan)
-    limit = COMMENT_LIMIT - len(tail) - 500
-    return (whole if length_of(whole) <= limit else pull_request_comment(plan, limit=limit)) + tail
+    return plan_summary(plan, limit=COMMENT_LIMIT - len(tail) - 500) + tail
 
 
-def plan_summary(plan: Plan) -> str:
-    """Return ``plan`` for the summary of a step, which takes 1 MiB."""
+def plan_summary(plan: Plan, limit: int = _SUMMARY_LIMIT) -> str:
+    """Return ``plan`` for the summary of a step, cut to ``limit`` characters."""
     whole = render_markdown(plan)
-    return whole if length_of(whole) <= _SUMMARY_LIMIT else pull_request_comment(plan, limit=_SUMMARY_LIMIT)
+    return whole if length_of(whole) <= limit else pull_request_comment(plan, limit=limit)
 
 
 def applied_page(plan: Plan, report: ApplyReport) -> str:
-    """Return what became of ``plan``, failures first."""
+    """Return the results of applying ``plan``, failures first."""
     done = report.counts[Status.DONE] + report.counts[Status.ALREADY]
     name = code(plan.manifest.name)
     ending = "" if report.ok else ", and not all"
@@ -111,15 +111,15 @@ def applied_page(plan: Plan, report: ApplyReport) -> str:
 
 
 def code(name: str) -> str:
-    """Return a name as a code span."""
+    """Return ``name`` as a code span."""
     return markdown_text.code(display.shorten(display.printable(name), 100))
 
 
 def difference(approved: Plan | None, now: Plan) -> str:
-    """Return what the approved plan and the plan of now do differently."""
+    """Return the difference between the approved plan and the current one."""
     if approved is None:
         return (
-            "The approved plan was too large to be kept in its comment; the artifact of the run that commented holds "
+            "The approved plan was too large for its comment; the artifact of the run that commented holds "
             f"it. Now:\n\n{fenced(_lines(now))}"
         )
     before, after = _entries(approved), _entries(now)
@@ -136,7 +136,7 @@ def difference(approved: Plan | None, now: Plan) -> str:
 
 
 def _compared(before: Sequence[str], after: Sequence[str]) -> list[str]:
-    """Return the lines of both, those that differ marked; without looking for equal ones where that takes long."""
+    """Return a diff of the lines; of too many, without a search for equal ones."""
     if max(len(before), len(after)) > _COMPARED_LINES:
         return [*(f"- {line}" for line in before), *(f"+ {line}" for line in after)]
     # With this much context there is one hunk, behind two lines of names and one of line numbers.

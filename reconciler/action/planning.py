@@ -1,20 +1,20 @@
-"""The commands that change nothing: plan, validate and drift."""
+"""The commands that change no catalog: `plan`, `validate` and `drift`."""
 
 from __future__ import annotations
 
-from reconciler.action.approval import Shown, marker
+from collections.abc import Iterator
+
+from reconciler.action.approval import Shown, marked, marker, shown_in
+from reconciler.action.comments import Comment, close_issue, find_comments, put_comment, put_issue
 from reconciler.action.config_changes import config_changes
-from reconciler.action.failures import FailureReason
+from reconciler.action.context import PullRequest
 from reconciler.action.inputs import CommentWhen
-from reconciler.action.issues import close_issue, put_issue
 from reconciler.action.job import Job
-from reconciler.action.outcome import StepEnd
-from reconciler.action.pages import called, code, plan_body, plan_comment, plan_summary
-from reconciler.action.rivals import refuse_a_second_plan, withdraw_one_of_two
+from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
+from reconciler.action.pages import called, code, fenced, plan_body, plan_comment, plan_summary
 from reconciler.action.workflow import annotate
 from reconciler.model.display import count
-from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_removals
+from reconciler.planner.plan import Plan, check_removals
 
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "
@@ -28,9 +28,10 @@ _QUEUE = (
 
 
 def plan(job: Job) -> StepEnd:
-    """Plan; on a pull request, show the plan there."""
+    """Plan, and comment on the pull request."""
     pull_request = job.context.pull_request
-    refuse_a_second_plan(job)
+    if pull_request is not None and job.inputs.comment is not CommentWhen.NEVER:
+        _refuse_second_plan(job, pull_request)
     first = job.first = config_changes(job)
     made = job.plan()
     if not job.inputs.allow_mass_removal:
@@ -48,19 +49,19 @@ def plan(job: Job) -> StepEnd:
         worth = bool(first.text or made.blocked) or not made.is_empty
         outcome.comment_url = comment_plan(job, text, worth=worth)
         if outcome.comment_url:
-            withdraw_one_of_two(job)
+            _withdraw_one_of_two(job, pull_request)
     return outcome
 
 
 def _exit_code(made: Plan) -> int:
-    """Return what the command line ends with for the plan."""
+    """Return the exit code of the command line for the plan."""
     return 3 if made.blocked else 0 if made.is_empty else 2
 
 
 def comment_plan(job: Job, text: str, *, worth: bool) -> str:
-    """Keep the pull request's comment up to date, unless a newer commit has taken the place of this run's.
+    """Create or update the comment, unless the pull request has a newer commit.
 
-    Running an old job again thus leaves alone what the newest one said.
+    So a rerun of an old job does not overwrite the newest comment.
     """
     pull_request = job.context.pull_request
     if pull_request is None or pull_request.from_fork or job.inputs.comment is CommentWhen.NEVER:
@@ -76,8 +77,60 @@ def comment_plan(job: Job, text: str, *, worth: bool) -> str:
     return job.comment("plan", text, number=pull_request.number, worth=worth)
 
 
+# ---- duplicate plans -------------------------------------------------------------------------------------------------
+#
+# A merge can apply only one of two plans of a commit. Each step writes its own comment, and the second step is refused.
+# Two concurrent steps look again after they have written, so at least one of them sees the other.
+
+
+def _refuse_second_plan(job: Job, pull_request: PullRequest) -> None:
+    """Check that no other step shows a plan of this commit with the key of ``job``.
+
+    Raises:
+        RefusedError: another step does.
+    """
+    # A step runs once an attempt, so an equal step that wrote in this attempt is another one.
+    for comment, shown, is_own in _shown_plans(job, pull_request):
+        if not is_own or shown.run == job.context.run:
+            raise RefusedError(FailureReason.DUPLICATE_PLAN, f"{_duplicate(job, comment)} Nothing was read.")
+
+
+def _withdraw_one_of_two(job: Job, pull_request: PullRequest) -> None:
+    """Withdraw the plan that was just shown if another step shows one.
+
+    Raises:
+        RefusedError: it was withdrawn.
+    """
+    for comment, _, is_own in _shown_plans(job, pull_request):
+        if not is_own:
+            message = _duplicate(job, comment)
+            text = f"\n{fenced([message])}\n<sub>{called(job.key)}</sub>\n"
+            put_comment(job.github, pull_request.number, job.marker("plan"), text)
+            raise RefusedError(FailureReason.DUPLICATE_PLAN, message)
+
+
+def _shown_plans(job: Job, pull_request: PullRequest) -> Iterator[tuple[Comment, Shown, bool]]:
+    """Yield the comments with a plan of this commit, and whether each is our own."""
+    own = job.marker("plan")
+    for comment in find_comments(job.github, pull_request.number, marked("plan", job.key.digest)):
+        shown = shown_in(comment.body)
+        if shown is not None and shown.commit == pull_request.head:
+            yield comment, shown, comment.body.startswith(own)
+
+
+def _duplicate(job: Job, comment: Comment) -> str:
+    return (
+        f"{comment.url} shows another plan of {job.key} for this commit, by another job, step or workflow. Merging "
+        "could only apply one of them: give each its own input `label`, to plan and to apply alike. If the other one "
+        "was renamed or is gone, delete its comment."
+    )
+
+
+# ---- validate and drift ----------------------------------------------------------------------------------------------
+
+
 def validate(job: Job) -> StepEnd:
-    """Check the manifest; reads no catalog and needs no secret."""
+    """Check the manifest, without reading a catalog or a secret."""
     manifest = job.manifest
     blocks = [catalog.desired for catalog in manifest.catalogs.values()]
     namespaces = sum(len(block.namespaces) for block in blocks)
@@ -87,7 +140,7 @@ def validate(job: Job) -> StepEnd:
 
 
 def validate_untrusted(job: Job) -> StepEnd:
-    """Validate, and say why there is no more than that."""
+    """Validate the manifest of an untrusted event, and say why it is not planned."""
     why = _QUEUE if job.context.pull_request is None else _FORK
     annotate("notice", why, title="lancens: validated only")
     outcome = validate(job)
@@ -96,7 +149,7 @@ def validate_untrusted(job: Job) -> StepEnd:
 
 
 def drift(job: Job) -> StepEnd:
-    """Tell whether the catalogs are what the committed manifest says; an issue is open for as long as they are not."""
+    """Report drift from the committed manifest, and open, update or close its issue."""
     made = job.plan()
     outcome = StepEnd(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
     if job.inputs.comment is not CommentWhen.NEVER:
@@ -115,12 +168,12 @@ def drift(job: Job) -> StepEnd:
 
 
 def _keep_issue(job: Job, made: Plan) -> str:
-    # However many workflows look, it is one drift.
+    # All workflows share one issue.
     first_line, run_url = marker("drift", job.key.digest, "any"), job.context.run_url
     if not _exit_code(made):
         return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
-    said = called(job.key).replace("`", "")
+    named = called(job.key).replace("`", "")
     blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
-    title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
+    title = f"lancens: {named}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"
     return put_issue(job.github, first_line, title, text + plan_body(made, run_url=run_url))

@@ -1,33 +1,123 @@
-"""What is written to the log of a step: workflow commands, and text that must not be taken for one.
+"""The log of a step: workflow commands, annotations, and text without effect.
+
+GitHub shows ten annotations of each level a step. One is reserved for other messages of the step, and the last of the
+others counts the rest.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands. The runner acts on a line that
 begins with ``::`` and on ``##[`` anywhere in a line, so foreign text is printed between ``::stop-commands::TOKEN`` and
-``::TOKEN::`` with a token nobody can know.
+``::TOKEN::`` with a random token.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
+
+from reconciler.model import display
+from reconciler.model.errors import Problem
+from reconciler.output.wording import Entry, entries_of, headline, word_of
+from reconciler.planner.entries import Blocked, Protection
+from reconciler.planner.plan import Plan
 
 Level = Literal["notice", "warning", "error"]
 
 _SHORTEST_MASK = 4
+_MOST_ANNOTATIONS = 9
+_LONGEST_ANNOTATION = 1_000
 
 
-def annotate(level: Level, message: str, *, title: str, file: str = "", line: int = 0, column: int = 0) -> None:
-    """Print the command that puts ``message`` beside a line of a file, or on the page of the run."""
-    place = {"file": file, "line": str(line or ""), "col": str(column or ""), "title": title}
-    properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
-    _print(f"::{level} {properties}::{_data(message)}")
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A message beside a line of a file, or without a file on the page of the run."""
+
+    level: Level
+    title: str
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    def print(self) -> None:
+        """Print the workflow command."""
+        place = {"file": self.file, "line": str(self.line or ""), "col": str(self.column or ""), "title": self.title}
+        properties = ",".join(f"{key}={_property(value)}" for key, value in place.items() if value)
+        _print(f"::{self.level} {properties}::{_data(self.message)}")
+
+
+def annotate(level: Level, message: str, *, title: str) -> None:
+    """Show ``message`` on the page of the run."""
+    Annotation(level, title, message).print()
+
+
+def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
+    """Annotate the line of every change; ``folder`` is the manifest's."""
+    annotations = []
+    for entry in entries_of(plan):
+        reason = headline(entry)
+        if isinstance(entry, Blocked):
+            reason = display.printable(f"{entry.reason}. To do: {entry.remedy}")
+        if entry.source is not None:
+            message = f"{display.address(entry.catalog, *entry.identifier)}: {reason}"
+            file = _relative(entry.source.file, folder, workspace)
+            annotations.append(
+                Annotation(_level(entry), f"lancens: {word_of(entry)}", message, file, entry.source.line)
+            )
+    for level in ("warning", "notice"):
+        _print_all([annotation for annotation in annotations if annotation.level == level], "changes")
+
+
+def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], workspace: Path) -> None:
+    """Annotate the line of every error in the manifest at ``manifests``."""
+    first = Path(manifests[0])
+    folder = os.path.realpath(first if first.is_dir() else first.parent)
+    annotations = [
+        Annotation(
+            "error",
+            "lancens: the manifest cannot be used",
+            display.message(problem.message),
+            _relative(problem.file, folder, workspace),
+            problem.line,
+            problem.column,
+        )
+        for problem in problems
+    ]
+    _print_all(annotations, "errors")
+
+
+def _level(entry: Entry) -> Level:
+    if isinstance(entry, Blocked):
+        return "warning"
+    removes = entry.would.removes if isinstance(entry, Protection) else entry.action.removes
+    return "warning" if removes else "notice"
+
+
+def _relative(file: str, folder: str, workspace: Path) -> str:
+    """Return the path of a manifest's file relative to the checkout.
+
+    It is relative to the current folder, or else to the manifest's.
+    """
+    found = next((path for path in (Path(file), Path(folder, file)) if path.exists()), Path(file))
+    return Path(os.path.relpath(os.path.realpath(found), os.path.realpath(workspace))).as_posix()
+
+
+def _print_all(annotations: Sequence[Annotation], what: str) -> None:
+    fitting = annotations if len(annotations) <= _MOST_ANNOTATIONS else annotations[: _MOST_ANNOTATIONS - 1]
+    for one in fitting:
+        replace(one, message=display.shorten(one.message, _LONGEST_ANNOTATION)).print()
+    rest = len(annotations) - len(fitting)
+    if rest:
+        annotate(annotations[0].level, f"{rest:,} more {what} are in the step's summary", title="lancens")
 
 
 def mask(secret: str) -> None:
-    """Make the runner replace ``secret`` wherever a log would show it; the runner does not print this command.
+    """Mask ``secret`` in the log; the runner does not print this command.
 
-    A text of several lines is masked line by line, as the log is.
+    The runner masks single lines, so each line of a longer text is masked.
     """
     for line in secret.splitlines():
         if len(line.strip()) >= _SHORTEST_MASK:
@@ -36,7 +126,7 @@ def mask(secret: str) -> None:
 
 @contextmanager
 def verbatim(title: str) -> Iterator[None]:
-    """Let nothing that is printed inside be taken for a command; it stands in a group of its own."""
+    """Print a group whose lines the runner does not read as commands."""
     token = secrets.token_hex(16)
     _print(f"::group::{_data(title)}")
     _print(f"::stop-commands::{token}")

@@ -1,34 +1,42 @@
-"""Before the first write: is everything that a plan touches as it was when the plan was made?"""
+"""Checks of a plan against the live catalogs, before the first write."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeAlias
 
-from reconciler.applier.live import load_all, load_table
+from reconciler.applier.live import MovedField, Precondition, differences, load_all, load_table, precondition_of
 from reconciler.applier.move_steps import has_moved, is_as_planned
-from reconciler.applier.precondition import MovedField, Precondition, differences, precondition_of
-from reconciler.backends.base import Backend
-from reconciler.backends.faults import catalog_errors
+from reconciler.backends import optional
+from reconciler.backends.base import Backend, catalog_errors
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.desired import Thresholds
 from reconciler.model.display import count
 from reconciler.model.errors import StalePlanError
 from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.names import Identifier
+from reconciler.model.ownership import owner_of
 from reconciler.model.redaction import scrub
 from reconciler.planner.entries import Change, Fingerprint, Key
-from reconciler.planner.plan import Plan
+from reconciler.planner.facts import CatalogInput
+from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.planner.views import ObjectView, view_of
 
 _Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
-"""Of each object whether it is missing, and in what it is not as it was."""
+"""For each object, whether it is missing and which fields have moved."""
 
 
 @dataclass(slots=True)
 class _Touched:
-    """One object, what it was when the plan was made, and what the plan does to it; ``leaving`` takes its name away."""
+    """What the plan records of one object and does to it.
+
+    ``leaving`` is the move that takes its name away.
+    """
 
     fingerprint: Fingerprint | None = None
     changes: list[Change] = field(default_factory=list)
@@ -45,22 +53,19 @@ def check_plan(
     *,
     secrets: Collection[str] = (),
 ) -> Collection[Key]:
-    """Return when every object that ``plan`` touches is as planned on, or as one of its changes leaves it.
+    """Raise if an object of ``plan`` has moved; return those that do not exist.
 
-    The latter is what an apply of the same plan leaves that was interrupted, so that it can be gone on with.
-    Storage is not opened here but right before each write.
+    An object that one of the changes has already reached is accepted, so that an interrupted apply can go on. Storage
+    is not opened here but right before each write.
 
     Args:
-        plan: just made, or read from a file.
+        plan: new, or read from a file.
         backends: the connection of every catalog of the plan, by the catalog's name.
         parallelism: how many objects are read at a time.
         secrets: texts that no message may show.
 
-    Returns:
-        those that do not exist.
-
     Raises:
-        StalePlanError: naming each object that moved and the fields that did.
+        StalePlanError: naming each object that moved, and its fields.
         CatalogError: an object could not be read.
     """
     touched = _touched(plan)
@@ -120,7 +125,7 @@ def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable 
 
 
 def _is_leaving(change: Change, live: LiveNamespace | LiveTable | None, backend: Backend) -> bool:
-    """Return whether a move has begun: what has the old name is marked, or has gone and has the new one."""
+    """Return whether a move has begun: the old entry is marked, or renamed."""
     if isinstance(live, LiveTable):
         return is_as_planned(change, live, backend)
     moved = None if live is not None else load_table(backend, change.identifier)
@@ -140,3 +145,48 @@ def _lines(stale: Mapping[Key, Sequence[MovedField]], total: int) -> Sequence[st
         *lines,
         "Plan again, or apply the manifest. Nothing was changed.",
     ]
+
+
+def with_true_count(
+    summary: CatalogSummary,
+    limits: Thresholds,
+    source: CatalogInput,
+    removed: Collection[Identifier],
+    backend: Backend,
+    parallelism: int,
+) -> CatalogSummary:
+    """Return ``summary`` with ``removable_tables`` counted in the live catalog.
+
+    A plan cannot prove this number, and one that is too high would lift the limit on removals. Tables that stay are
+    counted first, as many as the limit takes; the whole catalog only if they are too few.
+
+    Args:
+        summary: what the plan records of a catalog.
+        limits: how much may be removed.
+        source: the planner's input for the catalog.
+        removed: the tables that the plan deregisters, which count even if they are gone.
+        backend: the catalog.
+        parallelism: how many tables are read at a time.
+
+    Raises:
+        BackendError: the catalog could not be read.
+    """
+    percent, going = limits.max_removal_percent, summary.removed_tables
+    if going * 100 <= max(limits.min_tables, going) * percent:
+        return summary  # within the limit whatever the count
+    context = CatalogContext.of(source)
+
+    def counted(tables: Iterable[LiveTable]) -> int:
+        return sum(context.is_removable(table.id, owner_of(table.properties)) for table in tables)
+
+    if percent:
+        needed = -(-going * 100 // percent) - going
+        wanted = (table.id for table in source.desired.tables.values() if not table.absent)
+        asked = islice(filter(context.select.contains, wanted), 2 * needed)
+        found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
+        staying = counted(table for table in found if table is not None)
+        if staying >= needed:
+            return summary.model_copy(update={"removable_tables": going + staying})
+    tables = optional.scan_readable(backend, source.desired.scope).tables.values()
+    staying = counted(table for table in tables if table.id not in removed)
+    return summary.model_copy(update={"removable_tables": going + staying})

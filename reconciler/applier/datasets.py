@@ -1,7 +1,6 @@
-"""Looking at storage again before a table is made of it, and writing all that lancens ever writes there.
+"""Read storage again right before a change, and make all writes of lancens there.
 
-An empty dataset is written only where there is nothing, nullable columns are added, and columns may be null that might
-not; nothing is overwritten.
+Writes are empty datasets where nothing is, new nullable columns, and columns made nullable. Nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -10,13 +9,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler import storage
-from reconciler.applier.step import StaleError
+from reconciler.applier.step import StaleError, Target
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations
-from reconciler.model.columns import Schema
+from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.errors import TableAlreadyExistsError, UnsupportedOperationError
-from reconciler.model.live import Storage, StorageKind
+from reconciler.model.live import LiveTable, Storage, StorageKind
+from reconciler.planner.entries import Change
+from reconciler.planner.facts import EntryColumns
 from reconciler.planner.schemas import SchemaDifference, compare
 
 _FOUND = {
@@ -29,10 +31,10 @@ _FOUND = {
 
 
 def expect_data(backend: Backend, location: str, columns: Schema) -> None:
-    """Return when ``location`` holds a dataset, with exactly ``columns`` where any are given.
+    """Raise if ``location`` holds no dataset, or one with other ``columns``.
 
     Raises:
-        StaleError: it does not.
+        StaleError: naming what it holds.
     """
     found = storage.probe(location, backend.storage_options())
     if found.kind is not StorageKind.DATASET:
@@ -42,10 +44,10 @@ def expect_data(backend: Backend, location: str, columns: Schema) -> None:
 
 
 def expect_no_data(backend: Backend, location: str) -> None:
-    """Return when ``location`` holds nothing.
+    """Raise if ``location`` holds anything.
 
     Raises:
-        StaleError: it holds something now, or cannot be opened.
+        StaleError: it holds something, or cannot be opened.
     """
     found = storage.probe(location, backend.storage_options())
     if found.kind is not StorageKind.NOTHING:
@@ -55,22 +57,21 @@ def expect_no_data(backend: Backend, location: str) -> None:
 def ensure_dataset(
     options: Mapping[str, str], location: str, columns: Schema, *, finished: bool, managed: bool = False
 ) -> bool:
-    """Write an empty dataset of ``columns`` to ``location``; return whether that was still to do.
+    """Write an empty dataset of ``columns``; return False if it exists already.
 
-    One that an interrupted run wrote is recognised: it is empty and has exactly the schema. ``finished`` says that
-    the catalog has the finished entry, so that rows may have come since; ``managed``, that the service keeps the
-    versions of its data, so that nothing is written here.
+    An interrupted run leaves an empty dataset of exactly this schema. ``finished``: the catalog has the finished
+    entry, so the dataset may have rows. ``managed``: the service keeps the versions, so nothing is written.
 
     Raises:
-        StaleError: there is something else.
-        UnsupportedOperationError: it would have to be written, and is ``managed``.
+        StaleError: the location holds something else.
+        UnsupportedOperationError: the dataset would have to be written, and is ``managed``.
     """
     found = storage.probe(location, options)
     if found.kind is StorageKind.NOTHING:
         _expect_unmanaged(managed)
         try:
             storage.create_empty(location, columns, options)
-        except TableAlreadyExistsError:  # another run of the same plan was faster
+        except TableAlreadyExistsError:  # a run of the same plan wrote it first
             found = storage.probe(location, options)
         else:
             return True
@@ -87,14 +88,12 @@ def ensure_dataset(
 def evolve_dataset(
     options: Mapping[str, str], location: str, before: Schema, after: Schema, *, managed: bool = False
 ) -> bool:
-    """Give the dataset the columns of ``after``; return whether anything was still to do.
-
-    Columns are added before others may be null, so that a run that was cut off between the two goes on there.
+    """Add and relax columns up to ``after``; return False if nothing is to do.
 
     Raises:
-        StaleError: the dataset differs in more than the plan was to change.
-        UnsupportedOperationError: it would have to be written to, and is ``managed`` (see :func:`ensure_dataset`).
-        InvalidTableStateError: a commit that is to be made would set off the dataset's auto clean-up.
+        StaleError: the dataset differs in more than the plan changes.
+        UnsupportedOperationError: it would have to be written, and is ``managed`` (see :func:`ensure_dataset`).
+        InvalidTableStateError: a commit would set off the dataset's auto clean-up.
     """
     found = storage.probe(location, options)
     if found.schema is None:
@@ -133,3 +132,38 @@ def _expect_nothing_else(location: str, difference: SchemaDifference) -> None:
 def _moved(location: str, planned: str, found: Storage) -> StaleError:
     detail = f" ({found.detail})" if found.detail else ""
     return StaleError(f"planned on {planned} at {locations.redact(location)}, which now {_FOUND[found.kind]}{detail}")
+
+
+def show_columns(target: Target[LiveTable]) -> bool:
+    """Write the planned columns to the entry; return False if it shows them.
+
+    Raises:
+        StaleError: the entry shows, or the data has, other columns than planned on.
+        BackendError: the catalog could not be read, or rejects the columns.
+    """
+    planned, backend = target.after.shown_columns, target.backend
+    if planned is None:
+        return False
+    now = optional.shown_columns(backend, [target.identifier]).get(target.identifier, ())
+    if not EntryColumns(now, planned):
+        return False
+    if not _is_on_the_way(target.change, now, planned):
+        texts = ", ".join(EntryColumns(now, planned).texts())
+        raise StaleError(f"moved: its entry shows other columns than planned on: {texts}")
+    live = backend.load_table(target.identifier)
+    location = live.location
+    found = storage.probe(location, optional.table_storage_options(backend, live)).schema
+    columns = None if found is None else optional.columns_to_show(backend, found)
+    if columns is None or EntryColumns(planned, columns):
+        texts = ", ".join(EntryColumns(planned, columns or ()).texts())
+        raise StaleError(
+            f"the data at {locations.redact(location)} has other columns than planned for its entry: {texts}"
+        )
+    optional.show_columns(backend, target.identifier, planned)
+    return True
+
+
+def _is_on_the_way(change: Change, now: ShownColumns, planned: ShownColumns) -> bool:
+    """Return whether an entry shows the columns planned on, or some planned ones."""
+    before = change.before.shown_columns if change.before else None
+    return (before is not None and not EntryColumns(now, before)) or not EntryColumns(now, planned[: len(now)])

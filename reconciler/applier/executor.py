@@ -1,28 +1,31 @@
-"""Carrying out a plan: in dependency order, several changes at a time, one failure stopping only what needs it."""
+"""Run the changes of a plan in dependency order, several at a time.
+
+A failure stops only what depends on it.
+"""
 
 from __future__ import annotations
 
+import heapq
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
-from queue import Empty, SimpleQueue
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
+from queue import SimpleQueue
+from typing import TypeVar
 
 from reconciler.applier.journal import Journal
-from reconciler.applier.live import load_namespace, load_table
+from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.move_steps import move_of
-from reconciler.applier.namespace_steps import step_of_namespace
-from reconciler.applier.precondition import Precondition
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status
-from reconciler.applier.schedule import Schedule
 from reconciler.applier.step import ChangeOutcome, LiveT, StaleError, Step, Target
-from reconciler.applier.table_steps import step_of_table
+from reconciler.applier.steps import step_of_namespace, step_of_table
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import ApplyError, BackendError, ErrorCode
+from reconciler.model.errors import ApplyError, BackendError, ErrorCode, PlanFileError
 from reconciler.model.redaction import REDACTED, is_stand_in, scrub
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.plan import Plan
@@ -30,19 +33,12 @@ from reconciler.planner.plan import Plan
 ItemT = TypeVar("ItemT")
 
 _TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE})
-"""Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there.
+"""Carried out even if the entry is in its final state: data may be missing, and reads may hide a leftover.
 
-So is what changes the columns that an entry shows, which are read apart."""
+So are changes of shown columns, which a separate call reads."""
 _IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
-"""Refused by the catalog where the name is taken, and nothing is written before that."""
+"""The catalog rejects these if the name is taken, and nothing is written before."""
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
-
-
-class StopSignal(Protocol):
-    """Says whether to start nothing new; a ``threading.Event`` is one."""
-
-    def is_set(self) -> bool:
-        """Return whether the run is to come to its end."""
 
 
 def execute(
@@ -50,89 +46,47 @@ def execute(
     backends: Mapping[str, Backend],
     *,
     journal: Journal,
-    stop: StopSignal,
+    stop: threading.Event,
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = lambda _: None,
     secrets: Collection[str] = (),
     missing: Collection[Key] = (),
 ) -> ApplyReport:
-    """Carry out every change of ``plan`` that can be, and return how each ended.
+    """Carry out the changes of ``plan`` and return how each ended.
 
-    Each object is read again right before its own write, unless the write itself is refused where the object exists,
-    and looked at once more in its commit where the catalog can (``optional.checking``). Nothing is rolled back and
-    nothing is tried twice here: backends repeat what is safe to repeat, and a second apply goes on where this one
-    ended.
+    Each object is read again right before its write, unless the catalog rejects the write if the object exists. A
+    catalog that can checks once more in the commit (``optional.checking``). Nothing is rolled back or retried here:
+    backends retry what is safe, and a second apply goes on where this one ended.
 
     Args:
         plan: with its sensitive values (see ``reconciler.planner.integrity`` for a plan read from a file).
         backends: the connection of every catalog of the plan, by the catalog's name.
         journal: where intents and outcomes are recorded.
-        stop: once set, what is in flight ends and nothing new starts; the rest is skipped, without an event each.
+        stop: once set, changes in flight end and the rest is skipped, without an event each.
         parallelism: how many changes are in flight at most, over all catalogs; those that a catalog takes into one
             commit count as one (``Backend.commits_together``).
-        on_event: told of every start and end, in the calling thread.
+        on_event: gets every start and end, in the calling thread.
         secrets: texts that no message may show.
-        missing: the objects that did not exist a moment ago (see ``check_plan``).
+        missing: objects that ``check_plan`` has just found missing.
 
     Raises:
         ApplyError: the plan cannot be carried out at all; nothing was changed.
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
     _refuse_unusable(plan, backends)
-    run = _Run(plan, backends, journal, tuple(secrets), frozenset(missing))
-    widths = {name: backend.commits_together for name, backend in backends.items()}
-    _carry_out(run, plan.changes, widths, max(1, parallelism), stop, on_event)
+    run = _Run(plan.changes, backends, journal, secrets, frozenset(missing))
+    run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
-    with suppress(ApplyError):  # every change is recorded; without the last line the run reads as cut off
+    with suppress(ApplyError):  # every change is recorded; only the run reads as unfinished
         journal.summary(report)
     return report
 
 
-def _carry_out(
-    run: _Run,
-    changes: Sequence[Change],
-    widths: Mapping[str, int],
-    most: int,
-    stop: StopSignal,
-    on_event: Callable[[Event], None],
-) -> None:
-    """Perform every change whose turn comes; ``widths`` are how many changes of a catalog count as one of ``most``."""
-    schedule = Schedule(changes)
-    with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
-        in_flight: dict[Future[ChangeResult], int] = {}
-        started: Counter[str] = Counter()
-        ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
-
-        def fits(position: int) -> bool:
-            mine = changes[position].catalog
-            return sum(-(-(started[name] + (name == mine)) // width) for name, width in widths.items()) <= most
-
-        while schedule:
-            while not stop.is_set() and (position := schedule.take(fits)) is not None:
-                if obstacle := run.obstacle(position):
-                    on_event(run.skip(position, obstacle))
-                    schedule.end(position)
-                    continue
-                on_event(changes[position])
-                future = pool.submit(run.perform, position)
-                in_flight[future] = position
-                started[changes[position].catalog] += 1
-                future.add_done_callback(ended.put)
-            if not in_flight:
-                break  # stopped, or the rest was skipped
-            for future in sorted(_all_in(ended), key=in_flight.__getitem__):
-                position = in_flight.pop(future)
-                started[changes[position].catalog] -= 1
-                on_event(run.record(position, future.result()))
-                schedule.end(position)
-
-
 def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
-    """Return what is in ``queue``, after waiting until anything is."""
+    """Wait for an item in ``queue``, and return all there are."""
     found = [queue.get()]
-    with suppress(Empty):
-        while True:
-            found.append(queue.get_nowait())
+    while not queue.empty():
+        found.append(queue.get())
     return found
 
 
@@ -149,74 +103,91 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
             )
         for key, value in (change.after.properties if change.after else {}).items():
             was = change.before.properties.get(key) if change.before else None
-            if is_stand_in(value) and value != was:  # what a service does not show stays as it is
+            if is_stand_in(value) and value != was:  # a value that the service hides stays as it is
                 raise ApplyError(
                     f"{change.address}: the value of `{key}` is not in the plan, which keeps no secrets, "
                     "and was not given again. Nothing was changed."
                 )
 
 
+@dataclass(slots=True)
 class _Run:
-    """The changes of one run and what became of them so far."""
+    """The changes of one run and their results so far."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        backends: Mapping[str, Backend],
-        journal: Journal,
-        secrets: Collection[str],
-        missing: Collection[Key],
-    ) -> None:
-        self._changes = plan.changes
-        self._backends = backends
-        self._journal = journal
-        self._secrets = secrets
-        self._missing = missing
-        self._results: dict[int, ChangeResult] = {}
+    changes: Sequence[Change]
+    backends: Mapping[str, Backend]
+    journal: Journal
+    secrets: Collection[str]
+    missing: Collection[Key]
+    results: dict[int, ChangeResult] = field(default_factory=dict)
+
+    def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
+        """Perform changes, ``most`` at a time, until none can start.
+
+        Changes that a catalog commits together count as one.
+        """
+        changes, schedule = self.changes, Schedule(self.changes)
+        widths = {name: backend.commits_together for name, backend in self.backends.items()}
+        with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
+            in_flight: dict[Future[ChangeResult], int] = {}
+            started: Counter[str] = Counter()
+            ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
+
+            def fits(position: int) -> bool:
+                mine = changes[position].catalog
+                return sum(-(-(started[name] + (name == mine)) // width) for name, width in widths.items()) <= most
+
+            while schedule:
+                while not stop.is_set() and (position := schedule.take(fits)) is not None:
+                    if obstacle := self._obstacle(position):
+                        skipped = ChangeResult(changes[position], Status.SKIPPED, obstacle)
+                        self.results[position] = self._journalled(position, skipped)
+                        on_event(self.results[position])
+                        schedule.end(position)
+                        continue
+                    on_event(changes[position])
+                    future = pool.submit(self._perform, position)
+                    in_flight[future] = position
+                    started[changes[position].catalog] += 1
+                    future.add_done_callback(ended.put)
+                if not in_flight:
+                    break  # stopped, or the rest was skipped
+                for future in sorted(_all_in(ended), key=in_flight.__getitem__):
+                    position = in_flight.pop(future)
+                    started[changes[position].catalog] -= 1
+                    self.results[position] = future.result()
+                    on_event(self.results[position])
+                    schedule.end(position)
 
     def in_order(self) -> tuple[ChangeResult, ...]:
         return tuple(
-            self._results.get(position) or ChangeResult(change, Status.SKIPPED, "stopped before it began")
-            for position, change in enumerate(self._changes)
+            self.results.get(position) or ChangeResult(change, Status.SKIPPED, "stopped before it began")
+            for position, change in enumerate(self.changes)
         )
 
-    def obstacle(self, position: int) -> str:
-        """Return why a change cannot be tried, empty when it can."""
-        for needed in self._changes[position].depends_on:
-            result = self._results[needed]
+    def _obstacle(self, position: int) -> str:
+        """Return why a change cannot start; empty if it can."""
+        for needed in self.changes[position].depends_on:
+            result = self.results[needed]
             if not result.status.satisfies:
                 ended = "failed" if result.status is Status.FAILED else "was skipped"
                 return f"it needs {result.change.address}, which {ended}"
         return ""
 
-    def skip(self, position: int, why: str) -> ChangeResult:
-        return self.record(
-            position, self._journalled(position, ChangeResult(self._changes[position], Status.SKIPPED, why))
-        )
-
-    def record(self, position: int, result: ChangeResult) -> ChangeResult:
-        self._results[position] = result
-        return result
-
-    def perform(self, position: int) -> ChangeResult:
+    def _perform(self, position: int) -> ChangeResult:
         """Carry out one change, in a worker thread."""
         began = time.monotonic()
         outcome = self._outcome(position)
-        result = ChangeResult(
-            self._changes[position],
-            outcome.status,
-            self._one_line(outcome.message),
-            self._one_line(outcome.note),
-            time.monotonic() - began,
-        )
+        message, note = self._one_line(outcome.message), self._one_line(outcome.note)
+        result = ChangeResult(self.changes[position], outcome.status, message, note, time.monotonic() - began)
         return self._journalled(position, result)
 
     def _one_line(self, text: str) -> str:
-        return " ".join(scrub(text, self._secrets).split())
+        return " ".join(scrub(text, self.secrets).split())
 
     def _journalled(self, position: int, result: ChangeResult) -> ChangeResult:
         try:
-            self._journal.outcome(position, result)
+            self.journal.outcome(position, result)
         except ApplyError as error:
             if str(error) not in result.message:
                 return replace(result, note="; ".join(filter(None, (result.note, str(error)))))
@@ -224,39 +195,35 @@ class _Run:
 
     def _outcome(self, position: int) -> ChangeOutcome:
         try:
-            return self._carry_out(position)
+            return self._take(position)
         except (StaleError, ApplyError) as error:
             return ChangeOutcome(Status.FAILED, str(error))
         except BackendError as error:
             advice = "; run apply again" if error.code in _WORTH_REPEATING else ""
             return ChangeOutcome(Status.FAILED, f"{error}{advice}")
-        except Exception as error:  # noqa: BLE001 - a fault in one change must not take the others along
+        except Exception as error:  # noqa: BLE001 - a bug in one change must not stop the others
             return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
 
-    def _carry_out(self, position: int) -> ChangeOutcome:
-        change = self._changes[position]
-        backend = self._backends[change.catalog]
-        if change.kind == "namespace":
-            namespace_id = backend.namespace_id_of(change.identifier, root=False)
-            namespace = Target(
-                change, backend, namespace_id, None if self._is_new(change) else load_namespace(backend, namespace_id)
-            )
-            return self._take(position, namespace, step_of_namespace)
+    def _take(self, position: int) -> ChangeOutcome:
+        change = self.changes[position]
+        backend = self.backends[change.catalog]
         if change.moved_from is not None:
             move = move_of(change, backend)
             if move.is_done:
                 return ChangeOutcome(Status.ALREADY)
-            self._journal.intent(position, change, move.origin or move.live)
+            self.journal.intent(position, change, move.origin or move.live)
             return move.carry_out()
+        # If another writer creates the object first, the catalog rejects this write.
+        is_new = change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self.missing
+        if change.kind == "namespace":
+            namespace_id = backend.namespace_id_of(change.identifier, root=False)
+            found = None if is_new else load_namespace(backend, namespace_id)
+            return self._take_step(position, Target(change, backend, namespace_id, found), step_of_namespace)
         table_id = backend.table_id(change.identifier)
-        table = Target(change, backend, table_id, None if self._is_new(change) else load_table(backend, table_id))
-        return self._take(position, table, step_of_table)
+        live = None if is_new else load_table(backend, table_id)
+        return self._take_step(position, Target(change, backend, table_id, live), step_of_table)
 
-    def _is_new(self, change: Change) -> bool:
-        """Return whether the catalog itself will tell if the object of ``change`` has come to exist meanwhile."""
-        return change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self._missing
-
-    def _take(
+    def _take_step(
         self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]
     ) -> ChangeOutcome:
         target.expect_planned()
@@ -264,5 +231,37 @@ class _Run:
         if target.precondition is Precondition.APPLIED and not is_taken_anyway:
             return ChangeOutcome(Status.ALREADY)
         step = step_of(target)
-        self._journal.intent(position, target.change, target.live)
+        self.journal.intent(position, target.change, target.live)
         return step(target.checked_on_commit())
+
+
+class Schedule:
+    """The order of a run, by dependency and by position; true until all ended.
+
+    Raises:
+        PlanFileError: the changes have a dependency cycle.
+    """
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        self._sorter: TopologicalSorter[int] = TopologicalSorter(
+            {position: change.depends_on for position, change in enumerate(changes)}
+        )
+        try:
+            self._sorter.prepare()
+        except CycleError as error:
+            cycle = ", ".join(changes[position].address for position in dict.fromkeys(error.args[1]))
+            raise PlanFileError(f"the plan is damaged: its changes have a dependency cycle: {cycle}") from None
+        self._ready: list[int] = []
+
+    def __bool__(self) -> bool:
+        return self._sorter.is_active()
+
+    def take(self, fits: Callable[[int], bool]) -> int | None:
+        """Return the position of the next change; None if it must wait."""
+        for position in self._sorter.get_ready():
+            heapq.heappush(self._ready, position)
+        return heapq.heappop(self._ready) if self._ready and fits(self._ready[0]) else None
+
+    def end(self, position: int) -> None:
+        """Mark a change as ended, whatever its status."""
+        self._sorter.done(position)

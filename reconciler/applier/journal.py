@@ -1,7 +1,8 @@
-"""The journal: what apply was about to do, and how it went, on disk before and after every write.
+"""The journal of a run: JSON lines on disk before and after every write.
 
-One JSON object a line (docs/apply.md describes them). A line is on the disk before the step that it announces, so
-whatever ends the process, the journal tells which changes were in flight and what their objects were before.
+docs/apply.md describes the format.
+
+However the process ends, the journal tells which changes were in flight and what their objects were before.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 
-from reconciler.applier.durable import DurableLines
 from reconciler.applier.report import ApplyReport, ChangeResult, Status
 from reconciler.model import locations
 from reconciler.model.errors import ApplyError
@@ -29,7 +30,7 @@ FORMAT_VERSION = "1.0"
 
 
 class Journal:
-    """The journal of one run, made by :meth:`open`; safe to write from several threads, a context manager."""
+    """The journal of one run, from :meth:`open`; usable from several threads."""
 
     def __init__(self, run: str, path: Path, file: FileIO) -> None:
         self.run = run
@@ -38,7 +39,7 @@ class Journal:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], plan: Plan) -> Journal:
-        """Begin the journal of a run of ``plan`` in ``folder``, which is made when it is missing.
+        """Start the journal of a run in ``folder``, which is created if missing.
 
         The file's name is a random run id.
 
@@ -69,16 +70,14 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lines.close()
 
     def intent(self, position: int, change: Change, live: LiveNamespace | LiveTable | None) -> None:
-        """Record that the change at ``position`` is about to write, and the whole object as it is before.
+        """Record that a change is about to write, with the whole object before it.
 
         Raises:
-            ApplyError: the line did not reach the disk; the change must not go on.
+            ApplyError: the line is not on disk, so the change must not start.
         """
         self._write("intent", {**_subject(position, change), "before": _whole(change, live)})
 
@@ -86,7 +85,7 @@ class Journal:
         """Record how the change at ``position`` ended.
 
         Raises:
-            ApplyError: the line did not reach the disk.
+            ApplyError: the line is not on disk.
         """
         self._write(
             "outcome",
@@ -100,10 +99,10 @@ class Journal:
         )
 
     def summary(self, report: ApplyReport) -> None:
-        """Record that the run came to its end.
+        """Record that the run has ended.
 
         Raises:
-            ApplyError: the line did not reach the disk.
+            ApplyError: the line is not on disk.
         """
         counts = {status.value: report.counts[status] for status in Status}
         self._write("summary", {**counts, "interrupted": report.interrupted})
@@ -119,7 +118,7 @@ class Journal:
 
 
 def _new_file(folder: Path) -> tuple[str, Path, FileIO]:
-    """Make a file under a name that no other run has; only its owner can read it."""
+    """Create a file with a new random name that only its owner can read."""
     while True:
         run = secrets.token_hex(4)
         path = folder / f"{run}.jsonl"
@@ -144,7 +143,7 @@ def _subject(position: int, change: Change) -> dict[str, object]:
 
 
 def _whole(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:
-    """Return everything the catalog said of an object, managed or not; sensitive values as stand-ins."""
+    """Return the properties and location of an object, without secrets."""
     if live is None:
         return None
     whole: dict[str, object] = {"properties": redact_properties(live.properties, change.address, change.secret_keys)}
@@ -153,3 +152,64 @@ def _whole(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, 
     elif live.kind is not None:
         whole["kind"] = live.kind
     return whole
+
+
+class DurableLines:
+    """Appends whole lines to ``file``, which it closes.
+
+    Concurrent writers share one ``fsync``.
+    """
+
+    def __init__(self, file: FileIO) -> None:
+        self._file = file
+        self._writing = threading.Lock()
+        self._syncing = threading.Lock()
+        self._written = 0
+        self._on_disk = 0
+        self._end = self._end_on_disk = os.fstat(file.fileno()).st_size
+        self._lost: tuple[int, OSError] | None = None
+
+    def append(self, line: bytes) -> None:
+        """Write ``line`` to disk, whole or not at all: a full disk keeps no part of it.
+
+        Raises:
+            OSError: the line is not on disk.
+        """
+        with self._writing:
+            self._write(line)
+            self._written += 1
+            number = self._written
+        with self._syncing:
+            if self._lost is not None and number <= self._lost[0]:
+                raise self._lost[1]
+            if number > self._on_disk:
+                self._sync()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, line: bytes) -> None:
+        descriptor, rest = self._file.fileno(), line
+        try:
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(descriptor, self._end)
+            raise
+        self._end += len(line)
+
+    def _sync(self) -> None:
+        """Sync all lines written so far; if that fails, remove them from the file."""
+        with self._writing:
+            number, end = self._written, self._end
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            with self._writing, suppress(OSError):
+                self._lost = self._written, error
+                os.ftruncate(self._file.fileno(), self._end_on_disk)
+                self._end = self._end_on_disk
+            raise
+        self._on_disk, self._end_on_disk = number, end

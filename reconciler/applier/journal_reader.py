@@ -1,4 +1,4 @@
-"""Reading a journal back: what was done, and what was in flight when a run was cut off."""
+"""Read journals: what was done, and what was in flight when a run stopped."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.applier.journal import FORMAT_VERSION
-from reconciler.applier.report import Status, mark_of
+from reconciler.applier.report import MARKS, Status
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError
 
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """A journal as read.
+    """A journal; intents and outcomes by the change's position in the plan.
 
-    ``intents`` and ``outcomes`` hold the lines' content by the change's position in the plan. ``finished``: the
-    run came to its end. ``torn``: the last line was cut off and is not counted.
+    ``finished``: the run ended by itself. ``torn``: the last line is incomplete and left out.
     """
 
     header: Mapping[str, Any]
@@ -32,18 +31,18 @@ class JournalRecord:
 
     @property
     def in_flight(self) -> Sequence[Mapping[str, Any]]:
-        """The intents without an outcome: what may or may not have been written when the run was cut off."""
+        """The intents without an outcome, which may or may not have been written."""
         return [intent for position, intent in sorted(self.intents.items()) if position not in self.outcomes]
 
     @property
     def tally(self) -> str:
-        """How its changes ended, as in `3 done, 1 failed`."""
+        """How its changes ended, such as `3 done, 1 failed`."""
         counts = Counter(outcome["status"] for outcome in self.outcomes.values())
         return ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]) or "none"
 
 
 def list_runs(folder: Path) -> Sequence[str]:
-    """Return a line for each journal in ``folder``, the newest first; what cannot be read is said so.
+    """Return a line for each journal, the newest first, or its error.
 
     Raises:
         PlanFileError: the folder cannot be read.
@@ -61,17 +60,17 @@ def list_runs(folder: Path) -> Sequence[str]:
             continue
         header = record.header
         begun = str(header.get("at", ""))
-        ending = "" if record.finished else "; the run was cut off"
+        ending = "" if record.finished else "; the run did not finish"
         line = f"{path.stem}  {_moment(begun)}  {header.get('manifest')}  "
         listed.append((begun, f"{line}{record.tally} of {_changes(header)}{ending}"))
     return [display.printable(line) for _, line in sorted(listed, reverse=True)]
 
 
 def read_journal(path: Path) -> JournalRecord:
-    """Return what the journal at ``path`` says; its last line may be cut off.
+    """Return the journal at ``path``, whose last line may be incomplete.
 
     Raises:
-        PlanFileError: the file cannot be read, or is not a journal of a version known here.
+        PlanFileError: the file cannot be read, or is not a journal of a known version.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -121,18 +120,17 @@ _DONE_SHOWN = 200
 
 def _line(outcome: Mapping[str, Any]) -> str:
     said = f", {outcome['message']}" if outcome.get("message") else ""
-    mark = mark_of(Status(outcome["status"]))
-    return f"  {mark} {_subject(outcome)}: {outcome['status']}{said}"
+    return f"  {MARKS[Status(outcome['status'])]} {_subject(outcome)}: {outcome['status']}{said}"
 
 
 def _subject(entry: Mapping[str, Any]) -> str:
-    """Return what an entry is about: the object and what is done to it."""
+    """Return the address and the action of an entry."""
     origin = f" from {entry['from']}" if isinstance(entry.get("from"), str) else ""
     return f"{entry['address']}  {entry['action']}{origin}"
 
 
 def _moment(at: str) -> str:
-    """Return a time of the journal, which is one of UTC, to the second."""
+    """Return a time of the journal, in UTC, to the second."""
     return f"{at[:19].replace('T', ' ')} UTC"
 
 
@@ -142,7 +140,7 @@ def _changes(header: Mapping[str, Any]) -> str:
 
 
 def describe_journal(path: Path) -> str:
-    """Return the journal at ``path`` for a person: what was in flight in the end, what did not succeed, and what did.
+    """Return the journal as text: in flight, then failed and skipped, then done.
 
     Raises:
         PlanFileError: as :func:`read_journal`.
@@ -150,12 +148,12 @@ def describe_journal(path: Path) -> str:
     record = read_journal(path)
     header, ended = record.header, [outcome for _, outcome in sorted(record.outcomes.items())]
     begun = _moment(str(header.get("at", "")))
-    cut_off = "" if record.finished else " The run was cut off."
+    unfinished = "" if record.finished else " The run did not finish."
     lines = [
         f"Run {header.get('run')} of {header.get('manifest')}, begun {begun}, plan {header.get('plan')}",
-        f"Ended: {record.tally}, of {_changes(header)}.{cut_off}",
+        f"Ended: {record.tally}, of {_changes(header)}.{unfinished}",
     ]
-    lines += [f"  ? {_subject(intent)}: in flight when the run was cut off" for intent in record.in_flight]
+    lines += [f"  ? {_subject(intent)}: in flight when the run stopped" for intent in record.in_flight]
     done = [outcome for outcome in ended if Status(outcome["status"]) in (Status.DONE, Status.ALREADY)]
     lines += [_line(outcome) for outcome in ended if outcome not in done]
     lines += [_line(outcome) for outcome in done[:_DONE_SHOWN]]

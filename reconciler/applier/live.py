@@ -1,22 +1,26 @@
-"""Reading live objects, right before something depends on what they are."""
+"""Read live objects right before a write, and compare them with the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 
 from reconciler.backends.base import Backend
+from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, NotLanceTableError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, Only
-from reconciler.planner.entries import Kind
+from reconciler.planner.entries import Action, Change, Fingerprint, Kind
+from reconciler.planner.views import ObjectView
 
 _LISTED_AT_ONCE = 50
-"""About as many tables as one call lists, over all services."""
+"""How many tables one call lists, roughly, over all services."""
 
 
 def load_namespace(backend: Backend, identifier: Sequence[str]) -> LiveNamespace | None:
-    """Return a namespace, None when it or one of its parents does not exist."""
+    """Return a namespace; None if it or one of its parents does not exist."""
     try:
         return backend.load_namespace(backend.namespace_id_of(identifier, root=False))
     except NamespaceNotFoundError:
@@ -24,7 +28,7 @@ def load_namespace(backend: Backend, identifier: Sequence[str]) -> LiveNamespace
 
 
 def load_table(backend: Backend, identifier: Sequence[str]) -> LiveTable | None:
-    """Return a Lance table, None when it or its namespace does not exist."""
+    """Return a Lance table; None if it or its namespace does not exist."""
     try:
         return backend.load_table(backend.table_id(identifier))
     except (TableNotFoundError, NamespaceNotFoundError):
@@ -32,10 +36,10 @@ def load_table(backend: Backend, identifier: Sequence[str]) -> LiveTable | None:
 
 
 def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespace | LiveTable | None:
-    """Return the object of ``kind`` at ``identifier``, None when it does not exist.
+    """Return the object of ``kind`` at ``identifier``; None if it does not exist.
 
     Raises:
-        BackendError: the catalog could not be asked.
+        BackendError: the catalog could not be read.
     """
     return load_namespace(backend, identifier) if kind == "namespace" else load_table(backend, identifier)
 
@@ -43,20 +47,18 @@ def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespa
 def load_all(
     backend: Backend, expected: Mapping[tuple[Kind, Identifier], bool], tables: int, parallelism: int
 ) -> dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]:
-    """Return each object that is asked for, None for those that do not exist or are not of Lance.
+    """Return every expected object; None for those that are no Lance objects.
 
-    They are read in a scan where that takes fewer calls than one for each, and what is in a namespace that does not
-    exist is not asked for.
+    A scan reads them if that takes fewer calls than one for each. Objects in a missing namespace are not asked for.
 
     Args:
         backend: the catalog.
-        expected: the objects, and whether each is believed to exist; what a scan of such a one does not show, which it
-            may hide, is asked for by name.
-        tables: about how many tables the catalog has.
-        parallelism: how many are asked for at a time.
+        expected: the objects, and whether each should exist; one that a scan does not show is then read by name.
+        tables: how many tables the catalog has, roughly.
+        parallelism: how many objects are read at a time.
 
     Raises:
-        BackendError: the catalog could not be asked.
+        BackendError: the catalog could not be read.
     """
 
     def read(key: tuple[Kind, Identifier]) -> LiveNamespace | LiveTable | None:
@@ -65,7 +67,7 @@ def load_all(
         except NotLanceTableError:
             if expected[key]:
                 raise
-            return None  # as for a scan
+            return None  # as a scan does
 
     found: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {}
     todo = [*expected]
@@ -76,14 +78,119 @@ def load_all(
             if there is not None or not expected[kind, identifier]:
                 found[kind, identifier] = there
     for kind in ("namespace", "table"):
-        asked = [key for key in todo if key[0] == kind and key not in found and not _is_in_nothing(key[1], found)]
+        asked = [key for key in todo if key[0] == kind and key not in found and not _has_no_parent(key[1], found)]
         found |= zip(asked, in_parallel(read, asked, parallelism), strict=True)
     return {key: found.get(key) for key in todo}
 
 
-def _is_in_nothing(
+def _has_no_parent(
     identifier: Identifier, found: Mapping[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]
 ) -> bool:
-    """Return whether one of the namespaces above ``identifier`` is known not to exist."""
+    """Return whether a parent namespace of ``identifier`` is known not to exist."""
     above: list[tuple[Kind, Identifier]] = [("namespace", identifier[:depth]) for depth in range(1, len(identifier))]
     return any(key in found and found[key] is None for key in above)
+
+
+class Precondition(Enum):
+    """Whether a change can be carried out on a live object.
+
+    ``PENDING``: the object is as planned on, or as the first request of the change leaves it. ``APPLIED``: the change
+    is done. ``UNCONFIRMED``: done, but an interrupted run has left outdated marks of the requested location. ``STALE``:
+    none of these.
+    """
+
+    PENDING = "pending"
+    APPLIED = "applied"
+    UNCONFIRMED = "unconfirmed"
+    STALE = "stale"
+
+
+def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
+    """Compare ``live``, the view over the managed keys, with a change's states.
+
+    Sensitive values are replaced first, as in a saved plan, so that new and saved plans have the same answer.
+    """
+    if live is None:
+        if change.after is None:
+            return Precondition.APPLIED
+        return Precondition.PENDING if change.before is None else Precondition.STALE
+    found = change.concealed(live)
+    if change.after is not None and found.satisfies(change.concealed(change.after)):
+        return Precondition.APPLIED if found.is_request_true else Precondition.UNCONFIRMED
+    if change.before is None:
+        return Precondition.STALE
+    before = change.concealed(change.before)
+    if found.digest() in (before.digest(), _after_removals(change, before).digest()):
+        return Precondition.PENDING
+    return Precondition.STALE
+
+
+def _after_removals(change: Change, before: ObjectView) -> ObjectView:
+    """Return the state between the two requests of an update of a namespace.
+
+    Removals are done, and nothing is set.
+    """
+    after = change.after
+    if change.action is not Action.UPDATE_NAMESPACE or after is None:
+        return before
+    return before.model_copy(
+        update={
+            "managed_by": before.managed_by if after.managed_by else None,
+            "mirror": before.mirror if after.mirror else None,
+            "protect": before.protect and after.protect,
+            "keys": before.keys if after.keys else (),
+            "secret_keys": before.secret_keys if after.keys else (),
+            "properties": {key: value for key, value in before.properties.items() if key in after.properties},
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MovedField:
+    """One field that moved, with sensitive values replaced; None is an unset value."""
+
+    field: str
+    planned: str | None
+    now: str | None
+
+    def __str__(self) -> str:
+        return f"planned on {self.planned or 'nothing'}, now {self.now or 'nothing'}"
+
+
+def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[MovedField]:
+    """Return the fields that differ between two states; None is a missing object."""
+    if planned is None or live is None:
+        there = [MovedField("existence", None if planned is None else "there", None if live is None else "there")]
+        return [] if planned is live else there
+    wanted = one.concealed(planned)
+    before, now = dict(_fields(wanted)), dict(_fields(one.concealed(live).revealed(wanted)))
+    return [
+        MovedField(field, before.get(field), now.get(field))
+        for field in dict.fromkeys((*before, *now))
+        if before.get(field) != now.get(field)
+        and not (field == "location" and locations.same(before.get(field), now.get(field)))
+    ]
+
+
+def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
+    """Return on one line how ``live`` differs: ``location planned on a, now b``."""
+    return "; ".join(f"{moved.field} {moved}" for moved in differences(change, planned, live))
+
+
+def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
+    said = {
+        "location": view.location,
+        "requested-location": view.requested_location,
+        "chosen-location": view.chosen_location,
+        "kind": view.kind,
+        "managed-by": view.managed_by,
+        "mirror": view.mirror,
+        "managed-versioning": "true" if view.managed_versioning else None,
+        "protect": "true" if view.protect else "false",
+        "keys": ", ".join(view.keys) or None,
+    }
+    yield from ((field, value) for field, value in said.items() if value is not None)
+    for key, value in sorted(view.properties.items()):
+        yield f"properties.{key}", value
+    for key, value in sorted(view.safeguards.items()):
+        yield key, value

@@ -1,4 +1,4 @@
-"""The step that gives a table another name. At every moment the table has one of the two names, or both."""
+"""The step that renames a table, which always has one of the two names."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
-from reconciler.applier.live import load_table
-from reconciler.applier.precondition import Precondition, precondition_of, stale_text
+from reconciler.applier.live import Precondition, load_table, precondition_of, stale_text
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
-from reconciler.applier.table_steps import step_of_table
+from reconciler.applier.steps import step_of_table
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place
 from reconciler.model import locations
-from reconciler.model.columns import Schema
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, address
@@ -26,44 +24,32 @@ from reconciler.planner.views import ObjectView, view_of
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """One move, and the entries that a moment ago had the old name and the new one (None: there is none)."""
+class Move(Target[LiveTable]):
+    """One move: the target has the new name, and ``origin`` the old one."""
 
-    change: Change
-    backend: Backend
     origin_id: Identifier
-    identifier: Identifier
     origin: LiveTable | None
-    live: LiveTable | None
 
     @property
     def is_done(self) -> bool:
-        """Whether the entry is what it is to be; data that is to be written is looked at again."""
+        """Whether nothing is left to do; never with data or shown columns to write."""
         return (
             self.origin is None
-            and self._precondition is Precondition.APPLIED
-            and (
-                self.change.after is None
-                or (self.change.after.columns, self.change.after.shown_columns) == (None, None)
-            )
+            and self.precondition is Precondition.APPLIED
+            and (self.after.columns, self.after.shown_columns) == (None, None)
         )
 
-    @property
-    def _precondition(self) -> Precondition:
-        view = view_of(self.live, self.change.managed_keys, self.backend.capabilities.safeguard)
-        return precondition_of(self.change, view)
-
     def carry_out(self) -> ChangeOutcome:
-        """Move the entry, and make it what it is to be.
+        """Move the entry, then bring it to its planned state.
 
         Raises:
-            StaleError: one of the two names is not as it was when the move was planned.
-            UnsupportedOperationError: the service put the new entry elsewhere; it is taken back.
+            StaleError: the entry with one of the two names has changed since the plan was made.
+            UnsupportedOperationError: the service put the new entry elsewhere; it was removed again.
         """
-        return self._rest(self._transferred())
+        return self._update(self._rename())
 
-    def _transferred(self) -> LiveTable:
-        """Return the entry under the new name, which is the only one then."""
+    def _rename(self) -> LiveTable:
+        """Return the entry with the new name, after removing the old one."""
         origin, live = self.origin, self.live
         if origin is None:
             if live is None:
@@ -76,22 +62,26 @@ class Move:
             if not locations.same(origin.location, live.location) or owner_of(live.properties) != self._owner:
                 raise StaleError(f"someone else made it in the meantime: {self._origin_name} is there as well")
         elif self.backend.capabilities.renames(self.origin_id, self.identifier):
-            return self._renamed(origin)
+            return self._rename_in_place(origin)
         else:
-            live = self._made_anew(origin)
-        self._let_show_what_it_showed()
-        with suppress(TableNotFoundError, NamespaceNotFoundError):  # somebody was faster; the table has its new name
+            live = self._insert_copy(origin)
+        self._copy_shown_columns()
+        with suppress(
+            TableNotFoundError, NamespaceNotFoundError
+        ):  # removed by another writer; the table has its new name
             self._from.remove_table(self.origin_id)
         return live
 
-    def _renamed(self, origin: LiveTable) -> LiveTable:
-        """Rename in place. Mark and safeguards come first: cut off after the rename, no plan might write them."""
-        able, before, after = self.backend.capabilities, self.change.before, self.change.after
-        first: dict[str, str] = {}
-        if before is not None and after is not None:
-            first = dict(after.safeguards.items() - before.safeguards.items())
-        if self._owner is not None and owner_of(origin.properties) != self._owner and able.table_markers:
+    def _rename_in_place(self, origin: LiveTable) -> LiveTable:
+        """Rename in place, after writing the marks and safeguards that the entry lacks.
+
+        After an interrupted rename, no later plan would write them.
+        """
+        able, before = self.backend.capabilities, self.change.before
+        first = dict(self.after.safeguards.items() - before.safeguards.items()) if before is not None else {}
+        if self._owner is not None and able.table_markers:
             first[MANAGED_BY] = self._owner
+        first = dict(first.items() - origin.properties.items())
         try:
             if first and able.alter_table:
                 self._from.alter_table(self.origin_id, PropertyChanges(first))
@@ -101,15 +91,14 @@ class Move:
                 f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}"
             ) from None
 
-    def _made_anew(self, origin: LiveTable) -> LiveTable:
-        """Make an entry at the same location, with every property of the old one."""
-        target = Target(self.change, self.backend, self.identifier, None)
-        changes = target.changes_to(origin.properties, origin.location)
+    def _insert_copy(self, origin: LiveTable) -> LiveTable:
+        """Create an entry at the same location, with every property of the old one."""
+        changes = self.changes_to(origin.properties, origin.location)
         made = self.backend.insert_table(self.identifier, origin.location, changes.applied_to(origin.properties))
         return require_place(self.backend, made, origin.location)
 
-    def _let_show_what_it_showed(self) -> None:
-        """Give the new entry the columns that the old one shows, where they can be written."""
+    def _copy_shown_columns(self) -> None:
+        """Copy the columns that the old entry shows, if the service lets them be written."""
         if self.backend.capabilities.keeps_first_columns:
             return
         shown = optional.shown_columns(self.backend, [self.origin_id, self.identifier])
@@ -117,18 +106,17 @@ class Move:
         if columns is not None and columns != shown.get(self.identifier):
             optional.show_columns(self.backend, self.identifier, columns)
 
-    def _rest(self, live: LiveTable) -> ChangeOutcome:
-        """Make of the entry, now that it has its name, what its block says."""
-        before, after = self.change.found or self.change.before, self.change.after
+    def _update(self, live: LiveTable) -> ChangeOutcome:
+        """Bring the renamed entry to the state of its block."""
+        before = self.change.found or self.change.before
+        columns = self.change.before.columns if self.change.before else None
         action = Action.UPDATE_TABLE
-        if after is not None and after.columns is not None:
-            is_to_be_written = before is None or self._columns_before is None
-            action = Action.CREATE_TABLE if is_to_be_written else Action.ALTER_TABLE
-        columns = {"columns": self._columns_before}
+        if self.after.columns is not None:
+            action = Action.CREATE_TABLE if columns is None else Action.ALTER_TABLE
         change = self.change.model_copy(
             update={
                 "action": action,
-                "before": before.model_copy(update=columns) if before else None,
+                "before": before.model_copy(update={"columns": columns}) if before else None,
                 "moved_from": None,
                 "found": None,
             }
@@ -139,12 +127,8 @@ class Move:
         return replace(outcome, status=Status.DONE) if is_nothing else outcome
 
     @property
-    def _columns_before(self) -> Schema | None:
-        return self.change.before.columns if self.change.before else None
-
-    @property
     def _owner(self) -> str | None:
-        return self.change.after.managed_by if self.change.after else None
+        return self.after.managed_by
 
     @property
     def _origin_name(self) -> str:
@@ -152,40 +136,30 @@ class Move:
 
     @property
     def _from(self) -> Backend:
-        """The catalog for changes of the entry under the old name."""
+        """The catalog, checking the entry with the old name in the commit."""
         return optional.checking(self.backend, self._expect_as_planned)
 
     def _expect_as_planned(self, origin: LiveNamespace | LiveTable) -> None:
-        """Return when what has the old name is as planned on, or as the first part of the move leaves it.
-
-        Raises:
-            StaleError: it is not.
-        """
+        """Raise StaleError if something else changed the old entry."""
         if not is_as_planned(self.change, origin, self.backend):
-            view = view_of(origin, self.change.managed_keys, self.backend.capabilities.safeguard)
-            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, view)}")
+            differs = stale_text(self.change, self.change.before, self._view(origin))
+            raise StaleError(f"moved: {self._origin_name}: {differs}")
 
     def _expect_ours(self, live: LiveNamespace | LiveTable) -> None:
-        """Return when what has the new name is the table that is moved, as planned on or as a part of the move left it.
-
-        Raises:
-            StaleError: it is something else.
-        """
+        """Raise StaleError unless the entry with the new name is the moved table."""
         if not has_moved(self.change, live, self.backend):
-            view = view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
-            raise StaleError(
-                f"someone else made it in the meantime: {stale_text(self.change, self.change.after, view)}"
-            )
+            differs = stale_text(self.change, self.change.after, self._view(live))
+            raise StaleError(f"someone else made it in the meantime: {differs}")
 
 
 def move_of(change: Change, backend: Backend) -> Move:
-    """Return a move with both its names as they are now."""
+    """Return a move with the live entries of both names."""
     origin, identifier = backend.table_id(change.moved_from), backend.table_id(change.identifier)
-    return Move(change, backend, origin, identifier, load_table(backend, origin), load_table(backend, identifier))
+    return Move(change, backend, identifier, load_table(backend, identifier), origin, load_table(backend, origin))
 
 
 def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend) -> bool:
-    """Return whether ``live``, which has the new name, is the table of a move, whatever part of it is done."""
+    """Return whether ``live``, with the new name, is the moved table."""
     safeguard = backend.capabilities.safeguard
     view = view_of(live, change.managed_keys, safeguard)
     if precondition_of(change, view) is not Precondition.STALE or _is_like(change, _shown(change, view)):
@@ -198,12 +172,12 @@ def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend)
 
 
 def is_as_planned(change: Change, origin: LiveNamespace | LiveTable, backend: Backend) -> bool:
-    """Return whether ``origin``, with the old name, is as a move was planned on, or as its first part leaves it."""
+    """Return whether ``origin`` is as planned on, or as an interrupted move left it."""
     return _is_like(change, _shown(change, view_of(origin, change.managed_keys, backend.capabilities.safeguard)))
 
 
 def _shown(change: Change, view: ObjectView | None) -> ObjectView:
-    """Return a view in the form in which a saved plan keeps it; an empty one where there is nothing."""
+    """Return a view as a saved plan keeps it; an empty one for a missing object."""
     return change.concealed(view or ObjectView())
 
 
@@ -212,7 +186,7 @@ def _is_like(change: Change, found: ObjectView) -> bool:
 
 
 def _on_the_way(change: Change) -> Iterator[ObjectView]:
-    """Yield the states of an entry before it is renamed: mark and what keeps its data safe may be there already."""
+    """Yield the states of an entry before its rename, marked or not."""
     before, after = _shown(change, change.before), _shown(change, change.after)
     for managed_by, safeguards in product((before.managed_by, after.managed_by), (before.safeguards, after.safeguards)):
         yield before.model_copy(update={"managed_by": managed_by, "safeguards": safeguards})

@@ -1,4 +1,4 @@
-"""What became of each change, and the lines in which a person reads it."""
+"""The results of a run, and their lines of text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from reconciler.planner.entries import Change
 class Status(StrEnum):
     """How a change ended.
 
-    ``already``: it was done before, by an interrupted run or by someone else. ``kept``: a namespace that was to be
-    dropped still holds something, so it stays; that is not a failure.
+    ``already``: an interrupted run or someone else has done it. ``kept``: a namespace to be dropped still holds
+    something and stays, which is not a failure.
     """
 
     DONE = "done"
@@ -35,10 +35,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """The end of one change.
+    """The result of one change.
 
-    ``message`` says why it failed, was skipped or was kept; ``note`` what else is worth knowing; both are one line
-    without secrets. ``seconds`` is how long it took.
+    ``message`` tells why it failed, was skipped or was kept, and ``note`` what else is worth knowing. Both are one line
+    without secrets.
     """
 
     change: Change
@@ -49,12 +49,15 @@ class ChangeResult:
 
 
 Event: TypeAlias = Change | ChangeResult
-"""A change that is about to be looked at and carried out, or the end of one."""
+"""A change that starts, or the result of one that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """Every change of the plan with its end, in the plan's order; ``interrupted``: the stop signal was given."""
+    """The results of all changes, in the plan's order.
+
+    ``interrupted``: the run was told to stop.
+    """
 
     results: Sequence[ChangeResult]
     journal_path: Path
@@ -62,16 +65,16 @@ class ApplyReport:
 
     @property
     def counts(self) -> Mapping[Status, int]:
-        """How many changes ended in each status; a status that did not occur counts 0."""
+        """How many changes ended in each status."""
         return Counter(result.status for result in self.results)
 
     @property
     def ok(self) -> bool:
-        """Whether nothing failed and nothing was skipped: what decides the exit code."""
+        """Whether nothing failed and nothing was skipped, which decides the exit code."""
         return all(result.status.satisfies for result in self.results)
 
 
-_MARKS: Mapping[Status, str] = {
+MARKS: Mapping[Status, str] = {
     Status.DONE: "✓",
     Status.ALREADY: "✓",
     Status.KEPT: "!",
@@ -81,13 +84,8 @@ _MARKS: Mapping[Status, str] = {
 _SUBJECT_WIDTH = 34
 
 
-def mark_of(status: Status) -> str:
-    """Return the sign in front of a result."""
-    return _MARKS[status]
-
-
 def result_line(result: ChangeResult) -> str:
-    """Return the line of one result, such as ``  ✓ lake  + features/eu     12 ms``, without a newline."""
+    """Return the line of one result, such as ``  ✓ lake  + a/b     12 ms``."""
     change = result.change
     subject = f"{display.name(change.catalog)}  {change.symbol} {display.address(*change.identifier)}"
     if result.status is Status.DONE:
@@ -99,7 +97,7 @@ def result_line(result: ChangeResult) -> str:
     else:
         ending = display.message(result.message)
     remark = f"  ({display.message(result.note)})" if result.note else ""
-    return f"  {_MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending}{remark}"
+    return f"  {MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending}{remark}"
 
 
 def _duration(seconds: float) -> str:
@@ -107,7 +105,7 @@ def _duration(seconds: float) -> str:
 
 
 def summary_line(report: ApplyReport) -> str:
-    """Return the last line of apply: how many changes were applied, what was not, and where the journal is."""
+    """Return the last line of apply: counts by status, and the path of the journal."""
     counts, total = report.counts, len(report.results)
     applied = counts[Status.DONE] + counts[Status.ALREADY]
     parts = [f"{counts[Status.FAILED]} failed", f"{counts[Status.SKIPPED]} skipped"]

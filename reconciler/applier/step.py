@@ -1,4 +1,4 @@
-"""What a step gets, and the ways in which it can end."""
+"""The target of a change, the properties it writes, and how a step ends."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar
 
-from reconciler.applier.precondition import Precondition, differences, precondition_of, stale_text
-from reconciler.applier.properties import property_changes
+from reconciler.applier.live import Precondition, differences, precondition_of, stale_text
 from reconciler.applier.report import Status
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
+from reconciler.model import locations, ownership
 from reconciler.model.errors import BackendError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
+from reconciler.model.redaction import is_hidden
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
 
@@ -21,12 +22,12 @@ LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 
 class StaleError(Exception):
-    """What a change was planned on is no longer so; the text names what differs."""
+    """The object of a change has moved; the text names what differs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcome:
-    """How a step ended when it did not raise; ``message`` and ``note`` as in ``Result``."""
+    """How a step ended that did not raise; fields as in ``ChangeResult``."""
 
     status: Status = Status.DONE
     message: str = ""
@@ -35,7 +36,7 @@ class ChangeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[LiveT]):
-    """One change, its catalog, and the object as it was read a moment ago (None: not there)."""
+    """One change, its catalog, and the live object as just read, if it exists."""
 
     change: Change
     backend: Backend
@@ -44,33 +45,29 @@ class Target(Generic[LiveT]):
 
     @property
     def existing(self) -> LiveT:
-        """The live object, for the steps that are never taken without one."""
+        """The live object, for steps that need one."""
         if self.live is None:
             raise StaleError(stale_text(self.change, self.change.before, None))
         return self.live
 
     @property
     def after(self) -> ObjectView:
-        """The state to reach; empty for a removal."""
+        """The planned state; empty for a removal."""
         return self.change.after or ObjectView()
 
     @property
     def precondition(self) -> Precondition:
-        """Where the object stood in the change when it was read."""
+        """How the live object compares with the change."""
         return self._precondition_of(self.live)
 
     def expect_planned(self) -> None:
-        """Return when the object is one that the change can go on from, or has been through it already.
-
-        Raises:
-            StaleError: it is neither.
-        """
+        """Raise StaleError if the object is neither as planned on nor changed already."""
         self._expect(self.live)
 
     def checked_on_commit(self) -> Target[LiveT]:
-        """Return the target with a catalog that looks again in the commit itself, where it is one that can.
+        """Return the target with a catalog that checks again in its commit, if it can.
 
-        What it finds there may be as this change leaves it: a step can write more than once.
+        The object may then be as this change leaves it, as a step can write more than once.
         """
         return replace(self, backend=optional.checking(self.backend, self._expect))
 
@@ -79,29 +76,29 @@ class Target(Generic[LiveT]):
             raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(found))}")
 
     def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
-        """Return ``found``, which has the name that a creation was refused with ``error``, when it is equal.
+        """Return ``found``, met by a creation, if it equals the planned state.
 
         Raises:
-            StaleError: it is something else.
-            BackendError: ``error`` itself, when what has the name cannot be described.
+            StaleError: it differs.
+            BackendError: ``error`` itself if nothing was found.
         """
         if found is None:
             raise error
-        if self._precondition_of(found) not in (Precondition.APPLIED, Precondition.UNSETTLED):
+        if self._precondition_of(found) not in (Precondition.APPLIED, Precondition.UNCONFIRMED):
             raise StaleError(f"someone else made it in the meantime: {self._otherwise(found)}")
         return found
 
     def changes_to(self, properties: Mapping[str, str], in_force: str | None = None) -> PropertyChanges:
-        """Return the merge that gives an object with ``properties`` (empty for a new one) those it is to have.
+        """Return the merge that brings ``properties`` to the planned state.
 
-        ``in_force`` is the location of an entry that is there and stays there.
+        ``in_force`` is the present location of an entry.
         """
         capabilities = self.backend.capabilities
         keeps_request = capabilities.ignores_location and capabilities.table_markers
         return property_changes(self.change, properties, in_force, keeps_request=keeps_request)
 
     def written(self, made: LiveT) -> ChangeOutcome:
-        """Return the end of a write, with a note where the catalog keeps something else than what was written."""
+        """Return the outcome of a write, with a note if the catalog kept something else."""
         done = self._precondition_of(made) is Precondition.APPLIED
         return ChangeOutcome(note="" if done else f"the catalog answers otherwise: {self._otherwise(made)}")
 
@@ -118,3 +115,59 @@ class Target(Generic[LiveT]):
 
 Step: TypeAlias = Callable[[Target[LiveT]], ChangeOutcome]
 Steps: TypeAlias = Mapping[Action, Step[LiveT]]
+
+
+def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the marks that differ between ``live`` and ``after``; None removes one."""
+    marks: dict[str, str | None] = {}
+    if ownership.owner_of(live) != after.managed_by:
+        marks[ownership.MANAGED_BY] = after.managed_by
+    known = ownership.recorded_keys(live), ownership.recorded_secrets(live)
+    if known != (frozenset(after.keys), frozenset(after.secret_keys)):
+        marks[ownership.KEYS] = ownership.encode_keys(after.keys, after.secret_keys) if after.keys else None
+    if ownership.mirror_of(live) != after.mirror:
+        marks[ownership.MIRROR] = after.mirror
+    if ownership.is_protected(live) != after.protect:
+        marks[ownership.PROTECT] = "true" if after.protect else None
+    return marks
+
+
+def _request(change: Change, in_force: str | None, *, keeps_request: bool) -> dict[str, str | None]:
+    """Return the marks of the requested location; None removes one.
+
+    A new or moved entry gets the marks that hold if the service ignores the location, so that the next plan does not
+    ask again. If the service obeys, a second write removes them, after an interruption too.
+    """
+    before, after = change.before or ObjectView(), change.after or ObjectView()
+    if locations.same(before.location, after.location):
+        if after.requested_location is not None:
+            return {} if in_force is None else {ownership.CHOSEN_LOCATION: in_force}
+    elif keeps_request and not (in_force is not None and locations.same(in_force, after.location)):
+        return {ownership.REQUESTED_LOCATION: after.location, ownership.CHOSEN_LOCATION: in_force}
+    return dict.fromkeys((ownership.REQUESTED_LOCATION, ownership.CHOSEN_LOCATION))
+
+
+def property_changes(
+    change: Change, live: Mapping[str, str], in_force: str | None, *, keeps_request: bool
+) -> PropertyChanges:
+    """Return the merge from ``live`` properties to the change's ``after``.
+
+    Unknown keys stay.
+
+    ``keeps_request``: the service may choose another location, so the requested one is written with the entry.
+    ``in_force`` is the location of the entry; None if it does not exist yet.
+    """
+    after = change.after or ObjectView()
+    desired: dict[str, str | None] = dict.fromkeys(change.managed_keys)
+    desired.update(after.properties)
+    desired.update(after.safeguards)
+    desired.update(_marks(after, live))
+    desired.update(_request(change, in_force, keeps_request=keeps_request))
+    return PropertyChanges(
+        set={
+            key: value
+            for key, value in desired.items()
+            if value is not None and live.get(key) != value and not is_hidden(key, value, live)
+        },
+        remove=frozenset(key for key, value in desired.items() if value is None and key in live),
+    )

@@ -8,21 +8,17 @@ text. Only what Lance gives back as it was given is accepted; the rest is refuse
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from reconciler.arrow_types.conversion import (
     BLOB_KEY,
     EXTENSION_METADATA,
     EXTENSION_NAME,
-    from_arrow_field,
-    to_arrow_field,
+    from_arrow_schema,
+    to_arrow_schema,
 )
 from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
-from reconciler.arrow_types.tree import BLOB, Child
-from reconciler.model.columns import Column, Schema
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from reconciler.arrow_types.tree import BLOB
+from reconciler.model.columns import Column
 
 __all__ = ["TypeSyntaxError", "check_column_name", "from_arrow_schema", "make_column", "parse", "to_arrow_schema"]
 
@@ -40,17 +36,21 @@ def parse(text: str) -> str:
     return str(parse_tree(text))
 
 
-def check_column_name(name: str) -> str | None:
-    """Return why Lance takes no column called ``name``, or None when it does."""
+def check_column_name(name: str) -> str:
+    """Return ``name``.
+
+    Raises:
+        TypeSyntaxError: Lance takes no column of this name.
+    """
     if not name:
-        return "a column name cannot be empty"
+        raise TypeSyntaxError("a column name cannot be empty")
     if "." in name:
-        return f"column `{name}`: a top-level column cannot contain `.`; use a struct for nested fields"
+        raise TypeSyntaxError(f"top-level column `{name}` cannot have `.` in its name; use a struct for nested fields")
     if "\0" in name:
-        return "a column name cannot contain NUL"
+        raise TypeSyntaxError("a column name cannot contain NUL")
     if name in _RESERVED_COLUMNS:
-        return f"column `{name}`: Lance keeps this name for itself"
-    return None
+        raise TypeSyntaxError(f"Lance keeps the column name `{name}` for itself")
+    return name
 
 
 def make_column(name: str, type_text: str, nullable: bool = True, metadata: Mapping[str, str] | None = None) -> Column:
@@ -71,28 +71,3 @@ def make_column(name: str, type_text: str, nullable: bool = True, metadata: Mapp
             raise TypeSyntaxError(f"`{BLOB_KEY}` marks a column of type `blob`; write that type and leave the key out")
         text = BLOB
     return Column(name, text, nullable, dict(sorted(kept.items())))
-
-
-def to_arrow_schema(schema: Schema) -> pa.Schema:
-    """Return the pyarrow schema to write an empty dataset with.
-
-    Raises:
-        TypeSyntaxError: a field's type is none that Lance stores.
-    """
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            to_arrow_field(Child(column.name, parse_tree(column.type), column.nullable), column.metadata)
-            for column in schema
-        ]
-    )
-
-
-def from_arrow_schema(schema: pa.Schema) -> Schema:
-    """Return the columns of a dataset. Metadata below the top level and of the schema itself is left out."""
-    columns = []
-    for arrow_field in schema:
-        child, metadata = from_arrow_field(arrow_field)
-        columns.append(Column(child.name, str(child.type), child.nullable, dict(sorted(metadata.items()))))
-    return tuple(columns)

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from reconciler.arrow_types.conversion import to_arrow_field
+from reconciler.arrow_types.conversion import to_arrow_column, to_arrow_field, to_arrow_type
 from reconciler.arrow_types.syntax import parse_tree
 from reconciler.arrow_types.tree import Child
 from reconciler.model.columns import Column
 from reconciler.model.redaction import redact_properties
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+
+class _Code(str):
+    """Python, where any other text is a value to write as a literal."""
+
+    __slots__ = ()
 
 
-_RENAMED = {"bool": "bool_", "halffloat": "float16", "float": "float32", "double": "float64"}
-"""pyarrow's own names of types that its functions call otherwise."""
+class _WrittenPyarrow:
+    """Stands in for pyarrow: each of its functions returns the Python that calls it."""
+
+    def __getattr__(self, function: str) -> Callable[..., _Code]:
+        def written(*values: object, **options: object) -> _Code:
+            given = [*map(_literal, values), *(f"{name}={_literal(value)}" for name, value in options.items())]
+            return _Code(f"pa.{function}({', '.join(given)})")
+
+        return written
+
+
+_WRITTEN = _WrittenPyarrow()
 
 
 def column_code(column: Column) -> str:
@@ -26,7 +39,7 @@ def column_code(column: Column) -> str:
     Raises:
         TypeSyntaxError: its type is none that Lance stores.
     """
-    return field_code(Child(column.name, parse_tree(column.type), column.nullable), redact_properties(column.metadata))
+    return str(to_arrow_column(_WRITTEN, replace(column, metadata=redact_properties(column.metadata))))
 
 
 def type_code(text: str) -> str:
@@ -35,12 +48,12 @@ def type_code(text: str) -> str:
     Raises:
         TypeSyntaxError: it is none that Lance stores.
     """
-    return _type(to_arrow_field(Child("", parse_tree(text))).type)
+    return str(to_arrow_type(_WRITTEN, parse_tree(text)))
 
 
-def field_code(child: Child, metadata: Mapping[str, str] | None = None) -> str:
+def field_code(child: Child) -> str:
     """Return the Python that makes the pyarrow field of ``child``."""
-    return _field(to_arrow_field(child, metadata))
+    return str(to_arrow_field(_WRITTEN, child))
 
 
 def text_code(text: str) -> str:
@@ -53,50 +66,14 @@ def mapping_code(texts: Mapping[str, str]) -> str:
     return f"{{{', '.join(f'{text_code(key)}: {text_code(value)}' for key, value in texts.items())}}}"
 
 
-def _field(field: pa.Field) -> str:
-    parts = [text_code(field.name), _type(field.type)]
-    if not field.nullable:
-        parts.append("nullable=False")
-    if field.metadata:
-        metadata = {key.decode(): value.decode() for key, value in field.metadata.items()}
-        parts.append(f"metadata={mapping_code(metadata)}")
-    return f"pa.field({', '.join(parts)})"
-
-
-def _item(field: pa.Field) -> str:
-    """Return what stands for the items of a list: their type alone, where a list makes the same field of it."""
-    plain = field.name == "item" and field.nullable and not field.metadata
-    return _type(field.type) if plain else _field(field)
-
-
-def _type(kind: pa.DataType) -> str:
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_nested(kind):
-        return _nested(kind)
-    if types.is_dictionary(kind):
-        return f"pa.dictionary({_type(kind.index_type)}, {_type(kind.value_type)})"
-    if types.is_decimal(kind):
-        return f"pa.decimal{kind.bit_width}({kind.precision}, {kind.scale})"
-    if types.is_fixed_size_binary(kind):
-        return f"pa.binary({kind.byte_width})"
-    name = str(kind).partition("[")[0]
-    if types.is_timestamp(kind) and kind.tz is not None:
-        return f"pa.timestamp({text_code(kind.unit)}, tz={text_code(kind.tz)})"
-    if types.is_timestamp(kind) or types.is_time(kind) or types.is_duration(kind):
-        return f"pa.{name}({text_code(kind.unit)})"
-    return f"pa.{_RENAMED.get(name, name)}()"
-
-
-def _nested(kind: pa.DataType) -> str:
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_fixed_size_list(kind):
-        return f"pa.list_({_item(kind.value_field)}, {kind.list_size})"
-    if types.is_list(kind) or types.is_large_list(kind):
-        return f"pa.{'list_' if types.is_list(kind) else 'large_list'}({_item(kind.value_field)})"
-    if types.is_map(kind):
-        return f"pa.map_({_field(kind.key_field)}, {_field(kind.item_field)})"
-    return f"pa.struct([{', '.join(_field(kind.field(number)) for number in range(kind.num_fields))}])"
+def _literal(value: object) -> str:
+    match value:
+        case _Code():
+            return str(value)
+        case str():
+            return text_code(value)
+        case list():
+            return f"[{', '.join(map(_literal, value))}]"
+        case dict():
+            return mapping_code(value)
+    return repr(value)

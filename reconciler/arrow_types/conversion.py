@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from reconciler.arrow_types.tree import (
-    BLOB,
-    KNOWN_EXTENSIONS,
-    ArrowType,
-    Child,
-    Dictionary,
-    Extension,
-    FixedSizeList,
-    Foreign,
-    ListOf,
-    MapOf,
-    ScalarType,
-    Struct,
-)
+from reconciler.arrow_types import tree
+from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
+from reconciler.arrow_types.tree import BLOB, KNOWN_EXTENSIONS, ArrowType, Child, ScalarType
+from reconciler.model.columns import Column, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,65 +23,97 @@ _LANCE_BLOB = "lance.blob.v2"
 _SHORT_NAMES = {full: short for short, full in KNOWN_EXTENSIONS.items()}
 _STORAGE = {
     "bfloat16": ScalarType("fixed_size_binary", (2,)),
+    "blob": ScalarType("large_binary"),
     "bool8": ScalarType("int8"),
     "json": ScalarType("string"),
     "uuid": ScalarType("fixed_size_binary", (16,)),
 }
+_FUNCTIONS = {"bool": "bool_", "fixed_size_binary": "binary", "list": "list_"}
+"""The functions of pyarrow that are not called like the types they make."""
 
 
-def to_arrow_field(child: Child, metadata: Mapping[str, str] | None = None) -> pa.Field:
+def to_arrow_schema(schema: Schema) -> pa.Schema:
+    """Return the pyarrow schema to write an empty dataset with.
+
+    Raises:
+        TypeSyntaxError: a field's type is none that Lance stores.
+    """
+    import pyarrow as pa
+
+    return pa.schema([to_arrow_column(pa, column) for column in schema])
+
+
+def to_arrow_column(pa: Any, column: Column) -> Any:
+    """Return the pyarrow field of ``column``.
+
+    Raises:
+        TypeSyntaxError: its type is none that Lance stores.
+    """
+    return to_arrow_field(pa, Child(column.name, parse_tree(column.type), column.nullable), column.metadata)
+
+
+def to_arrow_field(pa: Any, child: Child, metadata: Mapping[str, str] | None = None) -> Any:
     """Return the pyarrow field; what marks an extension is added to ``metadata``."""
-    import pyarrow as pa
-
-    kind, marks = child.type, dict(metadata or {})
-    if kind == ScalarType(BLOB):
-        kind = ScalarType("large_binary")
-        marks[BLOB_KEY] = "true"
-    elif isinstance(kind, ScalarType) and kind.name in KNOWN_EXTENSIONS:
-        # The empty metadata is what pyarrow adds for a registered type; without it Lance sees two types.
-        marks |= {EXTENSION_NAME: KNOWN_EXTENSIONS[kind.name], EXTENSION_METADATA: ""}
-        kind = _STORAGE[kind.name]
-    elif isinstance(kind, Extension):
-        marks[EXTENSION_NAME] = kind.name
-        if kind.metadata:
-            marks[EXTENSION_METADATA] = kind.metadata
-        kind = kind.storage
-    return pa.field(child.name, _to_arrow(kind), child.nullable, metadata=marks or None)
+    options: dict[str, Any] = {} if child.nullable else {"nullable": False}
+    marks = {**(metadata or {}), **_marks(child.type)}
+    if marks:
+        options["metadata"] = marks
+    return pa.field(child.name, to_arrow_type(pa, child.type), **options)
 
 
-def _to_arrow(kind: ArrowType) -> pa.DataType:
-    import pyarrow as pa
-
+def to_arrow_type(pa: Any, kind: ArrowType) -> Any:
+    """Return the pyarrow type, for an extension that of its storage."""
     match kind:
-        case ScalarType():
-            return _scalar_to_arrow(kind)
-        case ListOf(item=item, name=name):
-            return (pa.list_ if name == "list" else pa.large_list)(to_arrow_field(item))
-        case FixedSizeList(item=item_type, size=size):
-            return pa.list_(to_arrow_field(Child("item", item_type)), size)
-        case Struct(children=children):
-            return pa.struct([to_arrow_field(child) for child in children])
-        case MapOf(key=key, value=value):
-            return pa.map_(to_arrow_field(Child("key", key, nullable=False)), to_arrow_field(value))
-        case Dictionary(values=values, indices=indices):
-            return pa.dictionary(_to_arrow(ScalarType(indices)), _to_arrow(values))
-        case Extension(storage=storage):
-            return _to_arrow(storage)
-        case Foreign(text=text):
-            raise ValueError(f"`{text}` cannot be written")
+        case ScalarType(name) if name in _STORAGE:
+            return to_arrow_type(pa, _STORAGE[name])
+        case ScalarType("timestamp", (unit, zone)):
+            return pa.timestamp(unit, tz=zone)
+        case ScalarType(name, arguments):
+            return getattr(pa, _FUNCTIONS.get(name, name))(*arguments)
+        case tree.ListOf(item, name):
+            return getattr(pa, _FUNCTIONS.get(name, name))(_item(pa, item))
+        case tree.FixedSizeList(item_type, size):
+            return pa.list_(_item(pa, Child("item", item_type)), size)
+        case tree.Struct(children):
+            return pa.struct([to_arrow_field(pa, child) for child in children])
+        case tree.MapOf(key, value):
+            return pa.map_(to_arrow_field(pa, Child("key", key, nullable=False)), to_arrow_field(pa, value))
+        case tree.Dictionary(values, indices):
+            return pa.dictionary(to_arrow_type(pa, ScalarType(indices)), to_arrow_type(pa, values))
+        case tree.Extension(storage=storage):
+            return to_arrow_type(pa, storage)
+    raise ValueError(f"`{kind}` cannot be written")
 
 
-def _scalar_to_arrow(kind: ScalarType) -> pa.DataType:
-    import pyarrow as pa
-
-    if kind.name == "bool":
-        return pa.bool_()
-    if kind.name == "fixed_size_binary":
-        return pa.binary(*kind.arguments)
-    return getattr(pa, kind.name)(*kind.arguments)
+def _item(pa: Any, item: Child) -> Any:
+    """Return the field for the items of a list; their type alone, where a list makes the same field of it."""
+    is_plain = item == Child("item", item.type) and not _marks(item.type)
+    return to_arrow_type(pa, item.type) if is_plain else to_arrow_field(pa, item)
 
 
-def from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
+def _marks(kind: ArrowType) -> dict[str, str]:
+    """Return the metadata by which a field of this type is known."""
+    match kind:
+        case ScalarType(name) if name == BLOB:
+            return {BLOB_KEY: "true"}
+        case ScalarType(name) if name in KNOWN_EXTENSIONS:
+            # The empty metadata is what pyarrow adds for a registered type; without it Lance sees two types.
+            return {EXTENSION_NAME: KNOWN_EXTENSIONS[name], EXTENSION_METADATA: ""}
+        case tree.Extension(name, metadata=metadata):
+            return {EXTENSION_NAME: name, **({EXTENSION_METADATA: metadata} if metadata else {})}
+    return {}
+
+
+def from_arrow_schema(schema: pa.Schema) -> Schema:
+    """Return the columns of a dataset. Metadata below the top level and of the schema itself is left out."""
+    fields = map(_from_arrow_field, schema)
+    return tuple(
+        Column(child.name, str(child.type), child.nullable, dict(sorted(metadata.items())))
+        for child, metadata in fields
+    )
+
+
+def _from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
     """Return the tree of a pyarrow field, and its metadata without what the type says already."""
     import pyarrow as pa
 
@@ -99,7 +122,9 @@ def from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
     extension_metadata = metadata.pop(EXTENSION_METADATA, "")
     storage = field.type
     if isinstance(storage, pa.BaseExtensionType):
-        name, extension_metadata = storage.extension_name, _serialized(storage)
+        name = storage.extension_name
+        # pyarrow does not tell the metadata of the types it defines itself.
+        extension_metadata = _text(storage.__arrow_ext_serialize__()) if isinstance(storage, pa.ExtensionType) else ""
         storage = storage.storage_type
     if name == _LANCE_BLOB or (pa.types.is_large_binary(storage) and metadata.get(BLOB_KEY) == "true"):
         metadata.pop(BLOB_KEY, None)
@@ -109,7 +134,7 @@ def from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
     else:
         kind = _from_arrow(storage)
         if name:
-            kind = Extension(name, kind, extension_metadata)
+            kind = tree.Extension(name, kind, extension_metadata)
     return Child(field.name, kind, field.nullable), metadata
 
 
@@ -118,50 +143,30 @@ def _from_arrow(kind: pa.DataType) -> ArrowType:
 
     types = pa.types
     if types.is_fixed_size_list(kind):
-        return FixedSizeList(_child(kind.value_field).type, kind.list_size)
+        return tree.FixedSizeList(_child(kind.value_field).type, kind.list_size)
     if types.is_list(kind) or types.is_large_list(kind):
-        return ListOf(_child(kind.value_field), "list" if types.is_list(kind) else "large_list")
+        return tree.ListOf(_child(kind.value_field), "list" if types.is_list(kind) else "large_list")
     if types.is_struct(kind):
-        return Struct(tuple(_child(kind.field(position)) for position in range(kind.num_fields)))
+        return tree.Struct(tuple(map(_child, kind.fields)))
     if types.is_map(kind):
         value = _child(kind.item_field)
-        return MapOf(_child(kind.key_field).type, Child("value", value.type, value.nullable))
+        return tree.MapOf(_child(kind.key_field).type, Child("value", value.type, value.nullable))
     if types.is_dictionary(kind):
-        return Dictionary(_from_arrow(kind.value_type), str(kind.index_type))
-    return _scalar_from_arrow(kind)
+        return tree.Dictionary(_from_arrow(kind.value_type), str(kind.index_type))
+    return _without_children(kind)
 
 
-def _scalar_from_arrow(kind: pa.DataType) -> ArrowType:
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_decimal128(kind) or types.is_decimal256(kind):
-        return ScalarType(f"decimal{kind.bit_width}", (kind.precision, kind.scale))
-    if types.is_fixed_size_binary(kind):
-        return ScalarType("fixed_size_binary", (kind.byte_width,))
-    if types.is_timestamp(kind):
-        return ScalarType("timestamp", (kind.unit,) if kind.tz is None else (kind.unit, kind.tz))
-    if types.is_duration(kind):
-        return ScalarType("duration", (kind.unit,))
-    if types.is_time(kind):
-        return ScalarType(f"time{kind.bit_width}", (kind.unit,))
-    if types.is_floating(kind):
-        return ScalarType(f"float{kind.bit_width}")
-    if types.is_date(kind):
-        return ScalarType(f"date{kind.bit_width}")
-    text = str(kind)
-    return ScalarType(text) if text.isidentifier() else Foreign(text)
+@lru_cache(512)  # datasets have many columns of few types
+def _without_children(kind: pa.DataType) -> ArrowType:
+    """Return the tree of a type without children, as pyarrow writes it where no manifest can ask for it."""
+    try:
+        return parse_tree(str(kind))
+    except TypeSyntaxError:
+        return tree.Foreign(str(kind))
 
 
 def _child(field: pa.Field) -> Child:
-    return from_arrow_field(field)[0]
-
-
-def _serialized(kind: pa.BaseExtensionType) -> str:
-    """Return an extension's metadata; pyarrow does not tell that of the types it defines itself."""
-    import pyarrow as pa
-
-    return _text(kind.__arrow_ext_serialize__()) if isinstance(kind, pa.ExtensionType) else ""
+    return _from_arrow_field(field)[0]
 
 
 def _text(value: bytes) -> str:

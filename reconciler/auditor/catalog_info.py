@@ -98,8 +98,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
             safeguard=backend.capabilities.safeguard,
             shows_columns=isinstance(backend, optional.ShowsColumns),
-            opens_tables=backend.hosts is not None
-            or isinstance(backend, optional.OpensByEntry | optional.HandsOutCredentials),
+            opens_tables=backend.hosts is not None or isinstance(backend, optional.OpensData),
             root_keys=optional.root_keys(backend),
             mirror=desired.mirror,
         )

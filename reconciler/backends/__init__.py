@@ -1,1 +1,1 @@
-"""The catalogs lancens speaks to: one module a system, found through the ``lancens.backends`` entry points."""
+"""Backends: one module or folder a system, found through entry points."""

@@ -1,7 +1,7 @@
-"""AWS's chain of credentials: asked without a question to anybody, and with every fault of it told.
+"""Resolve AWS credentials without prompts, and report what is wrong with them.
 
-botocore has errors of its own for most that can be wrong with a profile or a role. Those that it leaves to Python are
-translated here: a token's file that is not there, a process that prints something else than credentials.
+botocore has its own errors for most problems of a profile or a role. This module translates the others, which Python
+raises: a missing token file, or a credential process that prints something other than credentials.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from botocore.session import Session
 
 
-NO_MFA = "the profile asks for a code of an MFA device, which lancens does not: give a session's keys instead"
-"""What to do where a profile needs somebody at the keyboard."""
+NO_MFA = "the profile needs a code of an MFA device, which lancens cannot ask for; give the keys of a session instead"
+"""The remedy for a profile that needs a person at the keyboard."""
 
 
 _EXPIRED = "the credentials have expired; renew them"
@@ -38,14 +38,17 @@ _REFUSALS = {
 
 
 def plain_code(code: str) -> str:
-    """Return an error code of AWS as it is common to its services: some put ``Exception`` behind it."""
+    """Return an error code of AWS without the suffix ``Exception``.
+
+    Only some services add it.
+    """
     return code.removesuffix("Exception")
 
 
 def login_refusal(code: str, *, region: str, signing: str) -> str | None:
-    """Return what AWS refuses credentials for, in words of our own; None for another code.
+    """Return why AWS refuses the credentials; None for another error code.
 
-    AWS's own texts may quote the signed request, and a session token with it.
+    AWS's texts may quote the signed request, which holds the session token.
 
     Args:
         code: the error code.
@@ -57,9 +60,9 @@ def login_refusal(code: str, *, region: str, signing: str) -> str | None:
 
 
 def session_without_questions(impl: str) -> Session:
-    """Return a session of botocore that fails where it would ask for the code of an MFA device.
+    """Return a session of botocore that raises instead of prompting for an MFA code.
 
-    A question would come in the middle of a plan, and wait for ever where nobody is there to answer.
+    A prompt would appear in the middle of a plan, and block forever where no person is there.
 
     Raises:
         BotoCoreError: the profile or the configuration of AWS cannot be used.
@@ -81,7 +84,7 @@ def session_without_questions(impl: str) -> Session:
 
 
 def _roles(session: Session) -> Iterator[Mapping[str, str]]:
-    """Yield the profile in use and those it takes its credentials from, as long as each assumes a role."""
+    """Yield the profile in use and its sources, as long as each assumes a role."""
     profiles = session.full_config.get("profiles", {})
     name, seen = session.get_config_variable("profile") or "default", set[str]()
     while name not in seen and "role_arn" in profiles.get(name, {}):
@@ -91,12 +94,12 @@ def _roles(session: Session) -> Iterator[Mapping[str, str]]:
 
 
 @contextmanager
-def credential_faults_told(impl: str) -> Iterator[None]:
-    """Translate what Python raises while credentials are got inside; errors of botocore pass.
+def credential_errors(impl: str) -> Iterator[None]:
+    """Translate Python's errors while credentials are resolved; botocore's pass.
 
     Raises:
         InvalidInputError: a file that the configuration of AWS names cannot be read.
-        UnauthenticatedError: what gives the credentials answered something else.
+        UnauthenticatedError: the source of the credentials returned something else.
     """
     from botocore.exceptions import BotoCoreError
 
@@ -107,10 +110,10 @@ def credential_faults_told(impl: str) -> Iterator[None]:
     except OSError as error:
         raise unreadable_file(impl, error) from None
     except (KeyError, TypeError, ValueError) as error:
-        raise UnauthenticatedError(f"{impl}: the AWS credentials cannot be had: {error}") from None
+        raise UnauthenticatedError(f"{impl}: cannot get the AWS credentials: {error}") from None
 
 
 def unreadable_file(impl: str, error: OSError) -> InvalidInputError:
-    """Return the error for a file that AWS's configuration or environment names."""
+    """Return the error for an unreadable file that AWS's configuration names."""
     named = f": `{error.filename}`" if error.filename else ""
     return InvalidInputError(f"{impl}: a file for the AWS credentials cannot be read: {error.strerror or error}{named}")

@@ -1,4 +1,4 @@
-"""``impl: memory``: a catalog that lives as long as its process, for trying things out and for tests."""
+"""``impl: memory``: a catalog in the memory of one process."""
 
 from __future__ import annotations
 
@@ -8,49 +8,33 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
-from reconciler.backends.base import Backend
-from reconciler.backends.optional import HoldsForeignTables, HoldsOthers, Renames
-from reconciler.backends.scoping import snapshot_within
-from reconciler.model import locations
+from reconciler.backends.base import snapshot_within
+from reconciler.backends.optional import HoldsForeign, Renames
+from reconciler.model import errors, locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 
 class MemoryConfig(BackendConfig):
-    """Connections with one ``name`` share one catalog; without a name a connection has a catalog of its own."""
+    """Connections with the same ``name`` share a catalog; the others have their own."""
 
-    name: str | None = Field(default=None, min_length=1)
-    """Whoever connects with the same name has the same catalog."""
+    name: str = Field(default_factory=lambda: f"unnamed-{uuid.uuid4().hex}", min_length=1)
+    """Connections with the same name share a catalog."""
     root: Root | None = None
-    """The directory or URI tables go under that name no location; memory of this process when left out."""
-
-    _own: str = PrivateAttr(default_factory=lambda: f"unnamed-{uuid.uuid4().hex}")
-
-    @property
-    def store_name(self) -> str:
-        """The name of the catalog, made up where none is given."""
-        return self.name or self._own
+    """The directory or URI of tables without a location; the memory of this process when left out."""
 
     def identity(self) -> str:
         """Return the catalog's name."""
-        return self.store_name
+        return self.name
 
 
 @dataclass
 class _Store:
-    """What one catalog holds; the root namespace is always there."""
+    """The objects of one catalog; the root namespace always exists."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
@@ -58,15 +42,13 @@ class _Store:
     foreign: dict[Identifier, ForeignTable] = field(default_factory=dict)
 
 
-_stores: dict[str, _Store] = {}
-_stores_lock = threading.Lock()
+_shared: dict[str, _Store] = {}
 
 
-class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
+class MemoryBackend(HoldsForeign, Renames):
     """Every operation of the contract, in memory.
 
-    Tables without a location go to pylance's in-process object store, so that datasets can be written and read with
-    no disk, or under ``root``.
+    Tables without a location go below ``root``, or to pylance's in-process object store, which needs no disk.
     """
 
     impl = "memory"
@@ -77,20 +59,18 @@ class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        if self.config.name is None:
-            self._store = _Store()
-        else:
-            with _stores_lock:
-                self._store = _stores.setdefault(self.config.name, _Store())
+        self._store = _Store()
+        if "name" in self.config.model_fields_set:
+            self._store = _shared.setdefault(self.config.name, self._store)
 
     def add_foreign(self, identifier: Sequence[str], location: str | None = None, kind: str = "view") -> None:
-        """Put a table of another format, or a view, into the catalog: for tests."""
+        """Add a table of another format, or a view; for tests."""
         with self._store.lock:
             self._require_namespace(tuple(identifier[:-1]))
             self._store.foreign[tuple(identifier)] = ForeignTable(tuple(identifier), location, kind)
 
     def remove_foreign(self, identifier: Sequence[str]) -> None:
-        """Take away what :meth:`add_foreign` put there."""
+        """Remove what :meth:`add_foreign` added."""
         with self._store.lock:
             self._store.foreign.pop(tuple(identifier), None)
 
@@ -109,11 +89,11 @@ class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
         with self._store.lock:
             self._require_namespace(identifier[:-1])
             if identifier in self._store.foreign:
-                raise NotLanceTableError(f"memory: `{join(identifier)}` is not a Lance table")
+                raise errors.NotLanceTableError(f"memory: `{join(identifier)}` is not a Lance table")
             try:
                 return self._store.tables[identifier]
             except KeyError:
-                raise TableNotFoundError(f"memory: table `{join(identifier)}` does not exist") from None
+                raise errors.TableNotFoundError(f"memory: table `{join(identifier)}` does not exist") from None
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the namespaces directly below ``parent``."""
@@ -128,12 +108,12 @@ class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
             return [found[-1] for found in self._store.tables if found[:-1] == parent]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of what :meth:`add_foreign` put into a namespace."""
+        """Return the names of what :meth:`add_foreign` added to a namespace."""
         with self._store.lock:
             return [found[-1] for found in self._store.foreign if found[:-1] == identifier]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return what :meth:`add_foreign` put into a namespace."""
+        """Return what :meth:`add_foreign` added to a namespace."""
         with self._store.lock:
             self._require_namespace(namespace)
             return [
@@ -149,7 +129,7 @@ class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
         with self._store.lock:
             self._require_namespace(identifier[:-1])
             if identifier in self._store.namespaces:
-                raise NamespaceAlreadyExistsError(f"memory: namespace `{join(identifier)}` already exists")
+                raise errors.NamespaceAlreadyExistsError(f"memory: namespace `{join(identifier)}` already exists")
             made = LiveNamespace(identifier, dict(properties))
             self._store.namespaces[identifier] = made
             return made
@@ -160,7 +140,7 @@ class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
             self._require_namespace(identifier)
             everything = (*self._store.namespaces, *self._store.tables, *self._store.foreign)
             if any(found[:-1] == identifier for found in everything):
-                raise NamespaceNotEmptyError(f"memory: namespace `{join(identifier)}` is not empty")
+                raise errors.NamespaceNotEmptyError(f"memory: namespace `{join(identifier)}` is not empty")
             del self._store.namespaces[identifier]
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
@@ -196,7 +176,7 @@ class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
             return altered
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Give the entry of a table another name."""
+        """Rename the entry of a table."""
         with self._store.lock:
             live = self.load_table(identifier)
             self._require_namespace(to[:-1])
@@ -206,18 +186,18 @@ class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
             return self._store.tables[to]
 
     def default_location(self, identifier: Identifier) -> str:
-        """Return a place of the table's own directly under ``root``, or in the memory of this process."""
+        """Return a location directly below ``root``, or in the memory of this process."""
         if self.config.root is not None:
             return locations.join(self.config.root, f"{join(identifier)}.lance")
-        return f"shared-memory://{quote(self.config.store_name, safe='')}/{quote(join(identifier), safe='$')}.lance"
+        return f"shared-memory://{quote(self.config.name, safe='')}/{quote(join(identifier), safe='$')}.lance"
 
     def _require_free(self, identifier: Identifier) -> None:
         if identifier in self._store.tables or identifier in self._store.foreign:
-            raise TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
+            raise errors.TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
 
     def _require_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Return a namespace, the root included; the outermost one that is missing is the one named."""
+        """Return a namespace; raise for the outermost one that is missing."""
         for depth in range(1, len(identifier) + 1):
             if identifier[:depth] not in self._store.namespaces:
-                raise NamespaceNotFoundError(f"memory: namespace `{join(identifier[:depth])}` does not exist")
+                raise errors.NamespaceNotFoundError(f"memory: namespace `{join(identifier[:depth])}` does not exist")
         return self._store.namespaces[identifier] if identifier else LiveNamespace(())

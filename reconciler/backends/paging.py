@@ -1,7 +1,7 @@
-"""Lists that a service gives in pages: read to their end, and never for ever.
+"""Read lists that a service returns in pages, to their end and never forever.
 
-A service that is broken, or means harm, can go on giving page tokens. It is given up when it repeats a token, when
-it gives page after page with nothing new on it, and at a number of pages that no catalog has.
+A broken or hostile service can return page tokens without end. Reading stops when a token repeats, after many pages
+with nothing new, and at a number of pages that no catalog has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeVar
 from reconciler.model.errors import InternalError
 
 MOST_BARREN = 1_000
-"""Pages in a row with nothing new. Some are usual: services leave out what a caller may not see page by page."""
+"""Pages in a row with nothing new. Some are normal: services leave out what a caller may not see, page by page."""
 MOST_PAGES = 100_000
 
 EntryT = TypeVar("EntryT")
@@ -29,10 +29,10 @@ def every_page(
 
     Args:
         where: what is listed; the errors raised here begin with it.
-        fetch: asks for one page by the token of the page before, None for the first, and by its number from 1.
-            Returns its entries and the token of the next page; None, or an empty one, at the end.
-        key: what two entries share when they are the same.
-        once: yield one of the entries that share a ``key``.
+        fetch: takes the token of the page before, None for the first, and the page's number from 1. Returns the entries
+            of the page and the token of the next one; None, or an empty one, at the end.
+        key: returns the same value for two entries that are the same.
+        once: yield only the first of the entries with the same ``key``.
 
     Raises:
         InternalError: the list does not end.

@@ -1,4 +1,4 @@
-"""What happens to an entry that a service puts elsewhere than where its data is."""
+"""Handle entries that a service puts at another location than their data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.model.names import Identifier
 
 
 def put_elsewhere(made: LiveTable, asked: str) -> str | None:
-    """Return in words that ``made`` is not where it was asked to be; None where it is."""
+    """Return a sentence if ``made`` is not at the location ``asked`` for."""
     in_force, requested = locations.redact(made.location), locations.redact(asked)
     if locations.same(in_force, requested):
         return None
@@ -19,10 +19,10 @@ def put_elsewhere(made: LiveTable, asked: str) -> str | None:
 
 
 def require_place(backend: Backend, made: LiveTable, asked: str, undo: PropertyChanges | None = None) -> LiveTable:
-    """Return ``made``, the answer to a write, when it is where it was asked to be.
+    """Return ``made``, the answer to a write, if it is at the location ``asked`` for.
 
     Raises:
-        UnsupportedOperationError: it is elsewhere; the write is taken back (see :func:`take_back`).
+        UnsupportedOperationError: it is elsewhere; the write is undone (see :func:`take_back`).
     """
     takes_relative_paths = backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT
     roots = backend.roots() if takes_relative_paths else ()
@@ -35,9 +35,9 @@ def require_place(backend: Backend, made: LiveTable, asked: str, undo: PropertyC
 
 
 def take_back(backend: Backend, identifier: Identifier, undo: PropertyChanges | None = None) -> str:
-    """Remove an entry that was just made, or undo a change of an older one; return how that went.
+    """Remove a new entry or undo a change; return how that ended, as a clause.
 
-    ``undo`` gives an older entry its properties back; None stands for a new entry.
+    ``undo`` restores the properties of an older entry; None means that the entry is new.
     """
     try:
         if undo is None:

@@ -1,8 +1,8 @@
 """Backends by name: the entry points of the group ``lancens.backends``.
 
-An entry point names a :class:`~reconciler.backends.base.Backend` and, in brackets, the extra that installs what it
-imports: ``glue = "reconciler.backends.glue:GlueBackend [glue]"``. Backends import those packages when constructed,
-not when their module is, so that ``backend_class`` works without them.
+An entry point names a :class:`~reconciler.backends.base.Backend` and, in brackets, the extra with the packages that it
+needs: ``glue = "reconciler.backends.glue:GlueBackend [glue]"``. Backends import those packages in their constructor, so
+that ``backend_class`` works without them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ GROUP = "lancens.backends"
 
 
 def names() -> list[str]:
-    """Return the names usable as ``impl``, in order."""
+    """Return the valid values of ``impl``, sorted."""
     return sorted({entry.name for entry in registered_points(tuple(sys.path))})
 
 
 def backend_class(impl: str) -> type[Backend]:
-    """Return the class behind ``impl``.
+    """Return the backend class of ``impl``.
 
     Raises:
-        ConfigError: nothing is installed under this name, or it is not a backend.
+        ConfigError: no backend of this name is installed.
         MissingExtraError: it needs an extra that is not installed.
     """
     entry = _entry(impl)
@@ -47,11 +47,11 @@ def backend_class(impl: str) -> type[Backend]:
 
 
 def connect(impl: str, properties: Mapping[str, str]) -> Backend:
-    """Return a live backend; whether the service answers shows at the first call.
+    """Return a connection; the first request is sent by the first call.
 
     Raises:
         ConfigError, MissingExtraError: see :func:`backend_class`.
-        InvalidInputError: ``properties`` are incomplete or wrong, each fault named.
+        InvalidInputError: ``properties`` are incomplete or invalid; the text names every error.
     """
     cls = backend_class(impl)
     with _missing_packages_named(_entry(impl)):
@@ -60,7 +60,10 @@ def connect(impl: str, properties: Mapping[str, str]) -> Backend:
 
 @cache
 def registered_points(path: tuple[str, ...]) -> EntryPoints:
-    """Return what is installed on ``path``; looking through every package takes as long as reading a namespace."""
+    """Return the entry points on ``path``.
+
+    The cache saves a search of every installed package.
+    """
     del path  # entry_points looks at sys.path itself
     return entry_points(group=GROUP)
 

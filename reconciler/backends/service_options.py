@@ -1,22 +1,38 @@
-"""The options of pylance's object stores that a service may name: keys, tokens, regions, and where it may, endpoints.
+"""Filter the storage options that a service names, by object store.
 
-A service and whoever writes to it decide where the credentials of this machine go, and which of its files are read, if
-more is taken from them. An option that is not here is not taken.
+Any other option is ignored. It could let a service, or anybody who writes to it, choose where this machine's
+credentials go and which of its files are read.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from reconciler import storage
 from reconciler.model import locations
+from reconciler.model.errors import (
+    BackendError,
+    InternalError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+)
 from reconciler.model.hosts import hosts_in, is_admitted
+from reconciler.model.live import LiveTable
+from reconciler.model.names import join
+from reconciler.model.redaction import is_sensitive_key
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _ObjectStore:
-    """What may be named for one object store: each name, and the one that wins over the environment's.
+    """The options of one object store, each with the name that pylance prefers.
 
     Args:
         secrets: keys and tokens.
@@ -118,6 +134,12 @@ _STORES = {
     "s3": _S3,
     "tos": _TOS,
 }
+_OPENER = re.compile(
+    r"(.*_)?(client_id|profile|role_arn|service_account(_path)?|skip_signature|use_azure_cli|web_identity_token_file)",
+    re.IGNORECASE,
+)
+"""Options that say who opens a dataset, beside those whose values are secrets."""
+_STORAGE = "storage."
 _EXPIRY = "expires_at_millis"
 _PLAIN_HTTP = ("allow_http", "aws_allow_http", "azure_allow_http", "google_allow_http")
 
@@ -133,7 +155,7 @@ def options_of_service(
     *,
     brings_hosts: bool,
 ) -> dict[str, str]:
-    """Return what is taken of what a service has ``said`` about opening the dataset at ``location``.
+    """Return the options that are accepted from a service for ``location``.
 
     A host is one that ``configured`` options or the location name, or one of ``hosts``. Where those are None and it
     ``brings_hosts``, any is taken, together with credentials of its own that nothing of the environment is added to.
@@ -168,7 +190,55 @@ def options_of_service(
     return taken | {key: plain[key] for key in _PLAIN_HTTP if is_plain_http and key in plain}
 
 
-def alias_of(key: str, location: str) -> str:
+def own_options(
+    configured: Mapping[str, str], table: LiveTable, hosts: Collection[str] | None = None
+) -> dict[str, str]:
+    """Return the ``configured`` options, with what the ``storage.*`` properties of ``table`` say about opening it.
+
+    Anybody who writes to the catalog can set those: see :func:`options_of_service`.
+    """
+    said = {key.removeprefix(_STORAGE): value for key, value in table.properties.items() if key.startswith(_STORAGE)}
+    taken = options_of_service(said, table.location, configured, hosts, brings_hosts=False)
+    return {key: text for key, text in configured.items() if _alias_of(key, table.location) not in taken} | taken
+
+
+def with_vended(
+    configured: Mapping[str, str],
+    table: LiveTable,
+    ask: Callable[[], Mapping[str, str]],
+    hosts: Collection[str] | None = None,
+) -> dict[str, str]:
+    """Return the options for opening a dataset: the ``configured`` ones above those that ``ask`` returns.
+
+    A table on this machine needs none. Configured options that say who opens it stay alone, as credentials of two kinds
+    are not mixed. A service that vends none leaves those of the environment, with a warning where it refused. Its other
+    options are taken as :func:`options_of_service` says.
+
+    Raises:
+        UnauthenticatedError, ThrottlingError, ServiceUnavailableError: the service gave no answer.
+    """
+    is_local = storage.local_path(table.location) is not None
+    if is_local or any(is_sensitive_key(key) or _OPENER.fullmatch(key) for key in configured):
+        return dict(configured)
+    try:
+        vended = ask()
+    except (UnauthenticatedError, ThrottlingError, ServiceUnavailableError):
+        raise
+    except BackendError as error:
+        if isinstance(error, (PermissionDeniedError, InternalError)):  # others say that it vends none at all
+            # The text of an answer that makes no sense might hold a part of the credentials.
+            said = str(error) if isinstance(error, PermissionDeniedError) else "its answer makes no sense"
+            _log.warning(
+                "the service vends no credentials for table `%s`: %s. Those of the environment are used; "
+                "`vend_credentials: false` asks for none",
+                join(table.id),
+                said,
+            )
+        return dict(configured)
+    return {**options_of_service(vended, table.location, configured, hosts, brings_hosts=True), **configured}
+
+
+def _alias_of(key: str, location: str) -> str:
     """Return the name under which a service's option ``key`` is taken for ``location``; ``key`` where it is not."""
     store = _STORES.get(locations.scheme(locations.pylance_uri(location)))
     known = {} if store is None else store.secrets | store.where | store.endpoints
@@ -176,7 +246,7 @@ def alias_of(key: str, location: str) -> str:
 
 
 def _opens_alone(store: _ObjectStore, taken: Mapping[str, str]) -> bool:
-    """Return whether ``taken`` opens data by itself, with nothing that pylance adds from the environment."""
+    """Return whether ``taken`` opens data without anything from the environment."""
     names = {name.lower() for name in os.environ}
     added = {store.secrets[name] for name in names & store.secrets.keys()} | (names & store.identities)
     return any(one <= taken.keys() for one in store.whole) and added <= taken.keys()

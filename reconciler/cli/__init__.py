@@ -1,4 +1,4 @@
-"""The ``lancens`` command: one module a subcommand, loaded when it is called.
+"""The ``lancens`` command: a module for each subcommand, imported when called.
 
 Exit codes: 0 done; 1 any error, wrong usage included; 2 with ``--detailed-exitcode``, when there are changes; 3 when
 something is blocked; 130 when interrupted, by Ctrl-C or SIGTERM. The result goes to stdout, everything else to stderr,
@@ -25,15 +25,15 @@ _COMMANDS: Mapping[str, str] = {
     "plan": "Show what apply would change.",
     "apply": "Make the catalogs what the manifest says.",
     "show": "Show a saved plan, or the journal of an apply.",
-    "runs": "List the applies that were run here.",
-    "drift": "Tell whether the catalogs still are what the manifest says.",
-    "import": "Write the manifest of what is there.",
-    "release": "Take the marks of lancens off objects.",
-    "doctor": "Say what each catalog is, what the credentials may do, and what would not work.",
-    "audit": "Look at every table and its data, and say what is wrong.",
-    "inventory": "Write down everything that is there, read on Spark.",
-    "serve": "Serve catalogs to anything that speaks Lance REST.",
-    "schema": "Print the JSON Schema of manifests or plans.",
+    "runs": "List the journals of past applies.",
+    "drift": "Report whether the catalogs differ from the manifest.",
+    "import": "Write a manifest of live catalogs.",
+    "release": "Remove the ownership marks of lancens from objects.",
+    "doctor": "Check each catalog: its service, the permissions, and what would fail.",
+    "audit": "Check every table and its data, and report findings.",
+    "inventory": "Write every live object to a file or dataset, on Spark.",
+    "serve": "Serve catalogs over Lance REST.",
+    "schema": "Print the JSON Schema of manifests, plans or audits.",
     "conformance": "Check a catalog against the Lance Namespace operations.",
     "completion": "Print the completion script of a shell.",
 }
@@ -54,7 +54,7 @@ In a pipeline:
 
 
 class _Commands(click.Group):
-    """Knows the commands by name, so that ``--help`` need not import them."""
+    """The commands by name, so that ``--help`` imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -64,7 +64,7 @@ class _Commands(click.Group):
             return None
         module = "import_" if cmd_name == "import" else cmd_name
         command = importlib.import_module(f"reconciler.cli.{module}").command
-        assert isinstance(command, click.Command)  # noqa: S101 - a broken build, not bad input
+        assert isinstance(command, click.Command)  # noqa: S101 - a bug in lancens, not bad input
         return command
 
     def resolve_command(
@@ -83,7 +83,9 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="lancens", prog_name="lancens")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the requests made.")
 def _lancens(debug: bool) -> None:
@@ -93,11 +95,11 @@ def _lancens(debug: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its code."""
     _open_closed_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
-    if debug:  # it is welcome behind the command as well
+    if debug:  # accepted after the command as well
         given = ["--debug", *(argument for argument in given if argument != "--debug")]
     try:
         if threading.current_thread() is threading.main_thread():
@@ -111,19 +113,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo("Interrupted. Nothing more was started.", err=True)
         code = 130
     except BrokenPipeError:
-        # The reader of the pipe has gone; Python must not complain when it flushes stdout at exit.
+        # The reader of the pipe has exited, so Python's flush of stdout at exit would fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
-    except Exception as error:  # noqa: BLE001 - the edge: nobody is shown a traceback who did not ask for one
+    except Exception as error:  # noqa: BLE001 - the edge: a traceback needs --debug
         click.echo(_traceback(error) if debug else _message(error), err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _open_closed_streams() -> None:
-    """Connect each standard stream that is closed to the null device.
+    """Connect each closed standard stream to the null device.
 
-    Otherwise the next file to be opened takes its number, and what a library prints ends up in that file.
+    Otherwise the next opened file takes its number, and output of libraries ends up in that file.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -131,7 +133,7 @@ def _open_closed_streams() -> None:
 
 
 def _usage(error: click.ClickException) -> Iterator[str]:
-    """Yield what click shows of a wrong command line, with what was given on one line."""
+    """Yield the lines that click shows for wrong usage, with the error on one line."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         yield error.ctx.get_usage()
         yield f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help."
@@ -146,7 +148,7 @@ def _message(error: Exception) -> str:
         return display.message(str(error))
     if isinstance(error, OSError):
         return display.message(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
-    return f"lancens failed: {type(error).__name__}. This is a fault of lancens: run it with --debug and report it."
+    return f"lancens failed: {type(error).__name__}. This is a bug in lancens: run it with --debug and report it."
 
 
 def _traceback(error: Exception) -> str:
@@ -160,7 +162,7 @@ def _log_to_stderr() -> None:
     import logging
 
     class OneLine(logging.Formatter):
-        """Foreign text in a record begins no line of its own."""
+        """Escapes line breaks in foreign text."""
 
         def format(self, record: logging.LogRecord) -> str:
             return display.message(super().format(record))

@@ -12,17 +12,8 @@ import click
 
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES
-from reconciler.cli.options import (
-    check_impl,
-    impl_option,
-    load_manifest,
-    manifest_arguments,
-    say,
-    variables_option,
-    write_result,
-)
-from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, spark_options
+from reconciler.cli.results import say, write_result
 from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 
@@ -37,10 +28,10 @@ _LIMIT_NAMES = [name.replace("_", "-") for name in LIMITS]
 
 
 def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
-    """Return what ``--limit`` sets, by the names that the rules use.
+    """Return the values of ``--limit`` by the names that the rules use.
 
     Raises:
-        click.BadParameter: a limit has no such name, or no such number.
+        click.BadParameter: a name is unknown, or a value is not a whole number.
     """
     limits: dict[str, int] = {}
     for text in given:
@@ -48,21 +39,19 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
         if name not in _LIMIT_NAMES:
             raise click.BadParameter(f"'{name}' is not one of {', '.join(map(repr, _LIMIT_NAMES))}")
         if not (number.isascii() and number.isdecimal()):
-            raise click.BadParameter(f"'{text}': expected a whole number from 0 on, as in {name}=100")
+            raise click.BadParameter(f"'{text}': expected a whole number from 0, as in {name}=100")
         limits[name.replace("-", "_")] = int(number)
     return limits
 
 
 @click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
-@manifest_arguments
-@impl_option("Audit a catalog that no manifest describes.")
+@catalog_options("Audit a catalog that no manifest describes.")
 @click.option("--out", metavar="DIR", help="Write audit.html, audit.json, audit.sarif and Parquet files here.")
 @click.option("--history", metavar="URI", help="Append the run to this Lance dataset; the report shows the trend.")
 @click.option(
     "--stale-after",
     type=click.IntRange(1),
     default=180,
-    show_default=True,
     metavar="DAYS",
     help="A last commit older than this makes a table stale.",
 )
@@ -70,7 +59,6 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--depth",
     type=click.Choice([depth.value for depth in Depth]),
     default=Depth.FILES.value,
-    show_default=True,
     help="Read the latest version of each dataset (quick), or list its files as well, once (files).",
 )
 @click.option(
@@ -79,7 +67,7 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     multiple=True,
     metavar="NAME=N",
     callback=_read_limits,
-    help=f"How much is too much: {', '.join(_LIMIT_NAMES)}. Can be repeated.",
+    help=f"A threshold of the rules: {', '.join(_LIMIT_NAMES)}. Can be repeated.",
 )
 @click.option("--rule", "rules", multiple=True, type=_RULE, metavar="RULE", help="Run this rule only. Can be repeated.")
 @click.option("--skip-rule", "skipped", multiple=True, type=_RULE, metavar="RULE", help="Leave this rule out.")
@@ -87,22 +75,12 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--fail-on",
     type=click.Choice([*_SEVERITIES, "never"]),
     default="never",
-    show_default=True,
-    help="Exit 2 when there is a finding of this severity or a higher one.",
+    help="Exit 2 if there is a finding of this severity or higher.",
 )
-@variables_option
-@spark_flags
-@click.option(
-    "--parallelism",
-    type=click.IntRange(1, 256),
-    default=DEFAULT_PARALLELISM,
-    show_default=True,
-    help="Requests to a catalog at once, of each task.",
-)
+@spark_options
+@parallelism_option("Requests to a catalog at once, of each task.")
 def command(
-    manifests: tuple[str, ...],
-    impl: str | None,
-    config: dict[str, str],
+    source: CatalogSource,
     out: str | None,
     history: str | None,
     stale_after: int,
@@ -111,15 +89,14 @@ def command(
     rules: tuple[str, ...],
     skipped: tuple[str, ...],
     fail_on: Literal["error", "warning", "note", "never"],
-    variables: dict[str, str],
     spark: SparkOptions,
     parallelism: int,
 ) -> None:
-    """Look at every table and its data, and say what is wrong and what to do about it. Nothing is changed.
+    """Check every table and its data, and report each finding with a remedy. Nothing is changed.
 
-    It runs on Spark: on all cores of this machine, or where --master says. Exit 1 when something could not be read.
-    With --impl it needs no manifest, and leaves out the rules that compare with one. Without --out it prints the
-    gravest findings.
+    It runs on Spark: on all cores of this machine, or on --master. Exit 1 if something could not be read. With --impl
+    it needs no manifest, and leaves out the rules that compare with one. Without --out it prints the most severe
+    findings.
 
     \b
     Examples:
@@ -128,12 +105,8 @@ def command(
       lancens audit prod.yaml --out report --history s3://ops/audits.lance --fail-on error
       lancens audit prod.yaml --out report --rule orphan --rule dangling
     """
-    check_impl(impl, config, manifests)
-    applied = _applied(rules, skipped, impl)
-    from reconciler.operations.manifests import manifest_of_service
-
-    manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
-    tell_of_missing_roots(manifest, required=impl is not None)
+    applied = _applied(rules, skipped, source.impl)
+    manifest = source.load_existing()
     folder = None if out is None else _create_folder(out)
     from reconciler.auditor import history as runs
     from reconciler.auditor.audit import AuditOptions, audit
@@ -161,20 +134,22 @@ def command(
 
 
 def _applied(rules: tuple[str, ...], skipped: tuple[str, ...], impl: str | None) -> list[str]:
-    """Return the names of the rules to run: without a manifest, none that compares with one unless it is asked for.
+    """Return the names of the rules to run.
+
+    Without a manifest, rules that compare with one run only if they are named.
 
     Raises:
-        UsageError: none is left.
+        UsageError: no rule is left.
     """
     chosen = rules or [name for name, rule in RULES.items() if impl is None or not rule.needs_manifest]
     applied = [name for name in RULES if name in chosen and name not in skipped]
     if not applied:
-        raise click.UsageError("every rule is left out; give fewer --skip-rule")
+        raise click.UsageError("every rule is left out; pass fewer --skip-rule")
     return applied
 
 
 def _create_folder(out: str) -> Path:
-    """Create the folder for the report and return it, now rather than at the end of a long audit."""
+    """Create and return the report's folder, before the audit rather than after it."""
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -217,15 +192,15 @@ def _print(document: AuditDocument, folder: Path | None) -> None:
 
 
 def _summary(document: AuditDocument) -> Iterator[str]:
-    """Yield what could be read, then what was found, by rule."""
+    """Yield the coverage, then the findings by rule."""
     from reconciler.auditor import figures
 
     totals, found = document.totals, document.totals.findings
     if not document.complete:
         missing = count(len(document.failures), "part")
-        yield f"NOT COMPLETE: {missing} could not be read, and nothing is known of what is in there."
+        yield f"NOT COMPLETE: {missing} could not be read, so their content is unknown."
     where = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
-    yield f"Looked at {count(totals.tables, 'table')} in {where}, {figures.size(totals.bytes)} of data."
+    yield f"Checked {count(totals.tables, 'table')} in {where}, {figures.size(totals.bytes)} of data."
     if not found.total:
         yield "No findings."
         return
@@ -236,7 +211,7 @@ def _summary(document: AuditDocument) -> Iterator[str]:
 
 
 def _worst(document: AuditDocument) -> Iterator[str]:
-    """Yield the gravest findings with what to do about them, as many as one reads in a terminal."""
+    """Yield the most severe findings with their remedies, as many as fit a terminal."""
     from reconciler.model.display import address
 
     grave = [found for found in document.findings if found.severity is not Severity.NOTE]
@@ -251,7 +226,7 @@ def _worst(document: AuditDocument) -> Iterator[str]:
 
 
 def _remarks(document: AuditDocument) -> Iterator[str]:
-    """Yield what was left out and what could not be read."""
+    """Yield the notes and the failures."""
     failures = [f"{failure.address}: {failure.message}" for failure in document.failures]
     for lines in (document.notes, failures):
         yield from lines[:_MOST_NAMED]

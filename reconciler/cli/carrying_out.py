@@ -1,35 +1,44 @@
-"""Asking before a plan is carried out, and showing how that goes, for the commands that do."""
+"""Confirm a plan, show its progress, and exit with the code of its report."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event as StopSignal
 from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import say
+from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
+from reconciler.cli.results import say
 from reconciler.model.display import count
 from reconciler.model.errors import ApplyError
 
 if TYPE_CHECKING:
-    from reconciler.applier import ApplyReport
-    from reconciler.cli.progress import Progress
+    from reconciler.applier.report import Event
     from reconciler.planner.plan import Plan
 
+_STYLES: Mapping[Status, str] = {
+    Status.DONE: "green",
+    Status.ALREADY: "green",
+    Status.KEPT: "yellow",
+    Status.FAILED: "red",
+    Status.SKIPPED: "yellow",
+}
 
-def ask(plan: Plan, verb: str = "Apply") -> None:
-    """Go on when the user types `yes`; ``verb`` says what is going to happen to the changes.
+
+def _ask(plan: Plan, verb: str) -> None:
+    """Return if the user types `yes`; ``verb`` names what happens to the changes.
 
     Raises:
-        ApplyError: the answer is another one, or there is nobody to ask.
+        ApplyError: the answer was not `yes`, or stdin is not a terminal.
     """
     if not sys.stdin.isatty():
         raise ApplyError(
-            f"stdin is not a terminal: pass --auto-approve to {verb.lower()} without a question. Nothing was changed."
+            f"stdin is not a terminal: pass --auto-approve to {verb.lower()} without confirmation. Nothing was changed."
         )
     catalogs = count(len({change.catalog for change in plan.changes}), "catalog")
     question = f"{verb} {count(len(plan.changes), 'change')} to {catalogs}? Only `yes` is accepted: "
@@ -38,25 +47,60 @@ def ask(plan: Plan, verb: str = "Apply") -> None:
         raise ApplyError(f"The answer was not `yes`, so there was no {verb.lower()}. Nothing was changed.")
 
 
-def carry_out(plan: Plan, run: Callable[[Progress, StopSignal], ApplyReport]) -> None:
-    """Run ``run`` with a progress bar and a stop signal that Ctrl-C sets, and leave with the exit code of what it did.
+def carry_out(plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool, verb: str = "Apply") -> None:
+    """Confirm, apply and exit with the report's code.
 
-    The first Ctrl-C finishes what is in flight; the second one ends the program as usual.
+    ``run`` is called with ``on_event`` and ``stop``. The first Ctrl-C finishes what is in flight; the second one ends
+    the program as usual.
+
+    Raises:
+        ApplyError: the user did not confirm.
     """
-    from reconciler.applier import summary_line
-    from reconciler.cli.progress import Progress
-
+    if not auto_approve:
+        _ask(plan, verb)
     stop = StopSignal()
-    with Progress(plan) as progress, _interruptible(stop):
-        report = run(progress, stop)
+    with shown_progress(len(plan.changes)) as show, _interruptible(stop):
+        report = run(on_event=show, stop=stop)
     say(summary_line(report))
     if not report.ok:
         sys.exit(130 if stop.is_set() else 1)
 
 
 @contextmanager
+def shown_progress(total: int) -> Iterator[Callable[[Event], None]]:
+    """Yield the function that shows an event on stderr.
+
+    It prints a line for each change, and on a terminal a bar below them. ``NO_COLOR`` removes the colours, not the bar.
+    """
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+
+        def print_line(event: Event) -> None:
+            if isinstance(event, ChangeResult):
+                click.echo(result_line(event), err=True)
+
+        yield print_line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    columns = (TextColumn(" "), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("apply", total=total)
+
+        def print_above_bar(event: Event) -> None:
+            if isinstance(event, ChangeResult):
+                text = Text(result_line(event))
+                text.stylize(_STYLES[event.status], 0, len("  ✓"))
+                bar.console.print(text, soft_wrap=True, highlight=False)
+                bar.advance(task)
+
+        yield print_above_bar
+
+
+@contextmanager
 def _interruptible(stop: StopSignal) -> Iterator[None]:
-    """Let the first Ctrl-C or SIGTERM finish what is in flight; the second one ends the program as usual."""
+    """Set ``stop`` at the first Ctrl-C or SIGTERM; end the program at the second."""
 
     def on_interrupt(_signal: int, _frame: object) -> None:
         stop.set()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import pairs
+from reconciler.cli.options import format_option, pairs
 
 if TYPE_CHECKING:
     from reconciler.conformance import ConformanceCheck
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @click.command("conformance")
 @click.option("--impl", required=True, metavar="IMPL", help="A backend, or the class path of any LanceNamespace.")
-@click.option("--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="How to reach the catalog.")
-@click.option("--namespace", default="", metavar="NS$NS", help="An existing namespace to work under.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="What is printed.")
-def command(impl: str, config: dict[str, str], namespace: str, form: str) -> None:
-    """Check a catalog against the Lance Namespace operations; prints operation and result.
+@click.option("--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="The configuration of the catalog.")
+@click.option("--namespace", metavar="NS$NS", help="An existing namespace to work under.")
+@format_option("How to print the report.")
+def command(impl: str, config: dict[str, str], namespace: str | None, form: str) -> None:
+    """Check a catalog against the Lance Namespace operations; prints each operation and its result.
 
-    Works inside namespaces of its own, which it makes and removes; stderr says what is checked. Exit 1 when a check
-    fails; also when none could run, which is told as one error.
+    It works inside namespaces that it creates and removes; stderr names the check that runs. Exit 1 if a check fails,
+    or with one error if no check could run.
 
     \b
     Examples:

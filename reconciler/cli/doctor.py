@@ -6,21 +6,14 @@ import json
 import platform
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import (
-    check_impl,
-    impl_option,
-    load_manifest,
-    manifest_arguments,
-    parallelism_option,
-    say,
-    variables_option,
-    write_result,
-)
+from reconciler.cli.options import CatalogSource, catalog_options, format_option, parallelism_option
+from reconciler.cli.results import say, write_result
 
 if TYPE_CHECKING:
     from reconciler.operations.doctor import DoctorCheck
@@ -29,36 +22,24 @@ _PACKAGES = ("lancens", "pylance", "pyarrow", "lance-namespace", "boto3", "thrif
 
 
 @click.command("doctor")
-@manifest_arguments
-@variables_option
-@impl_option("Look at a catalog that no manifest describes.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@parallelism_option
-def command(
-    manifests: tuple[str, ...],
-    variables: dict[str, str],
-    impl: str | None,
-    config: dict[str, str],
-    form: Literal["text", "json"],
-    parallelism: int,
-) -> None:
-    """Say for each catalog what it is, what the credentials may do, and what would not work. Nothing is changed.
+@catalog_options("Check a catalog without a manifest.")
+@format_option("How to print the checks.")
+@parallelism_option()
+def command(source: CatalogSource, form: str, parallelism: int) -> None:
+    """Check each catalog: its service, the permissions of the credentials, and what would fail. Nothing is changed.
 
-    Whether they may write is tried on names that do not exist. Exit 1 when a catalog cannot be read.
+    Write permissions are tested on names that do not exist. Exit 1 if a catalog cannot be read.
 
     \b
     Examples:
       lancens doctor
       lancens doctor --impl glue --config region=eu-west-1 --format json
     """
-    check_impl(impl, config, manifests)
     from reconciler.operations.doctor import diagnose
-    from reconciler.operations.manifests import manifest_of_service
 
-    manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
-    checks = diagnose(manifest, parallelism=parallelism)
+    checks = diagnose(source.load(), parallelism=parallelism)
     if form == "json":
-        found = {"versions": dict(_versions()), "checks": [check.as_dict() for check in checks]}
+        found = {"versions": dict(_versions()), "checks": [asdict(check) for check in checks]}
         write_result(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     else:
         say(", ".join(f"{name} {number}" for name, number in _versions()))

@@ -6,22 +6,23 @@ import sys
 
 import click
 
-from reconciler.cli.options import PlanFlags, format_option, full_option, plan_flags, say
+from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option
+from reconciler.cli.results import say
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model.display import count
 
 
 @click.command("drift")
 @plan_flags
-@format_option
+@plan_format_option
 @full_option
 @click.option(
     "--fail-on",
     type=click.Choice(["unmanaged"]),
-    help="Exit 2 as well where there are tables that no manifest manages.",
+    help="Exit 2 as well if there are tables that no manifest manages.",
 )
 def command(flags: PlanFlags, form: str, full: bool, fail_on: str | None) -> None:
-    """Tell whether the catalogs still are what the manifest says: exit 0 when they are, 2 when not, 3 when blocked.
+    """Report whether the catalogs differ from the manifest: exit 0 if not, 2 if they do, 3 if an object is blocked.
 
     This is `lancens plan --detailed-exitcode`, for a schedule.
 

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import (
-    check_impl,
-    check_new_manifest,
-    impl_option,
-    load_manifest,
-    manifest_arguments,
-    out_option,
-    parallelism_option,
-    say,
-    select_option,
-    variables_option,
-    write_file,
-    write_result,
-)
+from reconciler.cli.options import CatalogSource, catalog_options, out_option, parallelism_option, select_option
+from reconciler.cli.results import check_new_manifest, say, write_file, write_result
+from reconciler.model.display import count
 from reconciler.model.errors import ManifestError, SelectionError
 
 if TYPE_CHECKING:
@@ -29,25 +19,20 @@ if TYPE_CHECKING:
 
 
 @click.command("import")
-@manifest_arguments
-@variables_option
-@click.option("--catalog", metavar="NAME", help="Only this catalog of the manifest; or the name of the new one.")
-@impl_option("Read a catalog that no manifest describes.")
-@select_option("Only what")
-@click.option("--unmanaged", is_flag=True, help="Only what no manifest manages.")
-@click.option("--with-schema", is_flag=True, help="The columns of each table too, as its dataset has them.")
-@click.option("--from-storage", is_flag=True, help="Also blocks for datasets under the roots that no catalog has.")
+@click.option("--catalog", metavar="NAME", help="Import only this catalog; with --impl, its name.")
+@catalog_options("Import a catalog without a manifest.")
+@select_option("Import only what")
+@click.option("--unmanaged", is_flag=True, help="Import only what no manifest manages.")
+@click.option("--with-schema", is_flag=True, help="Add the columns of each table, read from its dataset.")
+@click.option("--from-storage", is_flag=True, help="Add blocks for datasets under the roots that no catalog has.")
 @out_option("Write to a file that does not exist yet.")
 @click.option(
-    "--append", metavar="FILE", help="Put what a manifest's file does not say into it; the rest of it stays as it is."
+    "--append", metavar="FILE", help="Add what is missing to a file of the manifest; its other lines stay unchanged."
 )
-@parallelism_option
+@parallelism_option()
 def command(
-    manifests: tuple[str, ...],
-    variables: dict[str, str],
+    source: CatalogSource,
     catalog: str | None,
-    impl: str | None,
-    config: dict[str, str],
     select: tuple[str, ...],
     unmanaged: bool,
     with_schema: bool,
@@ -56,7 +41,7 @@ def command(
     append: str | None,
     parallelism: int,
 ) -> None:
-    """Write the manifest of what is there; planning it gives no changes.
+    """Write a manifest of live catalogs; planning it gives no changes.
 
     \b
     Examples:
@@ -65,10 +50,9 @@ def command(
       lancens import --append lancens.yaml --unmanaged
       lancens import --from-storage -o found.yaml
     """
-    from reconciler.writing.import_ import ImportOptions, imported
+    from reconciler.writing.import_ import ImportOptions
 
     _check_target(out, append)
-    check_impl(impl, config, manifests)
     options = ImportOptions(
         select=select,
         unmanaged=unmanaged,
@@ -77,84 +61,65 @@ def command(
         parallelism=parallelism,
     )
     if append is not None:
-        _append(append, manifests, variables, catalog, impl, config, options)
+        _append(append, source, catalog, options)
         return
-    manifest = None if impl else load_manifest(manifests, variables)
-    folder = Path(out).parent if out is not None else Path()
-    made = imported(manifest, options, catalog=catalog, impl=impl, config=config, folder=folder)
+    manifest = None if source.impl else source.load()
+    made = _import(source, manifest, catalog, Path() if out is None else Path(out).parent, options)
     write_result(made.text, out)
-    _say(made)
     if out is not None:
-        say(f"Wrote {out}: {_counts(made)}; `lancens plan {out}` says what differs from it.", err=True)
+        say(f"Wrote {out}: {_counts(made)}; `lancens plan {out}` shows what differs from it.", err=True)
 
 
 def _check_target(out: str | None, append: str | None) -> None:
     if out is not None and append is not None:
-        raise click.UsageError("-o writes a file of its own, --append extends one: give one of them")
+        raise click.UsageError("-o writes a new file, --append extends one: pass one of them")
     check_new_manifest(out, "import")
     if append is not None and not Path(append).is_file():
         raise click.UsageError(f"there is no file {append} to append to; -o {append} writes one")
 
 
-def _append(
-    path: str,
-    manifests: tuple[str, ...],
-    variables: dict[str, str],
-    catalog: str | None,
-    impl: str | None,
-    config: dict[str, str],
-    options: ImportOptions,
-) -> None:
-    """Put what is live and not said into the file at ``path``; a file that would not load then stays as it was."""
-    from dataclasses import replace
-
-    from reconciler.writing.grafting import graft
+def _import(
+    source: CatalogSource, manifest: Manifest | None, catalog: str | None, folder: Path, options: ImportOptions
+) -> Imported:
+    """Read the catalogs of ``manifest`` or of ``--impl``, and print the remarks."""
     from reconciler.writing.import_ import imported
 
-    named = manifests or (path,)
-    manifest = load_manifest(named, variables)
-    _check_part(path, manifest)
-    said = {name: one.desired for name, one in manifest.catalogs.items()}
-    if impl is not None:
+    read = None if source.impl else manifest
+    made = imported(read, options, catalog=catalog, impl=source.impl, config=source.config, folder=folder)
+    for remark in made.remarks:
+        say(remark, err=True)
+    return made
+
+
+def _append(path: str, source: CatalogSource, catalog: str | None, options: ImportOptions) -> None:
+    """Add missing blocks to the file at ``path``; restore it if it cannot be loaded."""
+    from reconciler.writing.grafting import graft
+
+    manifests = replace(source, manifests=source.manifests or (path,), impl=None, config={})
+    manifest = manifests.load()
+    if not any(Path(path).samefile(file) for file in manifest.files):
+        raise SelectionError(f"{path} is not a file of the manifest, which has {', '.join(manifest.files)}")
+    known = {name: one.desired for name, one in manifest.catalogs.items()}
+    if source.impl is not None:
         if catalog is None:
-            raise click.UsageError("say with --catalog NAME what to call the catalog in the manifest")
-        if catalog in said:
+            raise click.UsageError("name the catalog in the manifest with --catalog NAME")
+        if catalog in known:
             raise SelectionError(
                 f"{path} has a catalog `{catalog}` already; leave --impl and --config out to add to it"
             )
-    made = imported(
-        None if impl else manifest,
-        replace(options, beside=said),
-        catalog=catalog,
-        impl=impl,
-        config=config,
-        folder=Path(path).parent,
-    )
-    _say(made)
-    if not made.namespaces and not made.tables and impl is None:
-        say(f"{path} says all of it already; nothing was written.", err=True)
+    made = _import(source, manifest, catalog, Path(path).parent, replace(options, beside=known))
+    if not made.namespaces and not made.tables and source.impl is None:
+        say(f"{path} has a block for everything; nothing was written.", err=True)
         return
     before = Path(path).read_bytes()
     write_file(path, graft(path, before, made.text))
     try:
-        load_manifest(named, variables)
+        manifests.load()
     except ManifestError:
         write_file(path, before)
         raise
-    say(f"Added to {path}: {_counts(made)}; every other line is as it was.", err=True)
-
-
-def _check_part(path: str, manifest: Manifest) -> None:
-    if not any(Path(path).samefile(file) for file in manifest.files):
-        raise SelectionError(f"{path} is no part of the manifest, which is {', '.join(manifest.files)}")
-
-
-def _say(made: Imported) -> None:
-    for remark in made.remarks:
-        say(remark, err=True)
+    say(f"Added to {path}: {_counts(made)}; every other line is unchanged.", err=True)
 
 
 def _counts(made: Imported) -> str:
-    from reconciler.model.display import count
-
     return f"{count(made.namespaces, 'namespace')}, {count(made.tables, 'table')}"

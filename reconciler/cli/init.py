@@ -6,25 +6,20 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.completing import DEFAULT_MANIFEST, complete_impl
-from reconciler.cli.options import check_new_manifest, out_option, say, write_result
+from reconciler.cli.options import DEFAULT_MANIFEST, complete_impl, out_option
+from reconciler.cli.results import check_new_manifest, say, write_result
 
 
 @click.command("init")
 @click.option(
-    "--impl",
-    metavar="IMPL",
-    default="dir",
-    show_default=True,
-    shell_complete=complete_impl,
-    help="What the first catalog is.",
+    "--impl", metavar="IMPL", default="dir", shell_complete=complete_impl, help="The first catalog's implementation."
 )
-@click.option("--name", metavar="NAME", help="The manifest's name; otherwise that of this folder.")
-@out_option("Where to write it.", default=DEFAULT_MANIFEST, show_default=True)
+@click.option("--name", metavar="NAME", help="The manifest's name; by default that of this folder.")
+@out_option("Write to this file.", default=DEFAULT_MANIFEST)
 def command(impl: str, name: str | None, out: str | None) -> None:
-    """Write a first manifest, with what the implementation's config can say as comments.
+    """Write a first manifest, with the keys of its config as comments.
 
-    It is valid as it is and manages nothing yet. No catalog is read.
+    It is valid and manages nothing yet. No catalog is read.
 
     \b
     Examples:

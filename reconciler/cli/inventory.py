@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, out_option, say, variables_option
-from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, spark_options
+from reconciler.cli.results import say
+from reconciler.model.display import count
 
 if TYPE_CHECKING:
     from reconciler.spark.inventory import Inventory
@@ -22,43 +22,29 @@ _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json":
 
 
 @click.command("inventory")
-@manifest_arguments
-@variables_option
-@out_option("Write to a file, or a Lance dataset; otherwise JSON to stdout.")
+@manifest_options
+@out_option("Write to a file or a Lance dataset; by default, JSON to stdout.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["lance", "parquet", "json"]),
-    help="How to write; otherwise what the end of FILE says.",
+    help="The format; by default, by the suffix of FILE.",
 )
-@spark_flags
-@click.option(
-    "--partitions",
-    type=click.IntRange(1),
-    default=256,
-    show_default=True,
-    help="About how many tasks read, at most.",
-)
-@click.option(
-    "--parallelism",
-    type=click.IntRange(1, 256),
-    default=DEFAULT_PARALLELISM,
-    show_default=True,
-    help="Requests at once, of each task.",
-)
+@spark_options
+@click.option("--partitions", type=click.IntRange(1), default=256, help="The approximate maximum number of tasks.")
+@parallelism_option("Requests at once, of each task.")
 def command(
-    manifests: tuple[str, ...],
-    variables: dict[str, str],
+    source: CatalogSource,
     out: str | None,
     form: Form | None,
     spark: SparkOptions,
     partitions: int,
     parallelism: int,
 ) -> None:
-    """Write everything that is in the catalogs to one file or dataset, read on Spark.
+    """Write every object of the catalogs to one file or dataset, on Spark.
 
-    It holds a row for each namespace, table and note, and for each namespace one that says whether what is in it was
-    read, with the error if not; the exit code is 1 then. No value that looks like a secret is in it.
+    It holds a row for each namespace, table and note, and a row for each namespace that says whether its content was
+    read, or with which error it failed. Exit 1 if one failed. Values that look like secrets are left out.
 
     \b
     Examples:
@@ -68,12 +54,10 @@ def command(
     """
     chosen = form or _form_of(out)
     if out is None and chosen != "json":
-        raise click.UsageError(f"only JSON goes to stdout: say with -o where to write {chosen}")
-    manifest = load_manifest(manifests, variables)
-    from reconciler.model.display import count
+        raise click.UsageError(f"only JSON can be written to stdout: name a file for {chosen} with -o")
     from reconciler.spark.inventory import write_inventory
 
-    tell_of_missing_roots(manifest, required=False)
+    manifest = source.load_existing()
     found = write_inventory(manifest, out, chosen, spark, partitions=partitions, parallelism=parallelism)
     if out is not None:
         say(f"Wrote {out}: {count(found.namespaces, 'namespace')}, {count(found.tables, 'table')}.", err=True)
@@ -87,17 +71,15 @@ def _form_of(out: str | None) -> Form:
         return "json"
     form = _SUFFIXES.get(PurePath(out).suffix)
     if form is None:
-        raise click.UsageError(f"{out} ends in none of {', '.join(_SUFFIXES)}: say --format lance, parquet or json")
+        raise click.UsageError(f"{out} has none of the suffixes {', '.join(_SUFFIXES)}: pass --format")
     return form
 
 
 def _show_unread(found: Inventory) -> None:
-    from reconciler.model.display import count
-
     for one in found.unread[:_MOST_NAMED]:
-        # The error begins with the catalog as well, as everywhere.
-        said = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
-        say(f"{one.address}: {said}", err=True)
+        # The error names the catalog too, as the address does.
+        message = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
+        say(f"{one.address}: {message}", err=True)
     more = len(found.unread) - _MOST_NAMED
     rest = f", of which {more:,} are not shown" if more > 0 else ""
     click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import PlanFlags, format_option, full_option, plan_flags, say, write_result
+from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option, spark_options
+from reconciler.cli.results import say, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
-from reconciler.cli.spark_options import spark_flags
 
 if TYPE_CHECKING:
     from reconciler.spark.session import SparkOptions
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("plan")
 @plan_flags
-@format_option
+@plan_format_option
 @full_option
 @click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`. `-` is stdout.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there are changes.")
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     "--engine",
     type=click.Choice(["local", "spark"]),
     default="local",
-    show_default=True,
     help="Compare in this process, or on Spark for catalogs too large for it. The plan is the same.",
 )
-@click.option("--profile", metavar="FILE", help="Write where the time went, by stage and catalog, as JSON.")
-@spark_flags
+@click.option("--profile", metavar="FILE", help="Write the duration of each stage and catalog as JSON.")
+@spark_options
 def command(
     flags: PlanFlags,
     form: str,
@@ -42,7 +41,7 @@ def command(
 ) -> None:
     """Show what apply would change. Nothing is changed.
 
-    Exits 3 where something is blocked: it cannot be planned until that is mended.
+    Exit 3 if an object is blocked: it cannot be planned before the cause is fixed.
 
     MANIFEST is a file, several, or a folder; the default is lancens.yaml.
 
@@ -58,14 +57,14 @@ def command(
         raise click.UsageError("--master and --spark-conf are for --engine spark")
     if out == "-":
         if form not in ("text", "json"):
-            raise click.UsageError(f"-o - prints the saved form of the plan: leave --format {form} out")
+            raise click.UsageError(f"-o - prints the plan as it is saved: leave --format {form} out")
         form, out = "json", None
     if engine == "spark" and profile is not None:
-        raise click.UsageError("--profile is for --engine local; Spark has a page of its own on each stage")
+        raise click.UsageError("--profile is for --engine local; Spark's own UI shows each stage")
     plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
-        say(f"Saved to {out}; `lancens apply {out}` carries out exactly this.", err=True)
+        say(f"Saved to {out}; `lancens apply {out}` applies exactly this plan.", err=True)
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty:

@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
-from reconciler.cli.carrying_out import ask, carry_out
-from reconciler.cli.completing import complete_address
-from reconciler.cli.options import (
-    journal_option,
-    load_manifest,
-    parallelism_option,
-    policy_options,
-    variables_option,
-)
+from reconciler.cli.carrying_out import carry_out
+from reconciler.cli.options import CatalogSource, complete_address, journal_option, parallelism_option, source_options
 from reconciler.cli.showing import print_plan
-
-if TYPE_CHECKING:
-    from reconciler.applier import ApplyReport, StopSignal
-    from reconciler.cli.progress import Progress
 
 
 @click.command("release")
 @click.argument("globs", nargs=-1, required=True, metavar="GLOB...", shell_complete=complete_address)
-@click.option(
-    "--manifest", "manifests", multiple=True, metavar="MANIFEST", help="Whose marks; lancens.yaml. Can be repeated."
+@source_options(
+    click.option(
+        "--manifest", "manifests", multiple=True, metavar="MANIFEST", help="Whose marks; lancens.yaml by default."
+    )
 )
-@policy_options
-@variables_option
-@click.option("--protected", is_flag=True, help="Release what is protected too.")
+@click.option("--protected", is_flag=True, help="Release protected objects too.")
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @journal_option
-@parallelism_option
+@parallelism_option()
 def command(
     globs: tuple[str, ...],
-    manifests: tuple[str, ...],
-    variables: dict[str, str],
+    source: CatalogSource,
     protected: bool,
     auto_approve: bool,
     journal: str,
     parallelism: int,
 ) -> None:
-    """Take the marks of lancens off what GLOB matches, so that no manifest manages it any more.
+    """Remove the ownership marks of lancens from objects that match GLOB, so that no manifest manages them.
 
-    Entries, their other properties and their data stay as they are. A block that still names such an object takes it
-    over again with the next change; without a block, nothing ever prunes it.
+    Entries, their other properties and their data stay unchanged. A block that names such an object claims it again
+    with its next change; without a block, it is never pruned.
 
     \b
     Examples:
@@ -54,15 +42,9 @@ def command(
     """
     from reconciler.operations.release import plan_release, release
 
-    manifest = load_manifest(manifests, variables)
+    manifest = source.load()
     plan = plan_release(manifest, globs, protected=protected, parallelism=parallelism)
     print_plan(plan, "text", full=True)
-    if plan.is_empty:
-        return
-    if not auto_approve:
-        ask(plan, "Release")
-
-    def run(progress: Progress, stop: StopSignal) -> ApplyReport:
-        return release(plan, manifest, journal=journal, parallelism=parallelism, on_event=progress, stop=stop)
-
-    carry_out(plan, run)
+    if not plan.is_empty:
+        run = partial(release, plan, manifest, journal=journal, parallelism=parallelism)
+        carry_out(plan, run, auto_approve=auto_approve, verb="Release")

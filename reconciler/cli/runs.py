@@ -6,20 +6,21 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import journal_option, say
+from reconciler.cli.options import journal_option
+from reconciler.cli.results import say
 
 
 @click.command("runs")
 @journal_option
 def command(journal: str) -> None:
-    """List the applies that were run here, the newest first. No catalog is read.
+    """List the journals of past applies, the newest first. No catalog is read.
 
     \b
     Examples:
       lancens runs
       lancens show 2f9c1e07
     """
-    from reconciler.applier import list_runs
+    from reconciler.applier.journal_reader import list_runs
 
     found = list_runs(Path(journal))
     for line in found:

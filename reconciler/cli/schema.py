@@ -7,7 +7,8 @@ from typing import Literal
 
 import click
 
-from reconciler.cli.options import out_option, write_result
+from reconciler.cli.options import out_option
+from reconciler.cli.results import write_result
 
 
 @click.command("schema")
@@ -16,9 +17,9 @@ from reconciler.cli.options import out_option, write_result
 )
 @out_option("Write to a file.")
 def command(which: Literal["manifest", "plan", "audit"], out: str | None) -> None:
-    """Print the JSON Schema of manifests, of saved plans, or of what an audit writes.
+    """Print the JSON Schema of manifests, saved plans or audit reports.
 
-    An editor completes manifests when their first line names the schema.
+    An editor completes a manifest whose first line names the schema.
 
     \b
     Examples:

@@ -4,58 +4,41 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import check_impl, impl_option, load_manifest, manifest_arguments, variables_option
+from reconciler.cli.options import CatalogSource, catalog_options
 from reconciler.model.errors import ConfigError, MissingExtraError
+from reconciler.model.redaction import is_secret_config
 
 if TYPE_CHECKING:
-    from reconciler.server import ServedCatalogs
+    from reconciler.operations.connections import CatalogSpec, Connection
+    from reconciler.server.catalogs import ServedCatalogs
 
 _MIB = 1024 * 1024
 
 
 @click.command("serve")
-@manifest_arguments
-@variables_option
-@impl_option("Serve a catalog that no manifest describes.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Others than loopback need a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=2333, show_default=True, help="0 is any free one.")
+@catalog_options("Serve a catalog without a manifest.")
+@click.option("--host", default="127.0.0.1", help="An address other than loopback needs a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=2333, help="0 picks a free port.")
 @click.option("--read-token-file", multiple=True, metavar="FILE", help="Holds a token that may read. Repeatable.")
 @click.option("--write-token-file", multiple=True, metavar="FILE", help="Holds a token that may read and write.")
 @click.option(
     "--server-name", multiple=True, metavar="NAME", help="Answer to this name in the Host header. Repeatable."
 )
 @click.option(
-    "--location",
-    "places",
-    multiple=True,
-    metavar="PREFIX",
-    help="Tables may be below it as well. Repeatable.",
+    "--location", "places", multiple=True, metavar="PREFIX", help="Also allow tables below this location. Repeatable."
 )
+@click.option("--max-body", type=click.IntRange(1, 4096), default=16, metavar="MIB", help="Longest body.")
+@click.option("--timeout", type=click.FloatRange(0.1, 3600), default=60, metavar="S", help="Longest request.")
 @click.option(
-    "--max-body", type=click.IntRange(1, 4096), default=16, show_default=True, metavar="MIB", help="Longest body."
-)
-@click.option(
-    "--timeout", type=click.FloatRange(0.1, 3600), default=60, show_default=True, metavar="S", help="Longest request."
-)
-@click.option(
-    "--grace",
-    type=click.IntRange(0, 3600),
-    default=30,
-    show_default=True,
-    metavar="S",
-    help="Time to end when stopped.",
+    "--grace", type=click.IntRange(0, 3600), default=30, metavar="S", help="Time to finish requests at the end."
 )
 def command(
-    manifests: tuple[str, ...],
-    variables: dict[str, str],
-    impl: str | None,
-    config: dict[str, str],
+    source: CatalogSource,
     host: str,
     port: int,
     read_token_file: tuple[str, ...],
@@ -66,21 +49,22 @@ def command(
     timeout: float,
     grace: int,
 ) -> None:
-    """Serve catalogs to anything that speaks Lance REST.
+    """Serve catalogs over Lance REST.
 
-    Of a manifest, each catalog is served below its name; with --impl, one catalog is served as it is. Prints the
-    address and serves until it is told to stop. No data is ever deleted through it.
+    Each catalog of a manifest is served below its name; with --impl, one catalog is the root. The command prints the
+    address and serves until it is stopped. No request deletes data.
 
     \b
     Examples:
       lancens serve --impl hive3 --config uri=thrift://metastore:9083
       lancens serve lancens.yaml --host 0.0.0.0 --write-token-file /run/secrets/token
     """
-    check_impl(impl, config, manifests)
     try:
-        from reconciler.server import ListenAddress, Settings, TokenFile, Tokens, make_app, run
+        from reconciler.operations.connections import open_connections
+        from reconciler.server.app import make_app
+        from reconciler.server.guard import Settings, TokenFile, Tokens, request_limit
         from reconciler.server.logs import log_to_stderr
-        from reconciler.server.settings import room
+        from reconciler.server.running import ListenAddress, run
     except ImportError as error:
         raise MissingExtraError("`lancens serve`", "server") from error
 
@@ -88,7 +72,7 @@ def command(
     tokens = Tokens(read_only=map(TokenFile, read_token_file), read_write=map(TokenFile, write_token_file))
     if not address.is_loopback and not tokens:
         raise ConfigError(
-            f"--host {host} can be reached from other machines, so a token is needed: give --read-token-file or "
+            f"--host {host} can be reached from other machines, so it needs a token: pass --read-token-file or "
             "--write-token-file, or listen on 127.0.0.1"
         )
     settings = Settings(
@@ -96,47 +80,31 @@ def command(
         max_body_bytes=max_body * _MIB,
         timeout_seconds=timeout,
         hosts=address.own_names(server_name),
-        max_requests=room(),
+        max_requests=request_limit(),
     )
-    with _opened(impl, config, manifests, variables, places) as catalogs:
+    with open_connections(source.load()) as connections:
         log_to_stderr()
+        catalogs = _served(connections, source, places)
         app = make_app(catalogs, settings)
         run(app, address, grace_seconds=grace, started=click.echo)
-    if app.state.workers.active:  # Python would wait for calls that hang, until whoever stops this loses patience
+    if app.state.workers.active:  # at exit, Python would wait for calls that hang
         sys.stdout.flush()
         os._exit(0)
 
 
-@contextmanager
-def _opened(
-    impl: str | None,
-    config: dict[str, str],
-    manifests: tuple[str, ...],
-    variables: dict[str, str],
-    places: tuple[str, ...],
-) -> Iterator[ServedCatalogs]:
-    from reconciler.backends.faults import catalog_errors
-    from reconciler.operations.connections import open_connections
-    from reconciler.server import ManyCatalogs, OneCatalog
+def _served(connections: Mapping[str, Connection], source: CatalogSource, places: tuple[str, ...]) -> ServedCatalogs:
+    from reconciler.server.catalogs import ManyCatalogs, OneCatalog
 
-    if impl is not None:
-        from reconciler.backends import registry
-
-        secrets = _secret_values(impl, config)
-        with catalog_errors(impl, impl, secrets):
-            backend = registry.connect(impl, config)
-        try:
-            yield OneCatalog(backend, secrets, places)
-        finally:
-            backend.close()
-        return
-    with open_connections(load_manifest(manifests, variables)) as connections:
-        backends = {name: connection.backend for name, connection in connections.items()}
-        secrets = [secret for found in connections.values() for secret in found.spec.secrets]
-        yield ManyCatalogs(backends, secrets, places)
+    secrets = [secret for connection in connections.values() for secret in _secrets(connection.spec)]
+    backends = {name: connection.backend for name, connection in connections.items()}
+    if source.impl is None:
+        return ManyCatalogs(backends, secrets, places)
+    [backend] = backends.values()
+    return OneCatalog(backend, secrets, places)
 
 
-def _secret_values(impl: str, config: dict[str, str]) -> Collection[str]:
-    from reconciler.model.redaction import is_secret_config
-
-    return [value for key, value in config.items() if is_secret_config(key.removeprefix(f"{impl}."), value)]
+def _secrets(spec: CatalogSpec) -> Iterator[str]:
+    yield from spec.secrets
+    for key, value in spec.properties.items():
+        if is_secret_config(key.removeprefix(f"{spec.impl}."), value):
+            yield value

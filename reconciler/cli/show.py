@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import format_option, full_option, journal_option, read_plan
+from reconciler.cli.options import full_option, journal_option, plan_format_option
+from reconciler.cli.results import read_plan
 from reconciler.cli.showing import print_plan
 from reconciler.model.errors import LancensError
 
@@ -15,12 +16,12 @@ _JOURNAL_SUFFIX = ".jsonl"
 
 @click.command("show")
 @click.argument("what", metavar="PLAN|RUN")
-@format_option
+@plan_format_option
 @full_option
 @journal_option
-@click.option("--manifest", "restore", is_flag=True, help="Print the blocks that bring back what the run removed.")
+@click.option("--manifest", "restore", is_flag=True, help="Print the blocks that restore what the run removed.")
 def command(what: str, form: str, full: bool, journal: str, restore: bool) -> None:
-    """Show a saved plan, or what a journal says of an apply. No catalog is read.
+    """Show a saved plan, or the journal of an apply. No catalog is read.
 
     RUN is a run that `lancens runs` lists, or the path of its journal.
 
@@ -33,7 +34,10 @@ def command(what: str, form: str, full: bool, journal: str, restore: bool) -> No
     """
     path = _path(what, Path(journal))
     if path.suffix == _JOURNAL_SUFFIX:
-        click.echo(_restored(path) if restore else _described(path))
+        from reconciler.applier.journal_reader import describe_journal
+        from reconciler.writing.restoring import removed_blocks
+
+        click.echo(removed_blocks(path).rstrip("\n") if restore else describe_journal(path))
     elif restore:
         raise click.UsageError("--manifest goes with a run, not with a plan")
     else:
@@ -41,25 +45,13 @@ def command(what: str, form: str, full: bool, journal: str, restore: bool) -> No
 
 
 def _path(what: str, journals: Path) -> Path:
-    """Return the file that holds the plan or the run.
+    """Return the file of the plan or the run.
 
     Raises:
-        LancensError: there is none.
+        LancensError: no such file exists.
     """
     run = journals / f"{what}{_JOURNAL_SUFFIX}"
     path = run if run.is_file() else Path(what)
     if not path.is_file():
         raise LancensError(f"{what} is neither a file nor a run in {journals}; `lancens runs` lists the runs")
     return path
-
-
-def _restored(path: Path) -> str:
-    from reconciler.writing.restoring import removed_blocks
-
-    return removed_blocks(path).rstrip("\n")
-
-
-def _described(path: Path) -> str:
-    from reconciler.applier import describe_journal
-
-    return describe_journal(path)

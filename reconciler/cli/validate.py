@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, say, variables_option
+from reconciler.cli.options import CatalogSource, manifest_options
+from reconciler.cli.results import say
+from reconciler.model.display import count
 
 
 @click.command("validate")
-@manifest_arguments
-@variables_option
-def command(manifests: tuple[str, ...], variables: dict[str, str]) -> None:
+@manifest_options
+def command(source: CatalogSource) -> None:
     """Check manifests without reading any catalog.
 
-    All errors of all files are printed at once, each as file:line:column. What ${env:…} and ${file:…} stand for is not
-    looked up, so this runs where there are no credentials.
+    All errors of all files are printed at once, each as file:line:column. ${env:…} and ${file:…} are not resolved, so
+    this runs without credentials.
 
     \b
     Examples:
       lancens validate
       lancens validate prod.yaml --var region=eu
     """
-    manifest = load_manifest(manifests, variables, checking=True)
+    manifest = source.load(checking=True)
     blocks = [catalog.desired for catalog in manifest.catalogs.values()]
     namespaces = sum(len(block.namespaces) for block in blocks)
     tables = sum(len(block.tables) for block in blocks)
-    counts = ((len(blocks), "catalog"), (namespaces, "namespace"), (tables, "table"))
-    said = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
-    say(f"{manifest.name} is valid: {said}.")
+    counts = f"{count(len(blocks), 'catalog')}, {count(namespaces, 'namespace')}, {count(tables, 'table')}"
+    say(f"{manifest.name} is valid: {counts}.")

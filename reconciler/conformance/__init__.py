@@ -1,4 +1,4 @@
-"""The test kit every backend passes, and any ``LanceNamespace`` can be put to.
+"""The conformance kit: checks of backends and of any ``LanceNamespace``.
 
 ``lancens conformance --impl dir --config root=...`` prints a table of operation and result;
 ``pytest --pyargs reconciler.conformance`` runs the same checks as tests; :func:`verify` is for a backend's own tests.
@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, Unpack
 
-from reconciler.conformance.check import ConformanceCheck
-from reconciler.conformance.context import AddForeign, Where
+from reconciler.conformance.context import AddForeign, ConformanceCheck, Where
 from reconciler.conformance.report import CheckOutcome, CheckResult, Report, checks, run, run_check
 
 if TYPE_CHECKING:
@@ -31,17 +31,15 @@ __all__ = [
 
 
 def verify(check: ConformanceCheck, connect: Callable[[], Backend], **where: Unpack[Where]) -> None:
-    """Run one check inside a pytest test: a fault fails it, what capabilities exclude is skipped.
+    """Run one check as a pytest test.
 
-    The backend that ``connect`` returns is closed at the end. ``where`` is what :class:`Where` describes.
+    It is skipped if capabilities exclude it. The backend that ``connect`` returns is closed at the end. ``where`` has
+    the keys of :class:`Where`.
     """
     import pytest
 
-    backend = connect()
-    try:
+    with closing(connect()) as backend:
         result = run_check(check, backend, connect, **where)
-    finally:
-        backend.close()
     if result.outcome is CheckOutcome.NOT_APPLICABLE:
         pytest.skip(result.detail)
     if result.outcome is CheckOutcome.FAILED:

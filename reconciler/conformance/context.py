@@ -1,4 +1,4 @@
-"""What a check works with: a namespace of its own in the catalog under test, and places for real data."""
+"""The registry of checks, and the context that each runs in."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, Un
 
 from reconciler import storage
 from reconciler.backends import optional
+from reconciler.conformance.expectations import NotApplicable, NotAsked, ViolationError, equal, need
 from reconciler.conformance.others import OthersNamespace
-from reconciler.conformance.outcomes import FaultError, NotApplicable
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
 from reconciler.model.names import Identifier
@@ -29,18 +29,24 @@ if TYPE_CHECKING:
 
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
-"""Puts an object that is not a Lance table at an identifier, past the backend, and returns what takes it away again."""
+"""Adds an object that is not a Lance table at an identifier, without the backend; returns a function to remove it."""
 
 
 Offer = Callable[["Backend"], LanceNamespace]
-"""Returns a backend as the namespace whose operations are checked."""
+"""Returns the namespace to check for a backend."""
+
+
+def offered(backend: Backend) -> LanceNamespace:
+    """Return ``backend`` as a ``LanceNamespace``."""
+    return backend.client if isinstance(backend, OthersNamespace) else CatalogNamespace(backend)
 
 
 @dataclass(frozen=True)
 class CheckContext:
-    """Where a check works. ``base`` is an empty namespace that can hold tables, made for this check alone.
+    """The context of one check.
 
-    The methods are the operations in short: identifiers in, plain values out, errors as the backend raises them.
+    ``base`` is an empty namespace that can hold tables, created for this check. The methods are short forms of the
+    operations: identifiers in, plain values out, errors of the namespace.
     """
 
     backend: Backend
@@ -48,18 +54,18 @@ class CheckContext:
     base: Identifier
     scratch: str
     add_foreign: AddForeign | None = None
-    offer: Offer = CatalogNamespace
+    offer: Offer = offered
 
     @property
     def namespace(self) -> LanceNamespace:
-        """The backend as other Lance tools take it."""
+        """The backend as a ``LanceNamespace``."""
         return self.offer(self.backend)
 
-    # ---- what can be done here -----------------------------------------------------------------------------------
+    # ---- capabilities ----------------------------------------------------------------------------------------------
 
     @property
     def nests(self) -> bool:
-        """Whether ``base`` can hold namespaces: where there are two kinds, the one that holds tables cannot."""
+        """Whether ``base`` can hold namespaces."""
         if not self.is_ours:
             return self._can_nest()
         able = self.backend.capabilities
@@ -67,69 +73,72 @@ class CheckContext:
 
     @property
     def renames(self) -> bool:
-        """Whether tables are renamed in place within ``base`` and beside it."""
+        """Whether tables can be renamed in place, within ``base`` and into a sibling."""
         return optional.asked_capabilities(self.backend).renames(
             (*self.base, "table"), (*self.base[:-1], "other", "table")
         )
 
     @property
     def registers(self) -> bool:
-        """Whether the service makes entries for data that is somewhere."""
+        """Whether the service registers data at a given location."""
         return not optional.asked_capabilities(self.backend).chooses_locations
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is a backend, which promises more than the specification, and not a namespace of others."""
+        """Whether it is a backend, which promises more than the specification."""
         return not isinstance(self.backend, OthersNamespace)
 
     def gives_place(self, table: Identifier) -> bool:
-        """Whether a table that names no location gets one."""
+        """Whether a table without a location gets a default one."""
         return not self.is_ours or self.backend.default_location(table) is not None
 
     def _can_nest(self) -> bool:
-        """Return whether a namespace can be made below ``base``, by making one: nobody else says."""
+        """Return whether a namespace can be created below ``base``, by creating one."""
         tried = (*self.base, "lancens_nests")
         try:
             self.create(tried)
             self.clear(tried)
-        except Exception:  # noqa: BLE001 - others raise what they like for it
+        except Exception:  # noqa: BLE001 - others raise any error
             return False
         return True
 
     def nested(self, name: str = "inner", *, with_tables: bool = False) -> Identifier:
-        """Return the identifier of a namespace below ``base``; the check does not apply where there can be none.
+        """Return the identifier of a namespace below ``base``.
 
-        With ``with_tables`` both ``base`` and the namespace have to be able to hold tables.
+        The check does not apply if none can be created. With ``with_tables``, both ``base`` and the namespace must be
+        able to hold tables.
         """
-        if not self.nests:
-            raise NotApplicable("namespaces do not nest here")
+        need(self.nests, "namespaces do not nest here")
         most = self.backend.capabilities.table_depths[1]
-        if with_tables and most is not None and len(self.base) + 1 > most:
-            raise NotApplicable("a namespace that holds namespaces holds no tables here")
+        fits = most is None or len(self.base) < most
+        need(fits or not with_tables, "a namespace that holds namespaces holds no tables here")
         return (*self.base, name)
 
-    # ---- places and data -----------------------------------------------------------------------------------------
+    # ---- locations and data ----------------------------------------------------------------------------------------
 
     def place(self, identifier: Identifier, suffix: str = "") -> str:
-        """Return a location the catalog takes for a table, another one for each ``suffix``."""
+        """Return a location that the catalog accepts, one for each ``suffix``."""
         if not self.is_ours:
             return locations.join(self._place_of_others(), f"{identifier[-1]}{suffix}_{uuid.uuid4().hex[:8]}.lance")
         default = self.backend.default_location(identifier)
         if default is not None:
             return default if not suffix else f"{default.removesuffix('.lance')}_{suffix}.lance"
-        if self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
-            raise NotApplicable("the catalog takes locations under its root only and has no default")
-        return locations.join(self.scratch, *self.base, f"{identifier[-1]}{suffix}.lance")
+        bound = self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT
+        need(not bound, "the catalog takes locations under its root only and has no default")
+        return self._in_scratch(identifier, suffix)
+
+    def _in_scratch(self, identifier: Identifier, suffix: str = "") -> str:
+        return locations.join(self.scratch, *identifier[:-1], f"{identifier[-1]}{suffix}.lance")
 
     def _place_of_others(self) -> str:
-        """Return a directory in which the namespace itself puts a table."""
+        """Return the directory in which the namespace itself creates tables."""
         table = (*self.base, "lancens_place")
         location = self.declare(table)
         self.take_out(table)
         return location.rstrip("/").rpartition("/")[0]
 
     def write(self, location: str, rows: int = 3, mode: str = "create") -> None:
-        """Write a real dataset with ``rows`` rows, or, in mode ``append``, its next version."""
+        """Write a dataset with ``rows`` rows or, in mode ``append``, its next version."""
         import lance
         import pyarrow as pa
 
@@ -138,9 +147,9 @@ class CheckContext:
         lance.write_dataset(data, storage.pylance_uri(location), mode=mode, storage_options=options)
 
     def real_table(self, identifier: Sequence[str], rows: int = 3) -> str:
-        """Register a real dataset with ``rows`` rows and return where it is.
+        """Register a dataset with ``rows`` rows and return its location.
 
-        Where the service chooses the location, the dataset is written to the one it chose.
+        If the service chooses locations, the dataset is written to the chosen one.
         """
         if self.backend.capabilities.ignores_location:
             place = self.declare(identifier)
@@ -152,11 +161,11 @@ class CheckContext:
         return place
 
     def rows(self, location: str) -> int:
-        """Return how many rows the dataset at ``location`` has."""
+        """Return the number of rows of the dataset at ``location``."""
         return int(storage.open_dataset(location, self.backend.storage_options()).count_rows())
 
     def data(self, location: str) -> Mapping[str, str]:
-        """Return a digest of each file of the dataset at ``location``; of its rows where it is not on this machine."""
+        """Return a digest of each file of a dataset, or its rows if it is remote."""
         root = storage.local_path(location)
         if root is None:
             table: pa.Table = storage.open_dataset(location, self.backend.storage_options()).to_table()
@@ -169,17 +178,15 @@ class CheckContext:
 
     @contextmanager
     def untouched(self, *places: str) -> Iterator[None]:
-        """Find fault unless the datasets at ``places`` are afterwards, to the byte, what they were."""
+        """Raise ViolationError if the block changes a byte of the datasets at ``places``."""
         before = [self.data(place) for place in places]
         yield
-        after = [self.data(place) for place in places]
-        if after != before:
-            raise FaultError(f"the data files: expected {before!r}, got {after!r}")
+        equal("the data files", [self.data(place) for place in places], before)
 
     # ---- operations ----------------------------------------------------------------------------------------------
 
     def call(self, operation: str, identifier: Sequence[str], **fields: Any) -> Any:
-        """Return the response to an operation of the specification, such as ``describe_table``."""
+        """Return the response of an operation, such as ``describe_table``."""
         return getattr(self.namespace, operation)(_request(operation, identifier, fields))
 
     def create(
@@ -197,7 +204,7 @@ class CheckContext:
         return self.call("describe_namespace", identifier).properties or {}
 
     def kept(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str | None]:
-        """Return the properties of a namespace that ``keys`` names; services add others."""
+        """Return the properties of a namespace in ``keys``; services add others."""
         found = self.namespace_properties(identifier)
         return {key: found.get(key) for key in keys}
 
@@ -212,9 +219,19 @@ class CheckContext:
     def declare(
         self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, location: str | None = None
     ) -> str:
-        """DeclareTable, at a place the catalog takes when none is given; returns the location in force."""
-        place = location or self._needed_location(identifier)
+        """DeclareTable; returns the location in force."""
+        place = location or self._needed_location(tuple(identifier))
         return self.call("declare_table", identifier, location=place, properties=properties).location or ""
+
+    def _needed_location(self, identifier: Identifier) -> str | None:
+        """Return a location for a table if the catalog has no default one."""
+        if not self.is_ours or self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
+            return None
+        try:
+            default = self.backend.default_location(self.backend.table_id(identifier))
+        except Exception:  # noqa: BLE001 - declaring reports an invalid identifier
+            return None
+        return None if default is not None else self._in_scratch(identifier)
 
     def register(
         self,
@@ -230,7 +247,7 @@ class CheckContext:
         except InvalidInputError:
             if self.is_ours:
                 raise
-            # Directories take what lies in them by its path there.
+            # Directories register their own content by its relative path.
             self.call("register_table", identifier, location=location.rpartition("/")[2], **fields)
 
     def deregister(self, identifier: Sequence[str]) -> Any:
@@ -238,14 +255,14 @@ class CheckContext:
         return self.call("deregister_table", identifier)
 
     def take_out(self, identifier: Sequence[str]) -> None:
-        """Take a table out of the catalog: by DeregisterTable, or by DropTable where there is no such operation."""
+        """Remove a table: by DeregisterTable, or by DropTable if that is unsupported."""
         try:
             self.deregister(identifier)
         except (NotImplementedError, UnsupportedOperationError):
             self.call("drop_table", identifier)
 
     def clear(self, identifier: Identifier) -> None:
-        """Drop a namespace with what is in it, one by one: CASCADE may take more than a check has made."""
+        """Drop a namespace and its content one by one, without CASCADE."""
         try:
             tables = self.tables(identifier)
         except NamespaceNotFoundError:
@@ -273,21 +290,21 @@ class CheckContext:
         return found
 
     def properties(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str]:
-        """Return those of a table's properties that ``keys`` names; engines add others."""
+        """Return those properties of a table that ``keys`` names; engines add others."""
         found = self.describe(identifier).properties or {}
         return {key: found[key] for key in keys if key in found}
 
     def is_at(self, identifier: Sequence[str], location: str | None) -> None:
-        """Find fault unless a table's entry has ``location``."""
+        """Raise ViolationError unless a table's entry has ``location``."""
         self.same("the location", self.describe(identifier).location, location)
 
     def same(self, what: str, actual: str | None, wanted: str | None) -> None:
-        """Find fault unless two locations are one."""
+        """Raise ViolationError unless two locations are the same."""
         if not locations.same(actual, wanted):
-            raise FaultError(f"{what}: expected {wanted!r}, got {actual!r}")
+            raise ViolationError(f"{what}: expected {wanted!r}, got {actual!r}")
 
     def pages(self, operation: str, names: Sequence[str]) -> None:
-        """Find fault unless the pages of a list, of any size, together hold ``names`` in their order."""
+        """Raise ViolationError unless pages of any size together hold ``names`` in order."""
         kind = operation.removeprefix("list_")
         for limit in (1, 2, 5, 100):
             found: list[str] = []
@@ -296,21 +313,20 @@ class CheckContext:
                 page = self.call(operation, self.base, limit=limit, page_token=token or None)
                 listed = getattr(page, kind)
                 if len(listed) > limit:
-                    raise FaultError(f"a page of {len(listed)} names where {limit} were asked for")
+                    raise ViolationError(f"a page of {len(listed)} names where {limit} were asked for")
                 found += listed
                 token = page.page_token or None
-            if found != list(names):
-                raise FaultError(f"the {kind} in pages of {limit}: expected {names!r}, got {found!r}")
+            equal(f"the {kind} in pages of {limit}", found, list(names))
 
-    # ---- what is there for a while -------------------------------------------------------------------------------
+    # ---- temporary objects -----------------------------------------------------------------------------------------
 
     def beside(self, suffix: str) -> Identifier:
-        """Return the identifier of a namespace beside ``base``: every catalog can hold that one."""
+        """Return the identifier of a sibling of ``base``, which every catalog can hold."""
         return (*self.base[:-1], self.base[-1] + suffix)
 
     @contextmanager
     def second(self, properties: Mapping[str, str] | None = None, *, is_made: bool = True) -> Iterator[Identifier]:
-        """Give the identifier of another namespace, and clear it in the end; it is made here if ``is_made``."""
+        """Yield a sibling of ``base``, created if ``is_made``, and clear it at the end."""
         other = self.beside("_second")
         try:
             if is_made:
@@ -322,9 +338,9 @@ class CheckContext:
 
     @contextmanager
     def foreign(self) -> Iterator[Identifier]:
-        """Give the identifier of an object in ``base`` that is not a Lance table."""
+        """Yield the identifier of an object in ``base`` that is not a Lance table."""
         if self.add_foreign is None:
-            raise NotApplicable("no way was given to make a foreign object")
+            raise NotApplicable("the caller passed no add_foreign")
         identifier = (*self.base, "theirs")
         take_away = self.add_foreign(self.backend, identifier)
         try:
@@ -332,26 +348,13 @@ class CheckContext:
         finally:
             take_away()
 
-    def _needed_location(self, identifier: Sequence[str]) -> str | None:
-        """Return a location where the catalog has no default; identifiers that cannot be are left to the backend."""
-        if not self.is_ours:
-            return None
-        if len(identifier) != len(self.base) + 1:
-            return None if self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT else self.scratch
-        names = tuple(identifier)
-        try:
-            default = self.backend.default_location(self.backend.table_id(names))
-        except Exception:  # noqa: BLE001 - what is wrong with the identifier is for the declare to say
-            return None
-        return None if default is not None else locations.join(self.scratch, *names[:-1], f"{names[-1]}.lance")
-
 
 class Where(TypedDict, total=False):
-    """Where checks work, and on what.
+    """The options of a check.
 
-    ``namespace``: below which each makes its own; ``scratch``: a directory or URI for real datasets where the catalog
-    has no default location; ``add_foreign`` makes objects that are not Lance tables; ``offer`` returns the namespace
-    whose operations are checked.
+    ``namespace``: the parent of the namespaces that checks create; ``scratch``: a directory or URI for datasets if the
+    catalog has no default location; ``add_foreign`` adds objects that are not Lance tables; ``offer`` returns the
+    namespace to check.
     """
 
     namespace: Sequence[str]
@@ -368,15 +371,15 @@ def _request(operation: str, identifier: Sequence[str], fields: Mapping[str, Any
 
 @contextmanager
 def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[Where]) -> Iterator[CheckContext]:
-    """Give a check a new namespace and take away all entries that it left there.
+    """Yield the context of a check, and remove the entries that it created.
 
-    Data is never deleted, so what a check writes under the catalog's own root stays.
+    Data is never deleted, so datasets under the catalog's own root stay.
     """
     namespace = tuple(where.get("namespace", ()))
     fewest = backend.capabilities.table_depths[0]
     levels = max(1, fewest - len(namespace), backend.capabilities.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
-    offer = where.get("offer", CatalogNamespace)
+    offer = where.get("offer", offered)
     context = CheckContext(backend, connect, base, where["scratch"], where.get("add_foreign"), offer)
     for depth in range(len(namespace) + 1, len(base) + 1):
         context.create(base[:depth])
@@ -385,3 +388,49 @@ def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[W
     finally:
         for depth in range(len(base), len(namespace), -1):
             context.clear(base[:depth])
+
+
+# ---- checks ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceCheck:
+    """A rule of the contract, stated by ``title`` and grouped by ``operation``."""
+
+    name: str
+    operation: str
+    title: str
+    run: Callable[[CheckContext], None]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_registered: list[ConformanceCheck] = []
+
+CheckFunction = Callable[[CheckContext], None]
+
+
+def check(operation: str, *, promised: bool = False) -> Callable[[CheckFunction], CheckFunction]:
+    """Register a function as a check of ``operation``.
+
+    Its docstring is the title. A check with ``promised`` tests a promise of lancens, not of the specification, and runs
+    against backends only.
+    """
+
+    def register(function: CheckFunction) -> CheckFunction:
+        def run(context: CheckContext) -> None:
+            if promised and not context.is_ours:
+                raise NotAsked("lancens promises this of its backends, the specification does not")
+            function(context)
+
+        title = (function.__doc__ or "").strip()
+        _registered.append(ConformanceCheck(function.__name__, operation, title, run))
+        return function
+
+    return register
+
+
+def registered() -> tuple[ConformanceCheck, ...]:
+    """Return the registered checks in the order of their definition."""
+    return tuple(_registered)

@@ -1,26 +1,15 @@
-"""Checks with real datasets: registering, creating, reading through pylance, and that data is never deleted."""
+"""Checks with real datasets: registering, creating, reading, keeping data."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_namespace import (
-    CreateTableRequest,
-    CreateTableResponse,
-)
-from lance_namespace.errors import (
-    InvalidInputError,
-    InvalidTableStateError,
-    TableAlreadyExistsError,
-    TableBranchNotFoundError,
-    TableTagNotFoundError,
-    TableVersionNotFoundError,
-    UnsupportedOperationError,
-)
+from lance_namespace import CreateTableRequest, CreateTableResponse
+from lance_namespace import errors as spec
 
 from reconciler import storage
-from reconciler.conformance.check import check, equal, need, raises
-from reconciler.conformance.context import CheckContext
+from reconciler.conformance.context import CheckContext, check
+from reconciler.conformance.expectations import equal, need, raises
 from reconciler.model import locations
 from reconciler.model.names import Identifier
 
@@ -67,8 +56,8 @@ def a_second_register_is_refused(context: CheckContext) -> None:
     place = context.place(table)
     context.write(place)
     context.register(table, place)
-    raises(TableAlreadyExistsError, lambda: context.register(table, place))
-    raises(TableAlreadyExistsError, lambda: context.register(table, context.place(table, "b"), mode="CREATE"))
+    raises(spec.TableAlreadyExistsError, lambda: context.register(table, place))
+    raises(spec.TableAlreadyExistsError, lambda: context.register(table, context.place(table, "b"), mode="CREATE"))
 
 
 @check("RegisterTable", promised=True)
@@ -98,7 +87,7 @@ def metadata_comes_from_the_dataset(context: CheckContext) -> None:
     equal("the version", found.version, 1)
     fields = found.var_schema.fields if found.var_schema else []
     equal("the fields", [(field.name, field.type.type) for field in fields], [("id", "int64")])
-    raises(TableVersionNotFoundError, lambda: context.describe(table, version=99))
+    raises(spec.TableVersionNotFoundError, lambda: context.describe(table, version=99))
 
 
 @check("DescribeTable", promised=True)
@@ -107,7 +96,7 @@ def metadata_of_no_dataset_is_an_error(context: CheckContext) -> None:
     table = (*context.base, "declared")
     context.declare(table)
     context.describe(table)
-    raises(InvalidTableStateError, lambda: context.describe(table, load_detailed_metadata=True))
+    raises(spec.InvalidTableStateError, lambda: context.describe(table, load_detailed_metadata=True))
 
 
 @check("DeregisterTable")
@@ -135,10 +124,10 @@ def a_tag_and_a_branch_are_resolved(context: CheckContext) -> None:
     equal("the latest version", context.describe(table, load_detailed_metadata=True).version, 2)
     equal("the version of the tag", context.describe(table, tag="first").version, 1)
     equal("the version of the branch", context.describe(table, branch="dev").version, 1)
-    raises(TableTagNotFoundError, lambda: context.describe(table, tag="missing"))
-    raises(TableBranchNotFoundError, lambda: context.describe(table, branch="missing"))
-    raises(TableVersionNotFoundError, lambda: context.describe(table, branch="dev", version=99))
-    raises(InvalidInputError, lambda: context.describe(table, tag="first", version=2))
+    raises(spec.TableTagNotFoundError, lambda: context.describe(table, tag="missing"))
+    raises(spec.TableBranchNotFoundError, lambda: context.describe(table, branch="missing"))
+    raises(spec.TableVersionNotFoundError, lambda: context.describe(table, branch="dev", version=99))
+    raises(spec.InvalidInputError, lambda: context.describe(table, tag="first", version=2))
 
 
 @check("TableExists")
@@ -147,7 +136,7 @@ def a_version_exists_or_not(context: CheckContext) -> None:
     table = (*context.base, "versioned")
     context.real_table(table)
     context.call("table_exists", table, version=1)
-    raises(TableVersionNotFoundError, lambda: context.call("table_exists", table, version=99))
+    raises(spec.TableVersionNotFoundError, lambda: context.call("table_exists", table, version=99))
 
 
 @check("CreateTable")
@@ -165,7 +154,7 @@ def creating_what_exists(context: CheckContext) -> None:
     table = (*context.base, "created")
     place = _create(context, table, rows=4).location or ""
     with context.untouched(place):
-        raises(TableAlreadyExistsError, lambda: _create(context, table, rows=1))
+        raises(spec.TableAlreadyExistsError, lambda: _create(context, table, rows=1))
         _create(context, table, rows=1, mode="exist_ok")
 
 
@@ -203,7 +192,7 @@ def creating_never_overwrites(context: CheckContext) -> None:
     table = (*context.base, "created")
     place = _create(context, table, rows=4).location or ""
     with context.untouched(place):
-        raises(UnsupportedOperationError, lambda: _create(context, table, rows=1, mode="Overwrite"))
+        raises(spec.UnsupportedOperationError, lambda: _create(context, table, rows=1, mode="Overwrite"))
 
 
 @check("DropTable", promised=True)
@@ -212,7 +201,7 @@ def tables_are_never_dropped(context: CheckContext) -> None:
     table = (*context.base, "real")
     place = context.real_table(table)
     with context.untouched(place):
-        raises(UnsupportedOperationError, lambda: context.call("drop_table", table))
+        raises(spec.UnsupportedOperationError, lambda: context.call("drop_table", table))
     context.describe(table)
 
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from lance_namespace.errors import (
-    InvalidInputError,
-    LanceNamespaceError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
+from lance_namespace import errors as spec
 
-from reconciler.conformance.check import check, equal, need, raises
-from reconciler.conformance.context import CheckContext
+from reconciler.conformance.context import CheckContext, check
+from reconciler.conformance.expectations import equal, need, raises
 from reconciler.model import errors as ours
 from reconciler.model.live import PropertyChanges
 
@@ -22,7 +14,7 @@ _PROPERTIES = {"owner": "ml-platform", "note": "größer, 東京, 'quoted' \"twi
 
 
 def awkward_properties(context: CheckContext) -> dict[str, str]:
-    """Return properties with everything in them that a catalog should keep, as long as this one can."""
+    """Return properties with unicode, quotes and the longest possible value."""
     return {**_PROPERTIES, "long": "x" * (context.backend.capabilities.longest_property or _LONG)}
 
 
@@ -47,8 +39,8 @@ def namespace_properties_round_trip(context: CheckContext) -> None:
 @check("CreateNamespace")
 def a_second_create_is_refused(context: CheckContext) -> None:
     """Creating what exists raises NamespaceAlreadyExists."""
-    raises(NamespaceAlreadyExistsError, lambda: context.create(context.base))
-    raises(NamespaceAlreadyExistsError, lambda: context.create(context.base, mode="Create"))
+    raises(spec.NamespaceAlreadyExistsError, lambda: context.create(context.base))
+    raises(spec.NamespaceAlreadyExistsError, lambda: context.create(context.base, mode="Create"))
 
 
 @check("CreateNamespace")
@@ -77,34 +69,39 @@ def a_missing_parent_is_named(context: CheckContext) -> None:
     inner = context.nested("missing")
     most = context.backend.capabilities.max_depth
     need(most is None or len(inner) < most, "namespaces do not nest this deep here")
-    raises(NamespaceNotFoundError, lambda: context.create((*inner, "child")))
+    raises(spec.NamespaceNotFoundError, lambda: context.create((*inner, "child")))
 
 
 @check("CreateNamespace", promised=True)
 def an_unknown_mode_is_refused(context: CheckContext) -> None:
     """A mode that does not exist raises InvalidInput."""
-    raises(InvalidInputError, lambda: context.create(context.beside("_second"), mode="sometimes"))
+    raises(spec.InvalidInputError, lambda: context.create(context.beside("_second"), mode="sometimes"))
 
 
 @check("CreateNamespace")
 def the_root_cannot_be_created_or_dropped(context: CheckContext) -> None:
-    """The root namespace is always there: creating or dropping it raises InvalidInput."""
-    refusals: tuple[type[LanceNamespaceError], ...] = (InvalidInputError,)
+    """The root namespace always exists: creating or dropping it raises InvalidInput."""
+    refusals: tuple[type[spec.LanceNamespaceError], ...] = (spec.InvalidInputError,)
     if not context.is_ours:
-        refusals = (InvalidInputError, NamespaceAlreadyExistsError, NamespaceNotEmptyError, UnsupportedOperationError)
+        refusals = (
+            spec.InvalidInputError,
+            spec.NamespaceAlreadyExistsError,
+            spec.NamespaceNotEmptyError,
+            spec.UnsupportedOperationError,
+        )
     raises(refusals, lambda: context.create([]))
     raises(refusals, lambda: context.drop([]))
 
 
 @check("CreateNamespace", promised=True)
 def fixed_levels_stay(context: CheckContext) -> None:
-    """The outermost levels that a catalog keeps itself are never created or dropped."""
+    """The fixed outermost levels of a catalog are never created or dropped."""
     fixed = context.backend.capabilities.fixed_levels
     need(fixed > 0, "every level can be created")
     need(len(context.base) > fixed, "no fixed level is above")
-    refusals: tuple[type[LanceNamespaceError], ...] = (UnsupportedOperationError, InvalidInputError)
+    refusals: tuple[type[spec.LanceNamespaceError], ...] = (spec.UnsupportedOperationError, spec.InvalidInputError)
     raises(refusals, lambda: context.create(("lancens_check_new",)))
-    raises((*refusals, NamespaceNotEmptyError), lambda: context.drop(context.base[:fixed]))
+    raises((*refusals, spec.NamespaceNotEmptyError), lambda: context.drop(context.base[:fixed]))
     context.namespace_properties(context.base)
 
 
@@ -121,8 +118,8 @@ def the_root_is_described(context: CheckContext) -> None:
 def a_missing_namespace_is_not_found(context: CheckContext) -> None:
     """Describing, and asking for, a missing namespace raises NamespaceNotFound."""
     missing = context.beside("_missing")
-    raises(NamespaceNotFoundError, lambda: context.namespace_properties(missing))
-    raises(NamespaceNotFoundError, lambda: context.call("namespace_exists", missing))
+    raises(spec.NamespaceNotFoundError, lambda: context.namespace_properties(missing))
+    raises(spec.NamespaceNotFoundError, lambda: context.call("namespace_exists", missing))
 
 
 @check("DescribeNamespace", promised=True)
@@ -131,8 +128,8 @@ def a_namespace_too_deep_is_refused(context: CheckContext) -> None:
     most = context.backend.capabilities.max_depth
     need(most is not None, "namespaces nest without limit")
     deep = (*context.base, *("deeper",) * ((most or 0) + 1 - len(context.base)))
-    raises(InvalidInputError, lambda: context.namespace_properties(deep))
-    raises(InvalidInputError, lambda: context.create(deep))
+    raises(spec.InvalidInputError, lambda: context.namespace_properties(deep))
+    raises(spec.InvalidInputError, lambda: context.create(deep))
 
 
 @check("ListNamespaces")
@@ -150,9 +147,9 @@ def listing_a_missing_namespace_is_an_error(context: CheckContext) -> None:
     missing = context.beside("_missing")
     if context.is_ours:
         raises(ours.NamespaceNotFoundError, lambda: list(context.backend.child_tables(missing)))
-    raises(NamespaceNotFoundError, lambda: context.tables(missing))
+    raises(spec.NamespaceNotFoundError, lambda: context.tables(missing))
     if context.nests:
-        raises(NamespaceNotFoundError, lambda: context.namespaces(missing))
+        raises(spec.NamespaceNotFoundError, lambda: context.namespaces(missing))
 
 
 @check("AlterNamespace", promised=True)
@@ -170,7 +167,7 @@ def altering_a_namespace_merges(context: CheckContext) -> None:
 
 @check("AlterNamespace", promised=True)
 def altering_a_missing_namespace_is_not_found(context: CheckContext) -> None:
-    """A missing namespace cannot be altered: NamespaceNotFound."""
+    """Altering a missing namespace raises NamespaceNotFound."""
     need(context.backend.capabilities.alter_namespace, "the properties of a namespace cannot be changed")
     missing = context.beside("_missing")
     raises(ours.NamespaceNotFoundError, lambda: context.backend.alter_namespace(missing, PropertyChanges({"a": "b"})))
@@ -181,16 +178,16 @@ def an_empty_namespace_is_dropped(context: CheckContext) -> None:
     """Dropping an empty namespace removes it; its parent stays."""
     with context.second() as other:
         context.drop(other)
-        raises(NamespaceNotFoundError, lambda: context.namespace_properties(other))
+        raises(spec.NamespaceNotFoundError, lambda: context.namespace_properties(other))
     context.namespace_properties(context.base)
 
 
 @check("DropNamespace")
 def dropping_a_missing_namespace(context: CheckContext) -> None:
-    """A missing namespace is NamespaceNotFound in mode fail and nothing in mode skip."""
-    # What no mode means differs: the Iceberg REST specification counts a missing namespace as dropped.
+    """Dropping a missing namespace raises NamespaceNotFound in mode fail and succeeds in mode skip."""
+    # The default mode differs: in Iceberg REST, a missing namespace counts as dropped.
     missing = context.beside("_missing")
-    raises(NamespaceNotFoundError, lambda: context.drop(missing, mode="Fail"))
+    raises(spec.NamespaceNotFoundError, lambda: context.drop(missing, mode="Fail"))
     context.drop(missing, mode="SKIP")
 
 
@@ -198,8 +195,8 @@ def dropping_a_missing_namespace(context: CheckContext) -> None:
 def restrict_keeps_what_is_not_empty(context: CheckContext) -> None:
     """Behaviour restrict refuses a namespace with a table in it: NamespaceNotEmpty."""
     context.declare((*context.base, "inside"))
-    raises(NamespaceNotEmptyError, lambda: context.drop(context.base))
-    raises(NamespaceNotEmptyError, lambda: context.drop(context.base, mode="skip", behavior="Restrict"))
+    raises(spec.NamespaceNotEmptyError, lambda: context.drop(context.base))
+    raises(spec.NamespaceNotEmptyError, lambda: context.drop(context.base, mode="skip", behavior="Restrict"))
     equal("the tables", context.tables(context.base), ["inside"])
 
 
@@ -207,7 +204,7 @@ def restrict_keeps_what_is_not_empty(context: CheckContext) -> None:
 def restrict_keeps_a_parent(context: CheckContext) -> None:
     """Behaviour restrict refuses a namespace with a namespace in it: NamespaceNotEmpty."""
     context.create(context.nested())
-    raises(NamespaceNotEmptyError, lambda: context.drop(context.base))
+    raises(spec.NamespaceNotEmptyError, lambda: context.drop(context.base))
     context.namespace_properties(context.nested())
 
 
@@ -219,7 +216,7 @@ def cascade_deregisters_and_keeps_data(context: CheckContext) -> None:
         context.declare((*other, "declared"))
         with context.untouched(place):
             context.drop(other, behavior="Cascade")
-        raises(NamespaceNotFoundError, lambda: context.namespace_properties(other))
+        raises(spec.NamespaceNotFoundError, lambda: context.namespace_properties(other))
 
 
 @check("DropNamespace", promised=True)
@@ -230,17 +227,17 @@ def cascade_goes_deepest_first(context: CheckContext) -> None:
     context.declare((*context.base, "outside"))
     context.declare((*inner, "inside"))
     context.drop(context.base, behavior="cascade")
-    raises(NamespaceNotFoundError, lambda: context.namespace_properties(context.base))
-    raises((NamespaceNotFoundError, TableNotFoundError), lambda: context.describe((*inner, "inside")))
+    raises(spec.NamespaceNotFoundError, lambda: context.namespace_properties(context.base))
+    raises((spec.NamespaceNotFoundError, spec.TableNotFoundError), lambda: context.describe((*inner, "inside")))
 
 
 @check("DropNamespace", promised=True)
 def foreign_objects_keep_a_namespace(context: CheckContext) -> None:
-    """A namespace that holds a view or another format's table is kept, by cascade too, with all that is in it."""
+    """A namespace that holds a view or another format's table is not dropped, not even by cascade."""
     with context.foreign():
         context.declare((*context.base, "ours"))
-        raises(NamespaceNotEmptyError, lambda: context.drop(context.base, behavior="cascade"))
+        raises(spec.NamespaceNotEmptyError, lambda: context.drop(context.base, behavior="cascade"))
         equal("the Lance tables", context.tables(context.base), ["ours"])
         context.deregister((*context.base, "ours"))
-        raises(NamespaceNotEmptyError, lambda: context.drop(context.base))
+        raises(spec.NamespaceNotEmptyError, lambda: context.drop(context.base))
         raises(ours.NamespaceNotEmptyError, lambda: context.backend.remove_namespace(context.base))

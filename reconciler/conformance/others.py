@@ -1,4 +1,4 @@
-"""Namespaces of others: any ``LanceNamespace``, of which nothing is known but the specification's operations."""
+"""An adapter to check any ``LanceNamespace``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import lance_namespace
 from lance_namespace import LanceNamespace
 
 from reconciler.backends.base import Backend
-from reconciler.conformance.outcomes import NotAsked
+from reconciler.conformance.expectations import NotAsked
 from reconciler.model.backend_config import BackendConfig
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import ConfigError
@@ -20,18 +20,18 @@ class _Config(BackendConfig):
     implementation: str
 
     def identity(self) -> str:
-        """Return the name of the implementation: nobody says what is secret in its configuration."""
+        """Return the name of the implementation: any configuration may be secret."""
         return self.implementation
 
 
 def _not_of_the_interface(*_: object, **__: object) -> NoReturn:
-    raise NotAsked("asks what the Lance namespace interface has no operation for")
+    raise NotAsked("the Lance namespace interface has no such operation")
 
 
 class OthersNamespace(Backend):
-    """``client`` in the place of a backend: what is asked of backends only does not apply to it.
+    """``client`` as a backend: checks of the backend interface do not apply to it.
 
-    What it can do is not declared anywhere; an operation that is Unsupported is one it does not have.
+    Nothing declares its capabilities; an Unsupported operation is one that it lacks.
     """
 
     impl = "lance_namespace"
@@ -49,10 +49,10 @@ class OthersNamespace(Backend):
 
 
 def connect(impl: str, config: Mapping[str, str]) -> Callable[[], OthersNamespace]:
-    """Return what connects to the implementation with this class path, or this name in ``lance_namespace``.
+    """Return a function that connects to an implementation by its class path.
 
     Raises:
-        ConfigError: nothing of that name can be imported, or it does not take the configuration.
+        ConfigError: it cannot be imported, or it rejects the configuration.
     """
     storage = {
         key.removeprefix("storage."): value for key, value in config.items() if key.partition(".")[0] == "storage"

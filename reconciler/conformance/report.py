@@ -1,32 +1,32 @@
-"""Running checks, and the table of their results."""
+"""Run checks and report their results."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from lance_namespace import LanceNamespace, ListNamespacesRequest
+from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import UnsupportedOperationError
 
-from reconciler.conformance.check import ConformanceCheck, registered
-from reconciler.conformance.context import Offer, Where, prepared
+from reconciler.conformance.context import ConformanceCheck, Where, offered, prepared, registered
+from reconciler.conformance.expectations import NotApplicable, NotAsked
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.others import connect as connect_others
-from reconciler.conformance.outcomes import NotApplicable, NotAsked
 from reconciler.model import display
 from reconciler.model.errors import ConfigError
 from reconciler.model.names import join
-from reconciler.namespace import CatalogNamespace
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
 
 class CheckOutcome(Enum):
-    """How a check ended."""
+    """The outcome of a check."""
 
     PASSED = "ok"
     FAILED = "FAILED"
@@ -35,7 +35,7 @@ class CheckOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The end of one check; ``detail`` says what is wrong, or what the capabilities exclude."""
+    """The result of a check; ``detail`` has the violation or missing capability."""
 
     check: ConformanceCheck
     outcome: CheckOutcome
@@ -55,11 +55,11 @@ class Report:
         return all(result.outcome is not CheckOutcome.FAILED for result in self.results)
 
     def count(self, outcome: CheckOutcome) -> int:
-        """Return how many checks ended in ``outcome``."""
+        """Return the number of checks with ``outcome``."""
         return sum(result.outcome is outcome for result in self.results)
 
     def document(self) -> dict[str, object]:
-        """Return the report as what JSON is made of."""
+        """Return the report as a JSON document."""
         return {
             "catalog": self.catalog,
             "results": [
@@ -75,7 +75,7 @@ class Report:
         }
 
     def table(self) -> str:
-        """Return a table of operation, result and check, and a last line with the counts."""
+        """Return a table of operations, outcomes and checks, with a last line of counts."""
         widest = max((len(result.check.operation) for result in self.results), default=0)
         lines = [display.message(self.catalog)]
         operation = ""
@@ -94,7 +94,7 @@ class Report:
 
 def checks() -> tuple[ConformanceCheck, ...]:
     """Return every check, in order."""
-    from reconciler.conformance import data, namespaces, tables, whole  # noqa: F401 - importing them registers
+    from reconciler.conformance import data, namespaces, tables, whole  # noqa: F401 - importing registers their checks
 
     return registered()
 
@@ -104,7 +104,7 @@ def run_check(
 ) -> CheckResult:
     """Run one check in a namespace of its own and return its result.
 
-    ``connect`` returns another connection to the same catalog; ``where`` is what :class:`Where` describes.
+    ``connect`` returns another connection to the same catalog; ``where`` has the keys of :class:`Where`.
     """
     try:
         with prepared(backend, connect, **where) as context:
@@ -114,12 +114,12 @@ def run_check(
     except NotApplicable as reason:
         return CheckResult(check, CheckOutcome.NOT_APPLICABLE, str(reason))
     except (NotImplementedError, UnsupportedOperationError) as error:
-        # What a backend cannot do its capabilities say, so one that raises this is at fault.
+        # A backend declares what it lacks in its capabilities, so this error violates the contract.
         ended = CheckOutcome.NOT_APPLICABLE if isinstance(backend, OthersNamespace) else CheckOutcome.FAILED
         return CheckResult(check, ended, f"{type(error).__name__}: {error}")
-    except AssertionError as fault:
-        return CheckResult(check, CheckOutcome.FAILED, str(fault))
-    except Exception as error:  # noqa: BLE001 - whatever a backend raises where it should not is a finding
+    except AssertionError as violation:
+        return CheckResult(check, CheckOutcome.FAILED, str(violation))
+    except Exception as error:  # noqa: BLE001 - any unexpected error fails the check
         return CheckResult(check, CheckOutcome.FAILED, f"{type(error).__name__}: {error}")
     return CheckResult(check, CheckOutcome.PASSED)
 
@@ -136,60 +136,51 @@ def run(
     """Run every check against the catalog that ``impl`` and ``config`` name.
 
     Each check works in a namespace of its own below ``namespace`` and removes the entries it made. Datasets go to the
-    catalog's default locations and stay there, or under ``scratch`` (a temporary directory when left out).
-    ``starting`` is called with each check before it runs, ``progress`` with each result as it comes.
+    catalog's default locations and stay there, or under ``scratch`` (by default a temporary directory). ``starting`` is
+    called with each check before it runs, ``progress`` with each result.
 
-    ``impl`` is a backend, or the class path of any ``LanceNamespace``: of that the operations of the specification are
-    asked only, and what it answers with Unsupported does not apply.
+    ``impl`` is a backend, or the class path of any ``LanceNamespace``: only the operations of the specification are
+    checked there, and an Unsupported operation does not apply.
 
     Raises:
-        ConfigError: the namespace cannot be reached, or nothing can be made where it is to be checked.
+        ConfigError: the catalog cannot be reached, or no namespace can be created in ``namespace``.
         MissingExtraError, InvalidInputError: see ``reconciler.backends.registry.connect``.
     """
-    connect, offer = _connection(impl, config)
-    backend = connect()
+    connect = _connection(impl, config)
     results = []
-    try:
-        with tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
-            where: Where = {"namespace": namespace, "scratch": scratch or folder, "offer": offer}
-            _require_working_place(backend, connect, where)
-            for check in checks():
-                if starting is not None:
-                    starting(check)
-                try:
-                    result = run_check(check, backend, connect, **where)
-                except NotAsked:
-                    continue
-                results.append(result)
-                if progress is not None:
-                    progress(result)
-    finally:
-        backend.close()
+    with closing(connect()) as backend, tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
+        where: Where = {"namespace": namespace, "scratch": scratch or folder}
+        _require_working_place(backend, connect, where)
+        for check in checks():
+            if starting is not None:
+                starting(check)
+            try:
+                result = run_check(check, backend, connect, **where)
+            except NotAsked:
+                continue
+            results.append(result)
+            if progress is not None:
+                progress(result)
     return Report(backend.namespace_id(), tuple(results))
 
 
-def _connection(impl: str, config: Mapping[str, str]) -> tuple[Callable[[], Backend], Offer]:
-    """Return what connects to a backend, or to a namespace of others where no backend has the name."""
+def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
+    """Return a function that connects to ``impl``."""
     from reconciler.backends import registry
 
     if impl in registry.names():
-        return lambda: registry.connect(impl, config), CatalogNamespace
+        return partial(registry.connect, impl, config)
     if "." not in impl:
-        registry.backend_class(impl)  # it has no such name either, and says which there are
-    return connect_others(impl, config), _client
-
-
-def _client(backend: Backend) -> LanceNamespace:
-    assert isinstance(backend, OthersNamespace)
-    return backend.client
+        registry.backend_class(impl)  # raises an error with the known names
+    return connect_others(impl, config)
 
 
 def _require_working_place(backend: Backend, connect: Callable[[], Backend], where: Where) -> None:
-    """Raise ConfigError where no check could run: the catalog cannot be reached, or no namespace be made there."""
+    """Raise ConfigError if no namespace can be listed, or created, in the catalog."""
     namespace = where.get("namespace", ())
     shown = f"namespace `{join(namespace)}`" if namespace else "the root"
     try:
-        where["offer"](backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
+        offered(backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
     except UnsupportedOperationError:
         pass
     except Exception as error:
@@ -202,6 +193,6 @@ def _require_working_place(backend: Backend, connect: Callable[[], Backend], whe
             pass
     except Exception as error:
         raise ConfigError(
-            f"{backend.namespace_id()}: no namespace can be made and dropped again in {shown}, so nothing was checked: "
-            f"{error}; name one in which it can with `--namespace`"
+            f"{backend.namespace_id()}: no namespace can be created and dropped in {shown}, so nothing was checked: "
+            f"{error}; name a parent that allows it with `--namespace`"
         ) from error

@@ -1,26 +1,21 @@
-"""Checks of the table operations that are about the catalog's entries."""
+"""Checks of the table operations on entries of the catalog."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from lance_namespace import ListTablesRequest
-from lance_namespace.errors import (
-    InvalidInputError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
+from lance_namespace import errors as spec
 
-from reconciler.conformance.check import check, equal, need, raises
-from reconciler.conformance.context import CheckContext
+from reconciler.conformance.context import CheckContext, check
+from reconciler.conformance.expectations import equal, need, raises
 from reconciler.conformance.namespaces import awkward_properties
 from reconciler.model import errors as ours
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
 from reconciler.model.live import PropertyChanges
 
-_MISSING = (TableNotFoundError, NamespaceNotFoundError)
+_MISSING = (spec.TableNotFoundError, spec.NamespaceNotFoundError)
 _UNLIKELY_NAMES = ("with space", "with.dot", "with-dash", "UPPER", "ünïcode", 'with"quote')
 
 
@@ -62,7 +57,7 @@ def a_second_declare_is_refused(context: CheckContext) -> None:
     table = (*context.base, "twice")
     location = context.declare(table, {"first": "yes"})
     place = context.place(table, "b") if context.is_ours else None
-    raises(TableAlreadyExistsError, lambda: context.declare(table, {"first": "no"}, location=place))
+    raises(spec.TableAlreadyExistsError, lambda: context.declare(table, {"first": "no"}, location=place))
     context.is_at(table, location)
     if context.backend.capabilities.table_markers:
         equal("the properties", context.properties(table, {"first": ""}), {"first": "yes"})
@@ -73,16 +68,16 @@ def a_table_needs_its_namespace(context: CheckContext) -> None:
     """Declaring in a namespace that does not exist raises NamespaceNotFound and creates nothing."""
     missing = context.beside("_missing")
     place = context.place((*context.base, "elsewhere")) if context.is_ours else None
-    raises(NamespaceNotFoundError, lambda: context.declare((*missing, "table"), location=place))
-    raises(NamespaceNotFoundError, lambda: context.namespace_properties(missing))
+    raises(spec.NamespaceNotFoundError, lambda: context.declare((*missing, "table"), location=place))
+    raises(spec.NamespaceNotFoundError, lambda: context.namespace_properties(missing))
 
 
 @check("DeclareTable", promised=True)
 def names_that_cannot_be_are_refused(context: CheckContext) -> None:
     """Empty names, and names with a separator or control character, raise InvalidInput."""
     for name in ("", "a$b", "a/b", "..", "tab\tbed", "x" * 300):
-        raises(InvalidInputError, partial(context.declare, (*context.base, name)))
-    raises(InvalidInputError, lambda: context.declare([]))
+        raises(spec.InvalidInputError, partial(context.declare, (*context.base, name)))
+    raises(spec.InvalidInputError, lambda: context.declare([]))
     equal("the tables", context.tables(context.base), [])
 
 
@@ -96,7 +91,7 @@ def names_the_rule_excludes_are_refused(context: CheckContext) -> None:
     refused = [name for name in folded if not rule.pattern.fullmatch(name)]
     need(bool(refused), "the rule takes every name tried")
     for name in refused:
-        raises(InvalidInputError, partial(context.declare, (*context.base, name)))
+        raises(spec.InvalidInputError, partial(context.declare, (*context.base, name)))
 
 
 @check("DeclareTable", promised=True)
@@ -106,11 +101,13 @@ def case_is_folded_or_kept(context: CheckContext) -> None:
     spelled = (*context.base, "MixedCase")
     if context.backend.capabilities.folds_case:
         context.describe(spelled)
-        raises(TableAlreadyExistsError, lambda: context.declare(spelled, location=context.place((*context.base, "x"))))
+        raises(
+            spec.TableAlreadyExistsError, lambda: context.declare(spelled, location=context.place((*context.base, "x")))
+        )
     else:
         rule = context.backend.capabilities.name_rule
         need(rule is None or rule.pattern.fullmatch("MixedCase") is not None, "names have no upper case here")
-        raises(TableNotFoundError, lambda: context.describe(spelled))
+        raises(spec.TableNotFoundError, lambda: context.describe(spelled))
 
 
 @check("DeclareTable", promised=True)
@@ -119,9 +116,9 @@ def depths_that_cannot_be_are_refused(context: CheckContext) -> None:
     fewest, most = context.backend.capabilities.table_depths
     need(fewest > 0 or most is not None, "tables stand at every depth")
     if fewest > 0:
-        raises(InvalidInputError, lambda: context.describe([*["level"] * (fewest - 1), "table"]))
+        raises(spec.InvalidInputError, lambda: context.describe([*["level"] * (fewest - 1), "table"]))
     if most is not None:
-        raises(InvalidInputError, lambda: context.describe([*["level"] * (most + 1), "table"]))
+        raises(spec.InvalidInputError, lambda: context.describe([*["level"] * (most + 1), "table"]))
 
 
 @check("DeclareTable", promised=True)
@@ -143,7 +140,7 @@ def locations_outside_the_root_are_refused(context: CheckContext) -> None:
     table = (*context.base, "outside")
     inside = context.place(table)
     for place in ("/somewhere/else.lance", "s3://another-bucket/x.lance", f"{inside}/../../../../out.lance"):
-        raises(InvalidInputError, partial(context.declare, table, location=place))
+        raises(spec.InvalidInputError, partial(context.declare, table, location=place))
     equal("the tables", context.tables(context.base), [])
 
 
@@ -151,8 +148,8 @@ def locations_outside_the_root_are_refused(context: CheckContext) -> None:
 def a_missing_table_is_not_found(context: CheckContext) -> None:
     """A missing table is TableNotFound; in a missing namespace NamespaceNotFound does as well."""
     missing = (*context.base, "missing")
-    raises(TableNotFoundError, lambda: context.describe(missing))
-    raises(TableNotFoundError, lambda: context.call("table_exists", missing))
+    raises(spec.TableNotFoundError, lambda: context.describe(missing))
+    raises(spec.TableNotFoundError, lambda: context.call("table_exists", missing))
     nowhere = (*context.beside("_missing"), "table")
     raises(_MISSING, lambda: context.describe(nowhere))
 
@@ -165,7 +162,7 @@ def tables_are_listed_in_pages(context: CheckContext) -> None:
         context.declare((*context.base, name))
     context.pages("list_tables", names)
     if context.is_ours:
-        raises(InvalidInputError, lambda: context.call("list_tables", context.base, limit=-1))
+        raises(spec.InvalidInputError, lambda: context.call("list_tables", context.base, limit=-1))
 
 
 @check("ListTables")
@@ -251,7 +248,7 @@ def a_table_is_renamed_in_place(context: CheckContext) -> None:
     with context.untouched(place):
         context.rename(old, new)
     equal("the tables", context.tables(context.base), ["new"])
-    raises(TableNotFoundError, lambda: context.describe(old))
+    raises(spec.TableNotFoundError, lambda: context.describe(old))
     context.is_at(new, place)
     if able.alter_table and able.table_markers:
         equal("the properties", context.properties(new, {"kept": ""}), {"kept": "größer"})
@@ -264,7 +261,7 @@ def a_table_is_renamed_into_another_namespace(context: CheckContext) -> None:
     need(context.renames, "tables are not renamed in place")
     place = context.real_table((*context.base, "table"))
     missing = (*context.beside("_second"), "table")
-    raises(NamespaceNotFoundError, lambda: context.rename((*context.base, "table"), missing))
+    raises(spec.NamespaceNotFoundError, lambda: context.rename((*context.base, "table"), missing))
     equal("the tables", context.tables(context.base), ["table"])
     with context.second() as other:
         context.rename((*context.base, "table"), (*other, "renamed"))
@@ -279,8 +276,8 @@ def a_name_that_is_taken_is_refused(context: CheckContext) -> None:
     need(context.renames, "tables are not renamed in place")
     first, second = (*context.base, "first"), (*context.base, "second")
     places = context.declare(first), context.declare(second)
-    raises(TableAlreadyExistsError, lambda: context.rename(first, second))
-    raises(TableNotFoundError, lambda: context.rename((*context.base, "missing"), (*context.base, "third")))
+    raises(spec.TableAlreadyExistsError, lambda: context.rename(first, second))
+    raises(spec.TableNotFoundError, lambda: context.rename((*context.base, "missing"), (*context.base, "third")))
     equal("the tables", context.tables(context.base), ["first", "second"])
     for table, place in zip((first, second), places, strict=True):
         context.is_at(table, place)
@@ -293,8 +290,8 @@ def a_table_is_deregistered(context: CheckContext) -> None:
     location = context.declare(table)
     answer = context.deregister(table)
     context.same("the answered location", answer.location, location)
-    raises(TableNotFoundError, lambda: context.describe(table))
-    raises(TableNotFoundError, lambda: context.deregister(table))
+    raises(spec.TableNotFoundError, lambda: context.describe(table))
+    raises(spec.TableNotFoundError, lambda: context.deregister(table))
     equal("the tables", context.tables(context.base), [])
     context.declare(table)
     equal("the tables after another declare", context.tables(context.base), ["gone"])
@@ -305,7 +302,9 @@ def only_lance_tables_are_deregistered(context: CheckContext) -> None:
     """A foreign object is not listed, not described and not deregistered, and its name is taken."""
     with context.foreign() as foreign:
         equal("the tables", context.tables(context.base), [])
-        raises((TableNotFoundError, InvalidInputError), lambda: context.describe(foreign))
-        raises((TableNotFoundError, InvalidInputError), lambda: context.deregister(foreign))
-        raises(TableAlreadyExistsError, lambda: context.declare(foreign, location=context.place((*context.base, "x"))))
+        raises((spec.TableNotFoundError, spec.InvalidInputError), lambda: context.describe(foreign))
+        raises((spec.TableNotFoundError, spec.InvalidInputError), lambda: context.deregister(foreign))
+        raises(
+            spec.TableAlreadyExistsError, lambda: context.declare(foreign, location=context.place((*context.base, "x")))
+        )
         equal("the tables of a scan", [table for table in context.backend.scan().tables if table == foreign], [])

@@ -1,25 +1,25 @@
-"""Checks of the catalog as a whole: scans, several connections, several threads."""
+"""Checks of the whole catalog: scans, concurrent connections and threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
-from lance_namespace.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from lance_namespace import errors as spec
 
 from reconciler.backends import optional
-from reconciler.backends.scoping import snapshot_within
-from reconciler.conformance.check import check, equal, need
-from reconciler.conformance.context import CheckContext
-from reconciler.conformance.outcomes import FaultError
+from reconciler.backends.base import snapshot_within
+from reconciler.conformance.context import CheckContext, check
+from reconciler.conformance.expectations import ViolationError, equal, need
 from reconciler.model.names import ChildrenOf, Only, Scope
 
 _THREADS = 8
 
 
 def _furnish(context: CheckContext) -> None:
-    """Put tables and, where they nest, namespaces below ``base``."""
+    """Create tables and, where they nest, namespaces below ``base``."""
     for name in ("alpha", "beta"):
         context.declare((*context.base, name), {"named": name})
     if context.nests and context.backend.capabilities.table_depths[1] is None:
@@ -44,14 +44,13 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
         parent = todo.pop()
         spaces.add(parent)
         live = seen.namespaces.get(parent)
-        equal(
-            f"the properties of {parent}", dict(live.properties) if live else None, context.namespace_properties(parent)
-        )
+        scanned_properties = dict(live.properties) if live else None
+        equal(f"the properties of {parent}", scanned_properties, context.namespace_properties(parent))
         for name in context.tables(parent):
             tables.add((*parent, name))
             found, scanned = context.describe((*parent, name)), seen.tables.get((*parent, name))
             if scanned is None:
-                raise FaultError(f"the scan lacks the table {(*parent, name)}")
+                raise ViolationError(f"the scan lacks the table {(*parent, name)}")
             equal(f"the properties of {name}", dict(scanned.properties), found.properties)
             context.same(f"the location of {name}", scanned.location, found.location)
         if len(parent) < (context.backend.capabilities.max_depth or len(parent) + 1):
@@ -75,7 +74,7 @@ def a_scan_keeps_to_its_scope(context: CheckContext) -> None:
 
 @check("scan")
 def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> None:
-    """A scope of literal names is answered with just what it selects of a full scan, and the namespaces above that."""
+    """A scan of literal names returns exactly its part of a full scan, and the namespaces above."""
     _furnish(context)
     sibling = context.beside("_second")
     inner, missing = (*context.base, "inner"), (*context.base, "lancens_check_never_made")
@@ -98,19 +97,17 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
 
 @check("scan", promised=True)
 def foreign_tables_are_told_apart(context: CheckContext) -> None:
-    """A table of another format is among the foreign tables of its namespace, each of which is in that itself."""
-    need(context.add_foreign is not None, "no way was given to make a foreign object")
+    """A table of another format is among the foreign tables of its namespace, without those of other namespaces."""
+    need(context.add_foreign is not None, "the caller passed no add_foreign")
+    foreign_tables = partial(optional.foreign_tables, context.backend, context.base)
     context.declare((*context.base, "ours"))
-    equal(
-        "the foreign tables before", [found.id for found in optional.foreign_tables(context.backend, context.base)], []
-    )
+    equal("the foreign tables before", [found.id for found in foreign_tables()], [])
     with context.foreign():
-        found = [foreign.id for foreign in optional.foreign_tables(context.backend, context.base)]
-        need(bool(found), "the backend does not tell of foreign tables")
+        found = [foreign.id for foreign in foreign_tables()]
+        need(bool(found), "the backend does not list foreign tables")
         equal("the foreign tables", found, [(*context.base, "theirs")])
         for asked, expected in ((["ours", "theirs"], ["theirs"]), (["ours", "nobodys"], [])):
-            named = [foreign.id[-1] for foreign in optional.foreign_tables(context.backend, context.base, asked)]
-            equal(f"the foreign tables named {asked}", named, expected)
+            equal(f"the foreign tables named {asked}", [found.id[-1] for found in foreign_tables(asked)], expected)
 
 
 @check("scan")
@@ -133,7 +130,7 @@ def threads_declare_tables_of_their_own(context: CheckContext) -> None:
 def threads_declare_the_same_table(context: CheckContext) -> None:
     """Eight threads declare one table: one succeeds, the others get TableAlreadyExists, one entry is there."""
     table = (*context.base, "contended")
-    won = _winners(TableAlreadyExistsError, lambda number: context.declare(table, {"winner": str(number)}))
+    won = _winners(spec.TableAlreadyExistsError, lambda number: context.declare(table, {"winner": str(number)}))
     equal("how many succeeded", len(won), 1)
     equal("the tables", context.tables(context.base), ["contended"])
     if context.backend.capabilities.table_markers:
@@ -144,7 +141,7 @@ def threads_declare_the_same_table(context: CheckContext) -> None:
 def threads_create_the_same_namespace(context: CheckContext) -> None:
     """Eight threads create one namespace: one succeeds, the others get NamespaceAlreadyExists."""
     with context.second(is_made=False) as other:
-        won = _winners(NamespaceAlreadyExistsError, lambda number: context.create(other, {"winner": str(number)}))
+        won = _winners(spec.NamespaceAlreadyExistsError, lambda number: context.create(other, {"winner": str(number)}))
         equal("how many succeeded", len(won), 1)
 
 
@@ -164,7 +161,7 @@ def _winners(loses: type[Exception], attempt: Callable[[int], object]) -> list[i
 
 @check("connection")
 def a_second_connection_sees_the_same(context: CheckContext) -> None:
-    """What one connection made, another one to the same catalog sees at once."""
+    """A second connection to the same catalog sees an entry as soon as it is created."""
     other = context.connect()
     try:
         need(other.namespace_id() == context.backend.namespace_id(), "each connection is a catalog of its own")
@@ -180,7 +177,7 @@ def a_second_connection_sees_the_same(context: CheckContext) -> None:
 
 @check("connection", promised=True)
 def the_connections_name_holds_no_secret(context: CheckContext) -> None:
-    """The text that names a connection starts with the implementation and holds no storage option's value."""
+    """The name of a connection begins with the implementation and holds no value of a storage option."""
     text = context.backend.namespace_id()
     equal("the implementation is named", text.startswith(f"{context.backend.impl}: "), wanted=True)
     shown = [key for key, value in context.backend.config.storage.items() if len(value) > 3 and value in text]

@@ -1,4 +1,4 @@
-"""Nodes to blocks: placeholders resolved, structure checked, every fault in plain words at its place."""
+"""Nodes to blocks: placeholders resolved, structure checked, every error in plain words at its place."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TypeAlias, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from reconciler.manifest.faults import Faults, expected_keys
-from reconciler.manifest.models import Block, ColumnBlock, ColumnError, ExpectBlock, MovedBlock, Nothing
-from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence
+from reconciler.arrow_types import TypeSyntaxError, make_column
+from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing
+from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
+from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import (
     Placeholder,
     Resolver,
@@ -22,20 +23,32 @@ from reconciler.manifest.variables import (
     parse_template,
 )
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.limits import folded, name_problem
+from reconciler.model.columns import Column, Schema
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 BlockT = TypeVar("BlockT", bound=Block)
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 
-_NESTED: MappingOf[str, type[Block]] = {"moved": MovedBlock, "expect": ExpectBlock}
-_SHAPES = {
+# The blocks within a block that is read: their model, what one is called, and what it must say.
+_NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
+    "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
+    "expect": (ExpectBlock, "`expect` of {what}", ""),
+    "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
+    "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),
+}
+# What pydantic says was expected, by its own name of the error.
+_EXPECTED = {
     "dict_type": "a block of keys",
     "model_type": "a block of keys",
     "model_attributes_type": "a block of keys",
     "list_type": "a list",
+    "tuple_type": "a list",
     "string_type": "text",
+    "value_error": "{error}",
+    "enum": "{expected}",
+    "greater_than_equal": "{ge} or more",
+    "less_than_equal": "{le} or less",
 }
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
@@ -43,21 +56,17 @@ _VERBATIM = frozenset({"version", "name", "impl", "config"})
 _SHOWN = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
 
 
-def entries_of(node: Node | None) -> dict[str, Node]:
-    """Return the entries of a block; nothing, and what is not a block, has none."""
-    return node if isinstance(node, Mapping) else {}
-
-
 class BlockReader:
     """Reads blocks; ``resolver`` looks up what placeholders stand for."""
 
-    def __init__(self, faults: Faults, resolver: Resolver) -> None:
-        self.faults = faults
+    def __init__(self, problems: Problems, resolver: Resolver) -> None:
+        self.problems = problems
         self.policy = resolver.policy
         self._resolver = resolver
         self._unresolved: set[Place] = set()
         self.used: set[str] = set()
         """The names of the variables that templates use, given or not."""
+        self._schemas: MappingOf[str, Schema | None] | None = {}
 
     def read(self, model: type[BlockT], node: Node, what: str, apart: Collection[str] = ()) -> BlockT | None:
         """Return the block at ``node``, called ``what`` in errors; None when there is no block.
@@ -65,12 +74,10 @@ class BlockReader:
         The keys in ``apart`` are left out: the caller reads what is below them. Keys with a fault are left out too,
         once it is noted, so that the rest is still checked.
         """
-        if isinstance(node, ScalarNode) and node.is_null:
-            return model()
-        if not isinstance(node, Mapping):
-            self.faults.at(node.place, f"{what} is {_shape(node)}, expected a block of keys")
+        if not is_block(node):
+            self.problems.at(node.place, f"{what} is {_shape(node)}, expected a block of keys")
             return None
-        plain = {key: self._plain(value, key) for key, value in node.items() if key not in apart}
+        plain = {key: self._plain(value, key) for key, value in entries_of(node).items() if key not in apart}
         try:
             return model.model_validate(plain)
         except ValidationError as error:
@@ -96,28 +103,67 @@ class BlockReader:
             return EVERYTHING
         for pattern in patterns:
             if "" in pattern.split("/"):
-                self.faults.at(node.place, f"{what}: `{pattern}` has an empty name; expected such as analytics/**")
-        return Scope(tuple(folded(able, pattern) for pattern in patterns))
+                self.problems.at(node.place, f"{what}: `{pattern}` has an empty name; expected such as analytics/**")
+        return Scope(tuple(able.folded(pattern) for pattern in patterns))
 
     def path(self, text: str, place: Place, what: str, able: Capabilities) -> Identifier | None:
         """Return the names that ``text`` joins by slashes; None, and a fault at ``place``, where one cannot be."""
         names = text.split("/")
         if "" in names:
             expected = "expected names joined by a slash, such as features/users"
-            self.faults.at(place, f"{what}: `{text}`; {expected}")
+            self.problems.at(place, f"{what}: `{text}`; {expected}")
             return None
-        reasons = [(name, reason) for name in names if (reason := name_problem(able, name)) is not None]
+        reasons = [(name, reason) for name in names if (reason := able.name_problem(name)) is not None]
         for name, reason in reasons:
-            self.faults.at(place, f"{what}: `{name}` in `{text}`: {reason}")
-        return None if reasons else tuple(folded(able, name) for name in names)
+            self.problems.at(place, f"{what}: `{name}` in `{text}`: {reason}")
+        return None if reasons else tuple(able.folded(name) for name in names)
 
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
         """Return the blocks below ``key``, by name; a fault when there is something else."""
         child = entries_of(node).get(key)
-        if child is None or isinstance(child, Mapping) or (isinstance(child, ScalarNode) and child.is_null):
-            return entries_of(child)
-        self.faults.at(child.place, f"`{key}` in {what} is {_shape(child)}, expected a block of keys")
-        return {}
+        if child is not None and not is_block(child):
+            self.problems.at(child.place, f"`{key}` in {what} is {_shape(child)}, expected a block of keys")
+        return entries_of(child)
+
+    # ---- columns
+
+    def columns(self, blocks: SequenceOf[ColumnBlock], node: Node, what: str) -> Schema:
+        """Return the columns in ``blocks``, which were read from the list ``node`` of ``what``."""
+        columns: list[Column] = []
+        first: dict[str, Node] = {}
+        for block, entry in zip(blocks, node if isinstance(node, Sequence) else (), strict=True):
+            name, where = entries_of(entry)["name"], f"column `{block.name}` in {what}"
+            there = first.setdefault(block.name, name)
+            if there is not name:
+                self.problems.at(name.place, f"{where} is a duplicate, first at {self.problems.shown(there.place)}")
+            try:
+                columns.append(make_column(block.name, block.type, block.nullable, block.metadata))
+            except TypeSyntaxError as error:
+                self.problems.at(name.place, f"{where}: {error}")
+        return tuple(columns)
+
+    def read_schemas(self, blocks: MappingOf[str, SequenceOf[ColumnBlock]], node: Node) -> None:
+        """Read the schemas that tables may name in the block ``node``; ``blocks`` are those that can be read."""
+        self._schemas = None  # an error is reported
+        if is_block(node):
+            self._schemas = {
+                name: self.columns(blocks[name], entry, f"schema {name}") if name in blocks else None
+                for name, entry in entries_of(node).items()
+            }
+
+    def named_schema(self, node: ScalarNode, what: str) -> Schema | None:
+        """Return the schema that ``node`` names; an error where there is none of this name."""
+        name = self.text(node, "schema") if self._schemas is not None else None
+        if self._schemas is None or name is None:
+            return None
+        if name not in self._schemas:
+            known = (
+                expected_keys(name, self._schemas) if self._schemas else "expected a list of columns, or a name there"
+            )
+            self.problems.at(node.place, f"`schema` in {what} is `{name}`, which is not in `schemas`; {known}")
+        return self._schemas.get(name)
+
+    # ---- values
 
     def _plain(self, node: Node, key: str) -> Plain:
         """Return the value of ``key``, or of a key below it, as plain values."""
@@ -140,9 +186,9 @@ class BlockReader:
                     f"`{key}` cannot be; give it with `${{var:name}}`"
                 )
             if self._resolver.knows(template):
-                return self._resolver.text(template, self.faults.folder(node.place))
+                return self._resolver.text(template, self.problems.folder(node.place))
         except TemplateError as error:
-            self.faults.at(node.place, str(error))
+            self.problems.at(node.place, str(error))
         self._unresolved.add(node.place)
         return node.text
 
@@ -158,61 +204,33 @@ class BlockReader:
 
     # ---- errors
 
-    def _explain(self, detail: ErrorDetails, model: type[Block], node: Mapping, what: str) -> None:
-        location = detail["loc"]
-        kind = detail["type"]
-        if kind == "extra_forbidden":
-            key = str(location[-1])
-            owner = model if len(location) == 1 else _NESTED.get(str(location[0]), ColumnBlock)
-            found = _node_at(node, location)
-            where = what if len(location) == 1 else _entry_of(what, location)
-            self.faults.at(found.key_place, f"unknown key `{key}` in {where}; {expected_keys(key, _keys(owner))}")
-            return
-        found = _node_at(node, location)
-        label = f"`{location[0]}`" if len(location) == 1 else f"`{_dotted(location)}`"
-        if kind == "missing":
-            where = _entry_of(what, location)
-            expected = "`from` and `to`" if location[0] == "moved" else "a name and a type"
-            self.faults.at(found.place, f"{where} has no `{location[-1]}`; expected {expected}")
-        elif found.place in self._unresolved:
-            return  # what it stands for is not known; that is said already
-        elif kind == "value_error" and isinstance(detail["ctx"]["error"], ColumnError):
-            self.faults.at(found.place, str(detail["ctx"]["error"]))
-        elif kind == "value_error":
-            shown = f" `{found.text}`" if isinstance(found, ScalarNode) else f" {_shape(found)}"
-            reason = detail["msg"].removeprefix("Value error, ")
-            self.faults.at(found.place, f"{label} in {what} is{shown}, {reason}")
-        elif kind in _SHAPES:
-            self.faults.at(found.place, f"{label} in {what} is {_shape(found)}, expected {_SHAPES[kind]}")
-        elif kind == "enum":
-            self._not_a_choice(found, label, what, detail)
-        elif kind == "too_short":
-            self.faults.at(found.place, f"{label} in {what} is empty; expected at least one entry, or no key at all")
+    def _explain(self, detail: ErrorDetails, model: type[Block], node: Node, what: str) -> None:
+        location, kind = detail["loc"], detail["type"]
+        found, key = _node_at(node, location), location[-1]
+        if len(location) > 1 and location[0] in _NESTED:
+            model, where, expected = _NESTED[str(location[0])]
+            where = where.format(what=what, name=location[1])
         else:
-            text = found.text if isinstance(found, ScalarNode) else _shape(found)
-            self.faults.at(found.place, f"{label} in {what} is `{text}`, expected {_bounds(detail)}")
-
-    def _not_a_choice(self, found: Node, label: str, what: str, detail: ErrorDetails) -> None:
-        choices = [choice.strip("'") for choice in str(detail["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
-        expected = ", ".join(f"`{choice}`" for choice in choices)
-        shown = f"`{found.text}`" if isinstance(found, ScalarNode) else _shape(found)
-        self.faults.at(found.place, f"{label} in {what} is {shown}, expected one of {expected}")
-
-
-def _entry_of(what: str, location: tuple[int | str, ...]) -> str:
-    """Return what an entry of a list is called whose place in the block ``what`` is ``location``."""
-    if location[0] == "moved":
-        return f"an entry of `moved` in {what}"
-    if location[0] == "expect":
-        return f"`expect` of {what}"
-    return f"a column of schema {location[1]}" if location[0] == "schemas" else f"a column of {what}"
+            where, expected = what, ""
+        label = ".".join(str(step + 1) if isinstance(step, int) else step for step in location)
+        if kind == "extra_forbidden":
+            known = [field.alias or name for name, field in model.model_fields.items()]
+            self.problems.at(found.key_place, f"unknown key `{key}` in {where}; {expected_keys(str(key), known)}")
+        elif kind == "missing":
+            self.problems.at(found.place, f"{where} has no `{key}`; expected {expected}")
+        elif found.place not in self._unresolved:  # what is not known is reported already
+            self.problems.at(found.place, _mismatch(detail, f"`{label}` in {what}", _shape(found)))
 
 
-def _bounds(detail: ErrorDetails) -> str:
-    context = detail.get("ctx", {})
-    if "ge" in context:
-        return f"{context['ge']} or more"
-    return f"{context['le']} or less"
+def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:
+    """Return in words what pydantic found wrong with the value of ``label``."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "too_short":
+        return f"{label} is empty; expected at least one entry, or no key at all"
+    if isinstance(context.get("error"), TypeSyntaxError):
+        return str(context["error"])
+    expected = _EXPECTED[kind].format(**context).replace("'", "`")
+    return f"{label} is {shown}, expected {expected}"
 
 
 def _shape(node: Node) -> str:
@@ -220,7 +238,7 @@ def _shape(node: Node) -> str:
         return "a block of keys"
     if isinstance(node, Sequence):
         return "a list"
-    return "nothing" if node.is_null else f"the text `{node.text}`"
+    return "nothing" if node.is_null else f"`{node.text}`"
 
 
 def _node_at(node: Node, location: tuple[int | str, ...]) -> Node:
@@ -234,11 +252,3 @@ def _node_at(node: Node, location: tuple[int | str, ...]) -> Node:
             break
         node = inner
     return node
-
-
-def _dotted(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(step + 1) if isinstance(step, int) else step for step in location)
-
-
-def _keys(model: type[Block]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]

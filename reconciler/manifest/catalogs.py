@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 
-from reconciler.manifest.blocks import BlockReader, entries_of
-from reconciler.manifest.columns import NamedSchemas, read_columns
+from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.defaults import Defaults, Said
 from reconciler.manifest.models import NamespaceBlock, TableBlock
-from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode
-from reconciler.manifest.reach import bucket_refusal
+from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, entries_of
 from reconciler.manifest.variables import is_from_outside
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, LocationPolicy
-from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Expectations
+from reconciler.model.display import count
 from reconciler.model.hosts import hosts_in
-from reconciler.model.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.redaction import is_sensitive, is_stand_in
 
@@ -25,6 +23,8 @@ _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
 _MEAN_THE_SAME = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
 _MOST_ALIKE = 2**12
+_BESIDE_ITS_PLACE = attrgetter(*(one.name for one in fields(DesiredTable) if one.name not in ("id", "source")))
+_NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect")
 
 
 @dataclass
@@ -32,8 +32,8 @@ class CatalogReader:
     """Collects the namespaces and tables of one catalog.
 
     ``root`` is the catalog's root where it is known. ``relative`` holds the locations that were written relative.
-    ``schemas`` are those that tables may name. Where there is a mirror, ``mirror_defaults`` gets what a table without a
-    block says, by the namespace in which it does.
+    Where there is a mirror, ``mirror_defaults`` gets what a table without a block says, by the namespace in which it
+    does.
     """
 
     blocks: BlockReader
@@ -46,7 +46,6 @@ class CatalogReader:
     tables: dict[Identifier, DesiredTable] = field(default_factory=dict)
     relative: dict[Identifier, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
-    schemas: NamedSchemas = field(default_factory=NamedSchemas)
     has_mirror: bool = False
     mirror_defaults: dict[Identifier, DesiredTable] = field(default_factory=dict)
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
@@ -56,65 +55,64 @@ class CatalogReader:
         self._below(node, (), f"catalog {self.catalog}", defaults, absent=False)
 
     def _below(self, node: Node, parent: Identifier, what: str, above: Defaults, *, absent: bool) -> None:
-        defaults = above.below(self.blocks, node, what, self.property_fault)
+        defaults = above.below(self.blocks, node, what, self.property_problem)
         if self.has_mirror and (defaults is not above or not parent):
             self._note_defaults(parent, node, what, defaults)
         tables = self.blocks.children(node, "tables", what)
-        if tables:
-            self._check_table_depth(node, parent)
+        problem = self.capabilities.table_depth_problem(len(parent)) if tables else None
+        if problem is not None:
+            where = f"{address(self.catalog, parent)} ({self.impl})"
+            self.problem(entries_of(node)["tables"], f"tables in {where} are {problem}")
         for name in list(tables):
             child = tables.pop(name)  # a million tables need not be held as nodes and as desired state
             identifier = self._identifier(parent, name, child, "table")
             if identifier is not None:
                 self._table(identifier, child, absent, defaults)
-        namespaces = self.blocks.children(node, "namespaces", what)
-        if namespaces:
-            self._check_depth(node, parent)
+        namespaces, most = self.blocks.children(node, "namespaces", what), self.capabilities.max_depth
+        if namespaces and most is not None and len(parent) == most:
+            self.problem(
+                entries_of(node)["namespaces"],
+                f"namespaces in {address(self.catalog, parent)} are {most + 1} levels deep; "
+                f"{self.impl} has at most {count(most, 'level')}",
+            )
         for name, child in namespaces.items():
             identifier = self._identifier(parent, name, child, "namespace")
             if identifier is not None:
                 self._namespace(identifier, child, absent, defaults)
 
-    def fault(self, place: Place, message: str) -> None:
-        """Add a fault at ``place``."""
-        self.blocks.faults.at(place, message)
-
-    def _at(self, node: Node | Place, message: str) -> None:
-        self.fault(node if isinstance(node, int) else node.key_place, message)
-
-    # ---- names
+    def problem(self, node: Node, message: str) -> None:
+        """Add an error at the key of ``node``."""
+        self.blocks.problems.at(node.key_place, message)
 
     def _identifier(self, parent: Identifier, name: str, node: Node, kind: str) -> Identifier | None:
-        reason = name_problem(self.capabilities, name)
+        reason = self.capabilities.name_problem(name)
         if reason is not None:
-            self._at(node, f"{kind} `{name}` in {address(self.catalog, parent)} ({self.impl}): {reason}")
+            self.problem(node, f"{kind} `{name}` in {address(self.catalog, parent)} ({self.impl}): {reason}")
             return None
-        identifier = (*parent, folded(self.capabilities, name))
+        identifier = (*parent, self.capabilities.folded(name))
         if self.capabilities.folds_case:
-            first = self._places.setdefault((kind, identifier), (node.key_place, name))
-            if first[0] != node.key_place:
-                shown = self.blocks.faults.shown(first[0])
-                self._at(
-                    node,
-                    f"{kind} `{name}` and {shown} `{first[1]}` are one name in {self.catalog} ({self.impl} folds case)",
+            place, first = self._places.setdefault((kind, identifier), (node.key_place, name))
+            if place != node.key_place:
+                other = f"{self.blocks.problems.shown(place)} `{first}`"
+                self.problem(
+                    node, f"{kind} `{name}` and {other} are one name in {self.catalog} ({self.impl} folds case)"
                 )
                 return None
         return identifier
 
-    def _check_depth(self, node: Node, parent: Identifier) -> None:
-        most = self.capabilities.max_depth
-        if most is not None and len(parent) == most:
-            here = address(self.catalog, parent)
-            self._at(
-                entries_of(node)["namespaces"],
-                f"namespaces in {here} are {most + 1} levels deep; {self.impl} has at most {_levels(most)}",
-            )
+    def _check_place(self, identifier: Identifier, node: Node, what: str, *, is_path: bool = False) -> None:
+        if not (self.scope.contains(identifier) or (is_path and self.scope.reaches(identifier))):
+            self.problem(node, f"{what} is outside of the catalog's scope: {', '.join(self.scope.patterns)}")
 
-    def _check_table_depth(self, node: Node, parent: Identifier) -> None:
-        problem = table_depth_problem(self.capabilities, len(parent))
-        if problem is not None:
-            here = address(self.catalog, parent)
-            self._at(entries_of(node)["tables"], f"tables in {here} ({self.impl}) are {problem}")
+    def _check_absent(self, node: Node, block: NamespaceBlock | TableBlock, what: str, parent_absent: bool) -> None:
+        keys = entries_of(node)
+        for key in _NOT_OF_ABSENT if block.absent else ():
+            if key in keys:
+                self.problem(keys[key], f"`{key}` in {what} contradicts `absent: true`")
+        if block.absent and block.protect:
+            self.problem(keys["protect"], f"`protect: true` in {what} contradicts `absent: true`")
+        if parent_absent and not block.absent:
+            self.problem(node, f"{what} is in a namespace that is absent; expected `absent: true` here too")
 
     # ---- namespaces
 
@@ -122,131 +120,98 @@ class CatalogReader:
         what = f"namespace {address(self.catalog, identifier)}"
         node = defaults.namespace(self.blocks, node, what)
         block = self.blocks.read(NamespaceBlock, node, what, _BELOW_NAMESPACE)
-        absent = False
         if block is not None:
-            absent = bool(block.absent)
-            claimed = block.properties is not None or block.absent is not None or block.protect is not None
-            self._check_namespace(identifier, node, block, what, claimed)
-            if parent_absent and not absent:
-                self._at(node, f"{what} stands in a namespace that is absent; expected `absent: true` here too")
+            claims = [key for key in ("properties", "absent", "protect") if getattr(block, key) is not None]
+            self._check_namespace(identifier, node, block, what, claims)
+            self._check_absent(node, block, what, parent_absent)
             self.namespaces[identifier] = DesiredNamespace(
                 id=identifier,
-                source=self.blocks.faults.source(node.key_place),
+                source=self.blocks.problems.source(node.key_place),
                 properties=self._properties(block.properties, node, what),
-                claimed=claimed,
-                absent=absent,
+                claimed=bool(claims),
+                absent=bool(block.absent),
                 protect=block.protect,
                 kind=block.kind,
                 secret_keys=self._secret_keys(node, block.properties),
             )
-        self._below(node, identifier, what, defaults, absent=absent)
+        self._below(node, identifier, what, defaults, absent=block is not None and bool(block.absent))
 
     def _check_namespace(
-        self, identifier: Identifier, node: Node, block: NamespaceBlock, what: str, claimed: bool
+        self, identifier: Identifier, node: Node, block: NamespaceBlock, what: str, claims: list[str]
     ) -> None:
-        keys = entries_of(node)
-        if claimed and len(identifier) <= self.capabilities.fixed_levels:
-            said = next(key for key in ("properties", "absent", "protect") if key in keys)
-            self._at(
-                keys[said],
-                f"`{said}` in {what}: {self.impl} has this level already; it is never made, marked or dropped",
-            )
-        if block.absent and block.properties is not None:
-            self._at(keys["properties"], f"`properties` in {what} contradicts `absent: true`")
-        if block.absent and block.protect:
-            self._at(keys["protect"], f"`protect: true` in {what} contradicts `absent: true`")
-        kinds = self.capabilities.namespace_kinds
+        keys, able = entries_of(node), self.capabilities
+        if claims and len(identifier) <= able.fixed_levels:
+            reason = f"{self.impl} has this level already; it is never created, marked or dropped"
+            self.problem(keys[claims[0]], f"`{claims[0]}` in {what}: {reason}")
+        kinds = able.namespace_kinds
         if block.kind is not None and kinds is None:
-            self._at(keys["kind"], f"`kind` in {what}: {self.impl} has one kind of namespace only")
+            self.problem(keys["kind"], f"`kind` in {what}: {self.impl} has one kind of namespace only")
         elif block.kind is not None and kinds is not None and block.kind not in kinds:
-            self._at(keys["kind"], f"`kind` in {what} is `{block.kind}`, expected `{kinds[0]}` or `{kinds[1]}`")
+            self.problem(keys["kind"], f"`kind` in {what} is `{block.kind}`, expected `{kinds[0]}` or `{kinds[1]}`")
         table = self.tables.get(identifier)
-        if self.capabilities.one_name_space and table is not None and not (table.absent or block.absent):
-            there = f"{table.source}:{table.source.column}"
-            self._at(
-                node,
-                f"{what} has the name of the table at {there}; {self.impl} has one object of a name",
+        if able.one_name_space and table is not None and not (table.absent or block.absent):
+            self.problem(
+                node, f"{what} has the name of the table at {table.source.exact}; {self.impl} has one object of a name"
             )
-        if not self.scope.contains(identifier) and (claimed or not self.scope.reaches(identifier)):
-            self._outside(node, what)
-
-    def _outside(self, node: Node, what: str) -> None:
-        self._at(node, f"{what} is outside of the catalog's scope: {', '.join(self.scope.patterns)}")
+        self._check_place(identifier, node, what, is_path=not claims)
 
     # ---- tables
 
     def _table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"table {address(self.catalog, identifier)}"
-        if not self.scope.contains(identifier):
-            self._outside(node, what)
-        source = self.blocks.faults.source(node.key_place)
+        self._check_place(identifier, node, what)
         said = None if parent_absent else _said_alone(node)
         alike = defaults.alike.get(said)
         if alike is not None:
-            self.tables[identifier] = DesiredTable(
-                identifier,
-                source,
-                alike.properties,
-                evolve=alike.evolve,
-                probe=alike.probe,
-                protect=alike.protect,
-                extra_columns=alike.extra_columns,
-            )
+            source = self.blocks.problems.source(node.key_place)
+            self.tables[identifier] = DesiredTable(identifier, source, *alike)
             return
-        faults = len(self.blocks.faults)
+        before = len(self.blocks.problems)
         node = defaults.table(self.blocks, node, what)
+        table = self._desired_table(identifier, node, what, parent_absent)
+        if table is None:
+            return
+        self.tables[identifier] = table
+        is_alike = said is not None and _said_alone(node) is not None and len(self.blocks.problems) == before
+        if is_alike and len(defaults.alike) < _MOST_ALIKE:
+            defaults.alike[said] = _BESIDE_ITS_PLACE(table)
+
+    def _desired_table(
+        self, identifier: Identifier, node: Node, what: str, parent_absent: bool = False
+    ) -> DesiredTable | None:
         written = entries_of(node).get("schema")
         named = written if isinstance(written, ScalarNode) and not written.is_null else None
         block = self.blocks.read(TableBlock, node, what, () if named is None else ("schema",))
         if block is None:
-            return
-        if parent_absent and not block.absent:
-            self._at(node, f"{what} stands in a namespace that is absent; expected `absent: true` here too")
-        if block.absent:
-            self._check_absent(node, block, what)
-        self.tables[identifier] = DesiredTable(
+            return None
+        self._check_absent(node, block, what, parent_absent)
+        schema = None
+        if named is not None:
+            schema = self.blocks.named_schema(named, what)
+        elif block.schema_ is not None:
+            schema = self.blocks.columns(block.schema_, entries_of(node)["schema"], what)
+        return DesiredTable(
             id=identifier,
-            source=source,
+            source=self.blocks.problems.source(node.key_place),
             properties=self._properties(block.properties, node, what),
             location=self._location(identifier, block, node, what),
-            schema=self._schema(block, node, what) if named is None else self.schemas.find(self.blocks, named, what),
+            schema=schema,
             evolve=block.evolve,
             extra_columns=block.extra_columns,
             probe=block.probe,
-            expect=_expectations(block),
+            expect=Expectations(**dict(block.expect)),
             absent=block.absent,
             protect=block.protect,
             secret_keys=self._secret_keys(node, block.properties),
         )
-        is_alike = said is not None and _said_alone(node) is not None and len(self.blocks.faults) == faults
-        if is_alike and len(defaults.alike) < _MOST_ALIKE:
-            defaults.alike[said] = self.tables[identifier]
 
     def _note_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
         """Keep what a table in ``namespace`` says that has no block."""
         empty = ScalarNode(node.place, node.key_place, "", is_null=True)
-        said = defaults.table(self.blocks, empty, what)
-        block = TableBlock() if said is empty else self.blocks.read(TableBlock, said, f"the defaults of {what}")
-        if block is not None:
-            self.mirror_defaults[namespace] = DesiredTable(
-                id=namespace,
-                source=self.blocks.faults.source(node.key_place),
-                properties=block.properties,
-                evolve=block.evolve,
-                extra_columns=block.extra_columns,
-                probe=block.probe,
-                expect=_expectations(block),
-                protect=block.protect,
-                secret_keys=self._secret_keys(said, block.properties),
-            )
-
-    def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
-        keys = entries_of(node)
-        for key in ("schema", "location", "properties", "evolve", "extra_columns", "expect"):
-            if key in keys:
-                self._at(keys[key], f"`{key}` in {what} contradicts `absent: true`")
-        if block.protect:
-            self._at(keys["protect"], f"`protect: true` in {what} contradicts `absent: true`")
+        what = f"the defaults of {what}"
+        table = self._desired_table(namespace, defaults.table(self.blocks, empty, what), what)
+        if table is not None:
+            self.mirror_defaults[namespace] = table
 
     def _location(self, identifier: Identifier, block: TableBlock, node: Node, what: str) -> str | None:
         if block.location is None:
@@ -254,20 +219,13 @@ class CatalogReader:
         value = entries_of(node)["location"]
         if not self.blocks.is_known(value):
             return block.location
-        reason = locations.check(block.location)
-        if reason is not None:
-            self._at(value.place, f"`location` in {what}: {reason}")
-            return None
         written = value.text if isinstance(value, ScalarNode) else ""
         from_outside = is_from_outside(written)
-        policy = self.blocks.policy
-        reason = bucket_refusal(block.location, policy) if from_outside else None
-        if not all(map(policy.admits, hosts_in("location", block.location))):
-            reason = "names a host that is not allowed; --allow-host names those that are"
+        reason = self._location_problem(block.location, from_outside)
         if reason is not None:
-            self._at(value.place, f"`location` in {what} {reason}")
+            self.blocks.problems.at(value.place, f"`location` in {what}: {reason}")
             return None
-        location = locations.absolute(block.location, self.blocks.faults.folder(value.place))
+        location = locations.absolute(block.location, self.blocks.problems.folder(value.place))
         if location != block.location:
             self.relative[identifier] = location
         if from_outside:
@@ -275,13 +233,18 @@ class CatalogReader:
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
             shown = written if from_outside else locations.redact(location)
-            self._at(value.place, f"`location` in {what} is {shown}, expected a place under {self.catalog}'s root")
+            expected = f"expected a place under {self.catalog}'s root"
+            self.blocks.problems.at(value.place, f"`location` in {what} is {shown}, {expected}")
         return location
 
-    def _schema(self, block: TableBlock, node: Node, what: str) -> Schema | None:
-        if block.schema_ is None:
-            return None
-        return read_columns(self.blocks.faults, block.schema_, entries_of(node)["schema"], what)
+    def _location_problem(self, location: str, from_outside: bool) -> str | None:
+        policy = self.blocks.policy
+        reason = locations.check(location)
+        if reason is None and not all(map(policy.admits, hosts_in("location", location))):
+            return "it names a host that is not allowed; --allow-host names those that are"
+        if reason is None and from_outside and (refusal := policy.bucket_refusal(location)) is not None:
+            return f"it {refusal}"
+        return reason
 
     # ---- properties
 
@@ -291,9 +254,7 @@ class CatalogReader:
         return frozenset(
             key
             for key, value in (properties or {}).items()
-            if isinstance(there := written.get(key), ScalarNode)
-            and is_from_outside(there.text)
-            and not is_sensitive(key, value)
+            if _is_from_outside(written.get(key)) and not is_sensitive(key, value)
         )
 
     def _properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
@@ -301,16 +262,16 @@ class CatalogReader:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])
         for key, value in properties.items():
-            fault, there = self.property_fault(key, value, what), written[key]
-            if fault is None and isinstance(there, ScalarNode) and is_from_outside(there.text):
+            problem, there = self.property_problem(key, value, what), written[key]
+            if problem is None and _is_from_outside(there):
                 # A namespace's may say where its tables go.
-                reason = bucket_refusal(value, self.blocks.policy)
-                fault = None if reason is None else f"property `{key}` in {what} {reason}"
-            if fault is not None:
-                self._at(there, fault)
+                reason = self.blocks.policy.bucket_refusal(value)
+                problem = None if reason is None else f"property `{key}` in {what} {reason}"
+            if problem is not None:
+                self.problem(there, problem)
         return properties
 
-    def property_fault(self, key: str, value: str, what: str) -> str | None:
+    def property_problem(self, key: str, value: str, what: str) -> str | None:
         """Return why ``what`` cannot have this property, None when it can."""
         if ownership.is_reserved_key(key):
             return f"property `{key}` in {what} is reserved: catalogs or lancens write it themselves"
@@ -322,8 +283,12 @@ class CatalogReader:
                 f"property `{key}` in {what} is `{value}`, which lancens shows in the place of a secret; "
                 "expected the value itself, such as `${env:NAME}`"
             )
-        problem = property_problem(self.capabilities, key, value)
+        problem = self.capabilities.property_problem(key, value)
         return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
+
+
+def _is_from_outside(node: Node | None) -> bool:
+    return isinstance(node, ScalarNode) and is_from_outside(node.text)
 
 
 def _said_alone(node: Node) -> Said | None:
@@ -332,10 +297,8 @@ def _said_alone(node: Node) -> Said | None:
     Many tables say the same, and it is checked and kept once. None where it depends on the table, on its file or on the
     environment, and where it is not right at first sight.
     """
-    if isinstance(node, ScalarNode):
-        return () if node.is_null else None
     if not isinstance(node, Mapping):
-        return None
+        return () if isinstance(node, ScalarNode) and node.is_null else None
     said: list[tuple[str, str | Said]] = []
     for key, value in node.items():
         if key not in _MEAN_THE_SAME:
@@ -352,12 +315,3 @@ def _said_alone(node: Node) -> Said | None:
         else:
             return None
     return tuple(said)
-
-
-def _levels(number: int) -> str:
-    return f"{number} level{'' if number == 1 else 's'}"
-
-
-def _expectations(block: TableBlock) -> Expectations:
-    said = block.expect
-    return Expectations(tuple(said.indices), said.max_fragments, said.max_versions, said.max_age_days)

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from reconciler.manifest.implementations import Implementation
-from reconciler.manifest.reach import bucket_refusal, is_file_option, refusals
-from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
+from reconciler.manifest.policy import is_file_option
+from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, as_written, escape, is_literal
 from reconciler.model import locations
-from reconciler.model.backend_config import BackendConfig, check_config, known_keys, parse_config
+from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_keys, read_config
+from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError, Problem
 from reconciler.model.redaction import is_sensitive
 
 _PATH_KEYS = ("root", "path")
 _STORAGE_PREFIX = "storage."
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """What a catalog of one ``impl`` can do, and the keys that its ``config`` takes."""
+
+    capabilities: Capabilities
+    config_model: type[BackendConfig]
+
+
+@dataclass(frozen=True, slots=True)
+class Implementations:
+    """Implementations by name: ``find`` raises ConfigError or MissingExtraError for one that cannot be loaded."""
+
+    names: Callable[[], list[str]]
+    find: Callable[[str], Implementation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +76,33 @@ class ConfigText:
 
     # ---- at load
 
-    def problems(self) -> Iterable[Problem]:
-        """Yield the faults that can be seen while placeholders are unknown."""
-        sources = {entry.key: entry.source for entry in self.entries}
-        unknown = {entry.key for entry in self.entries if not is_literal(entry.template)}
-        plain = [self.plain_key(entry) for entry in self.entries]
+    def problems(self) -> list[Problem]:
+        """Return the faults that can be seen while placeholders are unknown."""
         known = known_keys(self.implementation.config_model)
-        texts = {entry.key: self._absolute(entry, _literal(entry.template)) for entry in self.entries}
-        for problem in check_config(self.implementation.config_model, self.impl, texts):
-            if problem.key in unknown:
-                name = problem.key.removeprefix(f"{self.impl}.")
-                is_about_key = name not in known and not name.startswith(_STORAGE_PREFIX)
-                if not is_about_key and plain.count(name) == 1:
-                    continue
-            yield _problem(sources.get(problem.key or "", self.source), f"config: {problem.message}")
+        plain = [self.plain_key(entry) for entry in self.entries]
+        unknown = {entry.key for entry in self.entries if not is_literal(entry.template)}
+
+        def is_seen(problem: ConfigProblem) -> bool:
+            name = (problem.key or "").removeprefix(f"{self.impl}.")
+            is_about_key = (name not in known and not name.startswith(_STORAGE_PREFIX)) or plain.count(name) > 1
+            return problem.key not in unknown or is_about_key
+
+        return self._placed(filter(is_seen, self.read(self._literals())[1]))
 
     def known_config(self) -> BackendConfig | None:
         """Return the configuration where it holds no placeholder and no fault."""
-        if not all(is_literal(entry.template) for entry in self.entries) or any(True for _ in self.problems()):
-            return None
-        texts = {entry.key: self._absolute(entry, _literal(entry.template)) for entry in self.entries}
-        return parse_config(self.implementation.config_model, self.impl, texts)
+        return self.read(self._literals())[0] if all(is_literal(entry.template) for entry in self.entries) else None
+
+    def _literals(self) -> dict[str, str]:
+        return {entry.key: self._absolute(entry, as_written(entry.template)) for entry in self.entries}
+
+    def read(self, properties: Mapping[str, str]) -> tuple[BackendConfig | None, list[ConfigProblem]]:
+        """Return the configuration that ``properties`` give, and every error in them; None where there is one."""
+        return read_config(self.implementation.config_model, self.impl, properties)
+
+    def _placed(self, problems: Iterable[ConfigProblem]) -> list[Problem]:
+        sources = {entry.key: entry.source for entry in self.entries}
+        return [sources.get(one.key or "", self.source).problem(f"config: {one.message}") for one in problems]
 
     # ---- later
 
@@ -96,32 +118,28 @@ class ConfigText:
         places: dict[str, str] = {}
         relative: set[str] = set()
         for entry in self.entries:
+            key = self.plain_key(entry)
             try:
                 text, hidden = _filled(entry, resolver)
             except TemplateError as error:
-                problems.append(_problem(entry.source, f"config `{entry.key}`: {error}"))
+                problems.append(entry.source.problem(f"config `{entry.key}`: {error}"))
                 continue
-            refused = refusals(self.plain_key(entry), text, resolver, is_literal=is_literal(entry.template))
-            reason = next(refused, None)
-            is_hidden_place = bool(hidden) and self.plain_key(entry) in _PATH_KEYS
-            if reason is None and is_hidden_place:
-                reason = bucket_refusal(text, resolver.policy)
+            is_hidden_place = bool(hidden) and key in _PATH_KEYS
+            refused = resolver.policy.config_refusals(
+                key, text, resolver.folders, is_literal=is_literal(entry.template)
+            )
+            reason = next(refused, None) or (resolver.policy.bucket_refusal(text) if is_hidden_place else None)
             if reason is not None:
-                problems.append(_problem(entry.source, f"config `{entry.key}` {reason}"))
-            properties[entry.key] = self._absolute(entry, text)
+                problems.append(entry.source.problem(f"config `{entry.key}` {reason}"))
+            location = properties[entry.key] = self._absolute(entry, text)
             if is_hidden_place:
-                places[properties[entry.key]] = _literal(entry.template)
-            elif properties[entry.key] != text:
-                relative.add(properties[entry.key])
+                places[location] = as_written(entry.template)
+            elif location != text:
+                relative.add(location)
             secrets |= hidden
             if is_sensitive(entry.key, text):
                 secrets.add(text)
-        if not problems:
-            sources = {entry.key: entry.source for entry in self.entries}
-            problems = [
-                _problem(sources.get(problem.key or "", self.source), f"config: {problem.message}")
-                for problem in check_config(self.implementation.config_model, self.impl, properties)
-            ]
+        problems = problems or self._placed(self.read(properties)[1])
         if problems:
             raise ManifestError(problems)
         return ResolvedConfig(properties, frozenset(secrets - {""}), places, frozenset(relative), resolver.policy.hosts)
@@ -134,7 +152,22 @@ class ConfigText:
 
     def texts(self, folder: str) -> dict[str, str]:
         """Return the templates as text, with relative paths as seen from ``folder``, so that no machine is in them."""
-        return {entry.key: _text(self.plain_key(entry), entry.template, entry.folder, folder) for entry in self.entries}
+        return {entry.key: self._text(entry, folder) for entry in self.entries}
+
+    def _text(self, entry: ConfigEntry, folder: str) -> str:
+        moved = os.path.relpath(entry.folder, folder)
+        parts = [escape(part) if isinstance(part, str) else str(_moved(part, moved)) for part in entry.template]
+        text = "".join(parts)
+        starts_relative = isinstance(next(iter(entry.template), None), str) and locations.absolute(text, "/") != text
+        if not starts_relative or self.plain_key(entry) not in _PATH_KEYS:
+            return text
+        path = os.path.normpath(f"{moved}/{text}")
+        return path if path == "." or path.startswith("..") else f"./{path}"
+
+
+def _moved(part: Placeholder, moved: str) -> Placeholder:
+    is_relative = part.scheme == "file" and moved != "."
+    return replace(part, name=os.path.normpath(f"{moved}/{part.name}")) if is_relative else part
 
 
 def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:
@@ -143,42 +176,7 @@ def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:
         named = [part.name for part in entry.template if isinstance(part, Placeholder) and part.scheme == "file"]
         yield from ((entry.key, os.path.normpath(os.path.join(entry.folder, name))) for name in named)  # noqa: PTH118
         if is_file_option(config.plain_key(entry)) and is_literal(entry.template):
-            yield entry.key, os.path.abspath(_literal(entry.template))  # noqa: PTH100 - links are not followed
-
-
-def literal_texts(impl: str, properties: Mapping[str, str], start: str, folder: str) -> dict[str, str]:
-    """Return the templates of plain values as text; their relative paths start at ``start``.
-
-    In the text they are as seen from ``folder``; both are absolute.
-    """
-    return {key: _text(key.removeprefix(f"{impl}."), (text,), start, folder) for key, text in properties.items()}
-
-
-def _text(plain_key: str, template: Template, start: str, folder: str) -> str:
-    moved = os.path.relpath(start, folder)
-    parts = [
-        escape(part) if isinstance(part, str) else _shown(part, None if moved == "." else moved) for part in template
-    ]
-    text = "".join(parts)
-    starts_relative = plain_key in _PATH_KEYS and text and locations.absolute(text, "/") != text
-    if starts_relative and isinstance(template[0], str):
-        return _relative(text, moved)
-    return text
-
-
-def _literal(template: Template) -> str:
-    """Return the text with each placeholder standing for itself."""
-    return "".join(part if isinstance(part, str) else _shown(part, None) for part in template)
-
-
-def _shown(part: Placeholder, moved: str | None) -> str:
-    name = part.name if moved is None or part.scheme != "file" else os.path.normpath(f"{moved}/{part.name}")
-    return f"${{{part.scheme}:{name}{'' if part.default is None else f':-{part.default}'}}}"
-
-
-def _relative(path: str, moved: str) -> str:
-    plain = os.path.normpath(f"{moved}/{path}")
-    return plain if plain.startswith("..") else f"./{plain}" if plain != "." else "."
+            yield entry.key, os.path.abspath(as_written(entry.template))  # noqa: PTH100 - links are not followed
 
 
 def _filled(entry: ConfigEntry, resolver: Resolver) -> tuple[str, set[str]]:
@@ -192,7 +190,3 @@ def _filled(entry: ConfigEntry, resolver: Resolver) -> tuple[str, set[str]]:
             hidden.add(value)
         text += value
     return text, hidden
-
-
-def _problem(source: Source, message: str) -> Problem:
-    return Problem(source.file, source.line, source.column, message)

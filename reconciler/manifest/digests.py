@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.manifest.manifest import ManifestCatalog
 from reconciler.model import locations
-from reconciler.model.desired import DesiredMirror, DesiredNamespace, DesiredTable, Thresholds
+from reconciler.model.desired import DesiredNamespace, DesiredTable, Thresholds
 from reconciler.model.names import Identifier, address, join
 from reconciler.model.redaction import redact_properties, slow_digest
 
@@ -29,26 +29,33 @@ def digest_of(
     that are secrets count by a slow digest, so that this one does not tell whether a guess is right.
     """
     digest = hashlib.sha256()
-
-    def add(*parts: object) -> None:
-        digest.update(_line(*parts))
-
-    add("manifest", 3, name, thresholds.max_removal_percent, thresholds.min_tables)
-    for catalog, relative in sorted(catalogs, key=lambda pair: pair[0].name):
-        desired = catalog.desired
-        texts = catalog.config.texts(folder)
-        config = sorted((catalog.config.plain_key(entry), texts[entry.key]) for entry in catalog.config.entries)
-        add("catalog", catalog.name, catalog.impl, config, desired.prune.value, sorted(desired.scope.patterns))
-        for _, namespace in sorted(desired.namespaces.items()):
-            add("namespace", *_namespace_parts(catalog.name, namespace))
-        add("tables", len(desired.tables))
-        for line in _tables(catalog, relative, folder):
-            digest.update(line)
-        if desired.mirror is not None:
-            add("mirror", *_mirror_parts(catalog.name, desired.mirror))
-        for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
-            add("moved", move.origin, move.to, move.is_table)
+    for line in _lines(name, thresholds, catalogs, folder):
+        digest.update(line)
     return digest.hexdigest()
+
+
+def _lines(
+    name: str,
+    thresholds: Thresholds,
+    catalogs: Sequence[tuple[ManifestCatalog, Mapping[Identifier, str]]],
+    folder: str,
+) -> Iterator[bytes]:
+    yield _line("manifest", 3, name, thresholds.max_removal_percent, thresholds.min_tables)
+    for catalog, relative in sorted(catalogs, key=lambda pair: pair[0].name):
+        desired, texts = catalog.desired, catalog.config.texts(folder)
+        config = sorted((catalog.config.plain_key(entry), texts[entry.key]) for entry in catalog.config.entries)
+        yield _line("catalog", catalog.name, catalog.impl, config, desired.prune.value, sorted(desired.scope.patterns))
+        for _, namespace in sorted(desired.namespaces.items()):
+            claims = (_properties(catalog.name, namespace), namespace.absent, namespace.protect)
+            yield _line("namespace", namespace.id, *(claims if namespace.claimed else ()), namespace.kind)
+        yield _line("tables", len(desired.tables))
+        yield from _tables(catalog, relative, folder)
+        if (mirror := desired.mirror) is not None:
+            names, defaults = sorted(mirror.names.items()), sorted(mirror.defaults.items())
+            said = [(name, *_table_parts(catalog.name, table, None)) for name, table in defaults]
+            yield _line("mirror", mirror.origin, sorted(mirror.select.patterns), mirror.into, names, said)
+        for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
+            yield _line("moved", move.origin, move.to, move.is_table)
 
 
 def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder: str) -> Iterator[bytes]:
@@ -65,7 +72,9 @@ def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder
         said = alike.get(key) if key is not None else None
         if said is None:
             said = _line(*_table_parts(catalog.name, table, location))
-            if key is not None and len(alike) < _MOST_ALIKE and _shows_all(table):
+            # What stands in the place of a secret is another text for every table.
+            shows_all = redact_properties(table.properties) == table.properties
+            if key is not None and shows_all and len(alike) < _MOST_ALIKE:
                 alike[key] = said
         yield b"%s %s" % (join(identifier).encode(), said)
 
@@ -80,24 +89,8 @@ def _alike(table: DesiredTable) -> tuple[object, ...] | None:
     return id(table.properties), table.evolve, table.extra_columns, table.probe, table.absent, table.protect
 
 
-def _shows_all(table: DesiredTable) -> bool:
-    """Return whether no property is a secret: what stands in its place is another text for every table."""
-    return redact_properties(table.properties) == table.properties
-
-
 def _line(*parts: object) -> bytes:
     return _ENCODER.encode(parts).encode() + b"\n"
-
-
-def _mirror_parts(catalog: str, mirror: DesiredMirror) -> tuple[object, ...]:
-    defaults = [(name, *_table_parts(catalog, table, None)) for name, table in sorted(mirror.defaults.items())]
-    return mirror.origin, sorted(mirror.select.patterns), mirror.into, sorted(mirror.names.items()), defaults
-
-
-def _namespace_parts(catalog: str, namespace: DesiredNamespace) -> tuple[object, ...]:
-    if not namespace.claimed:
-        return (namespace.id, namespace.kind)
-    return (namespace.id, _properties(catalog, namespace), namespace.absent, namespace.protect, namespace.kind)
 
 
 def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tuple[object, ...]:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
+from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from glob import has_magic, iglob
 from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 
-from reconciler.manifest.faults import Faults, SourceFile
-from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence
-from reconciler.manifest.policy import Policy
+from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, is_block
+from reconciler.manifest.policy import Policy, UnreadableFileError, read_file
+from reconciler.manifest.problems import Problems, SourceFile
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
+from reconciler.model.errors import LancensError
 
 _SUFFIXES = (".yaml", ".yml")
 _MAX_FILES = 10_000
+_LEADS_OUT = "leads out of the manifest's folder; --allow-outside lets it be read"
+_is_file, _is_dir = os.path.isfile, os.path.isdir  # unlike a Path's, these raise for no path
 STDIN = "-"
 """What a path is that means standard input; relative paths in it start at the current folder."""
 # Said by every file that wants to, as long as they agree.
@@ -36,19 +39,15 @@ class Content:
     complete: bool
 
 
-def read_files(
-    paths: SequenceOf[str | os.PathLike[str]],
-    faults: Faults,
-    policy: Policy,
-) -> Content:
+def read_files(paths: SequenceOf[str | os.PathLike[str]], problems: Problems, policy: Policy) -> Content:
     """Return the merged content of ``paths`` and all they include.
 
     A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
-    once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read. What is
+    once. Every fault goes to ``problems``; ``problems.files`` then lists the files in the order they were read. What is
     included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere.
     """
     folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
-    reading = _Reading(folders, faults, policy)
+    reading = _Reading(folders, problems, policy)
     for path in paths:
         reading.add(os.fspath(path))
     return Content(folders, reading.merged, reading.complete)
@@ -59,14 +58,9 @@ def _folder_of(path: Path) -> str:
 
 
 class _Reading:
-    def __init__(
-        self,
-        folders: tuple[str, ...],
-        faults: Faults,
-        policy: Policy,
-    ) -> None:
+    def __init__(self, folders: tuple[str, ...], problems: Problems, policy: Policy) -> None:
         self._folders = folders
-        self._faults = faults
+        self._problems = problems
         self._policy = policy
         self._seen: set[str] = set()
         self._open: list[str] = []
@@ -82,18 +76,15 @@ class _Reading:
         try:
             inside = sorted(entry for entry in path.iterdir() if entry.suffix in _SUFFIXES and _is_file(entry))
         except OSError as error:
-            self._faults.in_file(given, f"cannot be read: {error.strerror}")
+            self._problems.in_file(given, f"cannot be read: {error.strerror}")
             return
         if not inside:
-            self._faults.in_file(given, "the folder holds no *.yaml and no *.yml file")
+            self._problems.in_file(given, "the folder holds no *.yaml and no *.yml file")
         for entry in inside:
-            real = os.path.realpath(entry)
-            if self._policy.may_read(real, self._folders):
-                self._read(real, os.fspath(entry))
+            if self._may_read(entry):
+                self._read(os.path.realpath(entry), os.fspath(entry))
             else:
-                self._faults.in_file(
-                    os.fspath(entry), "leads out of the manifest's folder; --allow-outside lets it be read"
-                )
+                self._problems.in_file(os.fspath(entry), _LEADS_OUT)
 
     def _read(self, path: str, given: str) -> None:
         if path in self._seen:
@@ -103,10 +94,10 @@ class _Reading:
         if data is None:
             self.complete = False
             return
-        number = len(self._faults.files)
+        number = len(self._problems.files)
         name = Path(os.path.relpath(path)).as_posix()
-        self._faults.files.append(SourceFile(name, str(Path(path).parent), path))
-        document = read_document(data, number, self._faults)
+        self._problems.files.append(SourceFile(name, str(Path(path).parent)))
+        document = read_document(data, number, self._problems)
         del data
         if document is None:
             self.complete = False
@@ -122,78 +113,57 @@ class _Reading:
         if given == STDIN:
             return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         try:
-            status = Path(path).stat()
-            if not stat.S_ISREG(status.st_mode):
-                self._faults.in_file(given, "not a regular file")
-                return None
-            with Path(path).open("rb") as opened:
-                return opened.read(MAX_FILE_BYTES + 1 if status.st_size > MAX_FILE_BYTES else -1)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else None
-            self._faults.in_file(given, f"cannot be read: {reason or 'the path is not valid'}")
+            return read_file(path, MAX_FILE_BYTES)
+        except UnreadableFileError as error:
+            self._problems.in_file(given, f"cannot be read: {error}")
             return None
 
     # ---- includes
 
     def _follow(self, include: Node, folder: Path) -> None:
         if not isinstance(include, Sequence):
-            if not (isinstance(include, ScalarNode) and include.is_null):
-                self._faults.at(include.place, "`include` is not a list; expected paths such as [teams/*.yaml]")
+            if not is_block(include):
+                self._problems.at(include.place, "`include` is not a list; expected paths such as [teams/*.yaml]")
             return
         for item in include:
             if not isinstance(item, ScalarNode) or not item.text.strip():
-                self._faults.at(item.place, "an include is not a path; expected text such as teams/*.yaml")
+                self._problems.at(item.place, "an include is not a path; expected text such as teams/*.yaml")
             elif "${" in item.text:
-                self._faults.at(item.place, f"include `{item.text}`: placeholders do not work in `include`")
+                self._problems.at(item.place, f"include `{item.text}`: placeholders do not work in `include`")
             else:
-                self._include(item.text, item.place, folder)
+                for problem in self._include(item.text, folder):
+                    self._problems.at(item.place, f"include `{item.text}` {problem}")
 
-    def _include(self, pattern: str, place: Place, folder: Path) -> None:
-        is_pattern = has_magic(pattern)
-        found = self._matches(pattern, is_pattern, place, folder)
-        for name in found:
+    def _include(self, pattern: str, folder: Path) -> Iterator[str]:
+        """Read the files that ``pattern`` means, and yield what is wrong with it."""
+        if not self._may_read(folder / _fixed_part(pattern)):
+            # Not even whether something is there is told of what may not be read.
+            yield _LEADS_OUT
+            return
+        if ".." in dropwhile(lambda part: not has_magic(part), Path(pattern).parts):
+            # Each `**/..` would look through all folders again for each that is found.
+            yield "goes up after a wildcard; write `..` before the first one"
+            return
+        names = _matches(pattern, folder)
+        if not names:
+            yield _no_match(pattern, folder)
+        for name in names:
             path = os.path.realpath(folder / name)
-            if not self._policy.may_read(path, self._folders):
-                self._leads_out(pattern, place)
+            if not self._may_read(path):
+                yield _LEADS_OUT
                 return
             if path in self._open:
-                if not is_pattern:
+                if not has_magic(pattern):
                     chain = " -> ".join(Path(step).name for step in [*self._open[self._open.index(path) :], path])
-                    self._faults.at(place, f"include `{pattern}` makes a dependency cycle: {chain}")
-            elif len(self._faults.files) >= _MAX_FILES:
-                self._faults.at(place, f"the manifest has more than {_MAX_FILES:,} files")
+                    yield f"makes a dependency cycle: {chain}"
+            elif len(self._problems.files) >= _MAX_FILES:
+                yield f"is one too many; a manifest has at most {_MAX_FILES:,} files"
                 return
             else:
                 self._read(path, name)
 
-    def _leads_out(self, pattern: str, place: Place) -> None:
-        self._faults.at(
-            place, f"include `{pattern}` leads out of the manifest's folder; --allow-outside lets it be read"
-        )
-
-    def _matches(self, pattern: str, is_pattern: bool, place: Place, folder: Path) -> list[str]:
-        if not self._policy.may_read(os.path.realpath(folder / _fixed_part(pattern)), self._folders):
-            # Not even whether something is there is told of what may not be read.
-            self._leads_out(pattern, place)
-            return []
-        if not is_pattern:
-            if _is_file(folder / pattern):
-                return [pattern]
-            hint = "is not there; paths are relative to this file"
-            if _is_dir(folder / pattern):
-                hint = f"is a folder; expected files, such as {pattern.rstrip('/')}/*.yaml"
-            self._faults.at(place, f"include `{pattern}` {hint}")
-            return []
-        if ".." in dropwhile(lambda part: not has_magic(part), Path(pattern).parts):
-            # Each `**/..` would look through all folders again for each that is found.
-            self._faults.at(place, f"include `{pattern}` goes up after a wildcard; write `..` before the first one")
-            return []
-        # Path.glob takes no absolute pattern and does not leave out hidden files.
-        matches = iglob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207
-        found = sorted(name for name in islice(matches, _MAX_FILES + 1) if _is_file(folder / name))
-        if not found:
-            self._faults.at(place, f"include `{pattern}` matches no file; patterns are relative to this file")
-        return found
+    def _may_read(self, path: str | Path) -> bool:
+        return self._policy.may_read(os.path.realpath(path), self._folders)
 
     # ---- merging
 
@@ -202,7 +172,7 @@ class _Reading:
             there = into.setdefault(key, node)
             if there is node:
                 continue
-            if _is_block(there) and _is_block(node):
+            if is_block(there) and is_block(node):
                 if isinstance(there, Mapping) and isinstance(node, Mapping):
                     self._merge(there, node, (*path, key))
                 elif isinstance(node, Mapping):
@@ -211,8 +181,8 @@ class _Reading:
                 there += node
             elif not (key in _REPEATABLE and not path and _same_text(there, node)):
                 label = "/".join((*path, key))
-                self._faults.at(
-                    node.key_place, f"`{label}` is a duplicate, first at {self._faults.shown(there.key_place)}"
+                self._problems.at(
+                    node.key_place, f"`{label}` is a duplicate, first at {self._problems.shown(there.key_place)}"
                 )
 
 
@@ -221,22 +191,18 @@ def _fixed_part(pattern: str) -> str:
     return os.path.join(*takewhile(lambda part: not has_magic(part), Path(os.path.normpath(pattern)).parts), "")  # noqa: PTH118
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # such as a name that is too long
-        return False
+def _matches(pattern: str, folder: Path) -> list[str]:
+    # Path.glob takes no absolute pattern and does not leave out hidden files.
+    names = iglob(pattern, root_dir=folder, recursive=True) if has_magic(pattern) else [pattern]  # noqa: PTH207
+    return sorted(name for name in islice(names, _MAX_FILES + 1) if _is_file(folder / name))
 
 
-def _is_dir(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
-
-
-def _is_block(node: Node) -> bool:
-    return isinstance(node, Mapping) or (isinstance(node, ScalarNode) and node.is_null)
+def _no_match(pattern: str, folder: Path) -> str:
+    if has_magic(pattern):
+        return "matches no file; patterns are relative to this file"
+    if _is_dir(folder / pattern):
+        return f"is a folder; expected files, such as {pattern.rstrip('/')}/*.yaml"
+    return "is not there; paths are relative to this file"
 
 
 def _is_listed(path: tuple[str, ...], key: str) -> bool:
@@ -246,3 +212,27 @@ def _is_listed(path: tuple[str, ...], key: str) -> bool:
 
 def _same_text(one: Node, other: Node) -> bool:
     return isinstance(one, ScalarNode) and isinstance(other, ScalarNode) and one.text == other.text
+
+
+def read_variables(path: str) -> dict[str, str]:
+    """Return the variables in a file, as ``--var-file`` takes it; a value is the text as it is written.
+
+    Raises:
+        LancensError: the file cannot be read.
+        ManifestError: it is no block of names and texts; no value is in the message.
+    """
+    try:
+        with Path(path).open("rb") as opened:  # which may be a pipe
+            data = opened.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "the path is not valid"
+        raise LancensError(f"the variables in {path} cannot be read: {reason}") from None
+    problems = Problems([SourceFile(path, str(Path(path).parent))])
+    found = {}
+    for name, node in (read_document(data, 0, problems) or {}).items():
+        if isinstance(node, ScalarNode):
+            found[name] = "" if node.is_null else node.text
+        else:
+            problems.at(node.key_place, f"variable `{name}` is no text; expected `{name}: value`")
+    problems.raise_if_any()
+    return found

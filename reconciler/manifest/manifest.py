@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from reconciler.manifest.config import ConfigText, ResolvedConfig
 from reconciler.manifest.variables import Resolver
-from reconciler.model.backend_config import parse_config
+from reconciler.model.backend_config import BackendConfig
 from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.errors import ManifestError, Problem
 
@@ -50,14 +50,18 @@ class Manifest:
     catalogs: Mapping[str, ManifestCatalog] = field(repr=False)
 
 
-def service_problems(catalogs: Iterable[ManifestCatalog]) -> Iterator[Problem]:
-    """Yield a fault for each catalog that reaches a service and root another one reaches, as far as it is known."""
-    identities = {}
-    for catalog in catalogs:
-        known = catalog.config.known_config()
-        if known is not None:
-            identities[catalog.name] = known.identity()
-    yield from _same_service(catalogs, identities)
+def service_problems(configs: Iterable[tuple[ManifestCatalog, BackendConfig | None]]) -> Iterator[Problem]:
+    """Yield an error for each catalog that reaches a service and root another one reaches, as far as that is known."""
+    first: dict[tuple[str, str], ManifestCatalog] = {}
+    for catalog, config in configs:
+        if config is None:
+            continue
+        other = first.setdefault((catalog.impl, config.identity()), catalog)
+        if other is not catalog:
+            yield catalog.desired.source.problem(
+                f"catalog {catalog.name} and {other.desired.source.exact} {other.name} are the same {catalog.impl} "
+                "service and root; expected one catalog for both"
+            )
 
 
 def check_services(manifest: Manifest, configs: Mapping[str, ResolvedConfig]) -> None:
@@ -67,29 +71,7 @@ def check_services(manifest: Manifest, configs: Mapping[str, ResolvedConfig]) ->
         ManifestError: some do.
     """
     catalogs = [manifest.catalogs[name] for name in configs]
-    identities = {
-        catalog.name: parse_config(
-            catalog.config.implementation.config_model, catalog.impl, configs[catalog.name].properties
-        ).identity()
-        for catalog in catalogs
-    }
-    problems = list(_same_service(catalogs, identities))
+    reached = ((catalog, catalog.config.read(configs[catalog.name].properties)[0]) for catalog in catalogs)
+    problems = list(service_problems(reached))
     if problems:
         raise ManifestError(problems)
-
-
-def _same_service(catalogs: Iterable[ManifestCatalog], identities: Mapping[str, str]) -> Iterator[Problem]:
-    first: dict[tuple[str, str], ManifestCatalog] = {}
-    for catalog in catalogs:
-        if catalog.name not in identities:
-            continue
-        other = first.setdefault((catalog.impl, identities[catalog.name]), catalog)
-        if other is not catalog:
-            source, place = catalog.desired.source, other.desired.source
-            yield Problem(
-                source.file,
-                source.line,
-                source.column,
-                f"catalog {catalog.name} and {place.file}:{place.line}:{place.column} {other.name} are the same "
-                f"{catalog.impl} service and root; expected one catalog for both",
-            )

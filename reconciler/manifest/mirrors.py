@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.manifest.blocks import entries_of
 from reconciler.manifest.catalogs import CatalogReader
-from reconciler.manifest.faults import Faults, expected_keys
 from reconciler.manifest.models import MirrorBlock
-from reconciler.manifest.nodes import Node, Place, Sequence
+from reconciler.manifest.nodes import Node, Place, Sequence, entries_of
+from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredMirror
-from reconciler.model.limits import folded, name_problem, table_depth_problem
 from reconciler.model.names import Identifier
 
 
 def read_mirror(reader: CatalogReader, node: Node, readers: Mapping[str, CatalogReader]) -> DesiredMirror | None:
-    """Return the mirror of the catalog whose block is ``node``; None without one. What is wrong goes to the faults.
+    """Return the mirror of the catalog whose block is ``node``; None without one. Errors go to the reader's problems.
 
     Args:
         reader: what read everything else of the catalog.
@@ -48,28 +46,32 @@ class _Reading:
         select = entries_of(self.written).get("select")
         return DesiredMirror(
             origin,
-            blocks.faults.source(self.written.key_place),
+            blocks.problems.source(self.written.key_place),
             blocks.scope(self.block.select, select, f"`select` in {self._what}", followed),
             self._into(),
             dict(self._names(followed)),
             self.reader.mirror_defaults,
         )
 
+    @property
+    def _what(self) -> str:
+        return f"the mirror of {self.reader.catalog}"
+
+    def _problem(self, place: Place, message: str) -> None:
+        self.reader.blocks.problems.at(place, message)
+
     def _origin(self) -> str | None:
         """Return the catalog to follow, None where there is none of the name."""
-        reader, name = self.reader, self.block.origin
-        node = entries_of(self.written).get("from")
-        others = [other for other in self.readers if other != reader.catalog]
+        name, node = self.block.origin, entries_of(self.written).get("from")
+        others = [other for other in self.readers if other != self.reader.catalog]
         if node is None or name is None:
             known = ", ".join(f"`{other}`" for other in others)
-            reader.fault(self.written.place, f"{self._what} has no `from`; expected the catalog to follow: {known}")
-            return None
-        if not reader.blocks.is_known(node):
-            return None
-        if name in self.readers:
-            return name
-        hint = expected_keys(name, others)
-        reader.fault(node.place, f"`from` in {self._what} is `{name}`, which is not a catalog of this manifest; {hint}")
+            self._problem(self.written.place, f"{self._what} has no `from`; expected the catalog to follow: {known}")
+        elif self.reader.blocks.is_known(node):
+            if name in self.readers:
+                return name
+            known = f"which is not a catalog of this manifest; {expected_keys(name, others)}"
+            self._problem(node.place, f"`from` in {self._what} is `{name}`, {known}")
         return None
 
     def _into(self) -> Identifier:
@@ -77,51 +79,46 @@ class _Reading:
         node = entries_of(self.written).get("into")
         if node is None:
             return ()
+        what = f"`into` in {self._what}"
         for name, item in zip(self.block.into, node if isinstance(node, Sequence) else [], strict=False):
-            reason = name_problem(able, name) if reader.blocks.is_known(item) else None
+            reason = able.name_problem(name) if reader.blocks.is_known(item) else None
             if reason is not None:
-                reader.fault(item.place, f"`into` in {self._what} ({reader.impl}): `{name}`: {reason}")
-        into = tuple(folded(able, name) for name in self.block.into)
+                self._problem(item.place, f"{what} ({reader.impl}): `{name}`: {reason}")
+        into = tuple(able.folded(name) for name in self.block.into)
         most = able.table_depths[1]
         if most is not None and len(into) > most:
-            problem = table_depth_problem(able, len(into))
-            reader.fault(node.place, f"`into` in {self._what} ({reader.impl}): tables below it are {problem}")
+            problem = able.table_depth_problem(len(into))
+            self._problem(node.place, f"{what} ({reader.impl}): tables below it are {problem}")
         elif into and not reader.scope.reaches(into):
             scope = ", ".join(reader.scope.patterns)
-            reader.fault(node.place, f"`into` in {self._what} is outside of the catalog's scope: {scope}")
+            self._problem(node.place, f"{what} is outside of the catalog's scope: {scope}")
         return into
 
     def _names(self, followed: Capabilities) -> Iterator[tuple[Identifier, Identifier]]:
         """Yield what has another name here, and that name."""
-        reader, able = self.reader, self.reader.capabilities
+        blocks, what = self.reader.blocks, f"`names` in {self._what}"
         first: dict[Identifier, Place] = {}
-        what = f"`names` in {self._what}"
         for key, node in entries_of(entries_of(self.written).get("names")).items():
             value = self.block.names.get(key)
-            if value is None or not reader.blocks.is_known(node):
+            if value is None or not blocks.is_known(node):
                 continue
-            origin = reader.blocks.path(key, node.key_place, what, followed)
-            to = reader.blocks.path(value, node.place, what, able)
+            origin = blocks.path(key, node.key_place, what, followed)
+            to = blocks.path(value, node.place, what, self.reader.capabilities)
             if origin is None or to is None:
                 continue
             where = first.setdefault(to, node.place)
             if where != node.place:
-                said = reader.blocks.faults.shown(where)
-                reader.fault(node.place, f"{what}: `{value}` is a duplicate, first at {said}")
+                self._problem(node.place, f"{what}: `{value}` is a duplicate, first at {blocks.problems.shown(where)}")
             yield origin, to
 
-    @property
-    def _what(self) -> str:
-        return f"the mirror of {self.reader.catalog}"
 
-
-def check_mirrors(mirrors: Mapping[str, DesiredMirror], places: Mapping[str, Place], faults: Faults) -> None:
-    """Add a fault for each circle of catalogs that mirror each other, at the ``mirror`` of the first of them.
+def check_mirrors(mirrors: Mapping[str, DesiredMirror], places: Mapping[str, Place], problems: Problems) -> None:
+    """Add an error for each cycle of catalogs that mirror each other, at the ``mirror`` of the first of them.
 
     Args:
         mirrors: those of a manifest, by the name of their catalog.
         places: where they are written.
-        faults: takes what is wrong.
+        problems: takes the errors.
     """
     done: set[str] = set()
     for name in mirrors:
@@ -131,4 +128,4 @@ def check_mirrors(mirrors: Mapping[str, DesiredMirror], places: Mapping[str, Pla
         if mirror is None or mirror.origin != name or done.intersection(chain):
             continue
         done.update(chain)
-        faults.at(places[name], f"the mirrors have a dependency cycle: {' mirrors '.join([*chain, name])}")
+        problems.at(places[name], f"the mirrors have a dependency cycle: {' mirrors '.join([*chain, name])}")

@@ -5,7 +5,7 @@ Values arrive as the text that is written; a field says what the text may be.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -19,12 +19,10 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from reconciler.arrow_types import TypeSyntaxError, check_column_name, parse
+from reconciler.arrow_types import check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
 
-
-class ColumnError(ValueError):
-    """A column name or type that Lance does not take; the message says all."""
+ValueT = TypeVar("ValueT")
 
 
 class Nothing(str):
@@ -33,46 +31,26 @@ class Nothing(str):
     __slots__ = ()
 
 
-def _text(value: object) -> object:
-    return str(value) if isinstance(value, Nothing) else value
-
-
 def _block(value: object) -> object:
     return {} if isinstance(value, Nothing) else value
 
 
 def _boolean(value: object) -> object:
-    if isinstance(value, str):
-        lower = value.lower()
-        if lower in ("true", "false"):
-            return lower == "true"
-    raise ValueError("expected true or false")
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ValueError("true or false")
 
 
 def _whole(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
-    raise ValueError("expected a whole number")
+    raise ValueError("a whole number")
 
 
 def _one(value: object) -> object:
     if value == "1":
         return 1
-    raise ValueError("expected version: 1, the one this lancens reads")
-
-
-def _column_name(name: str) -> str:
-    reason = check_column_name(name)
-    if reason is not None:
-        raise ColumnError(reason)
-    return name
-
-
-def _column_type(text: str) -> str:
-    try:
-        return parse(text)
-    except TypeSyntaxError as error:
-        raise ColumnError(str(error)) from None
+    raise ValueError("version: 1, the one this lancens reads")
 
 
 _PLACEHOLDER = {"type": "string", "pattern": r"\$\{"}
@@ -84,11 +62,11 @@ def or_placeholder(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [schema, _PLACEHOLDER]}
 
 
-Text: TypeAlias = Annotated[str, BeforeValidator(_text), WithJsonSchema(TEXT_SCHEMA)]
+OrNothing: TypeAlias = Annotated[ValueT, BeforeValidator(_block)]
+"""A value that may be written as YAML's nothing."""
+Text: TypeAlias = Annotated[str, WithJsonSchema(TEXT_SCHEMA)]
 Texts: TypeAlias = Annotated[
-    dict[str, Text],
-    BeforeValidator(_block),
-    WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA}),
+    OrNothing[dict[str, Text]], WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA})
 ]
 _UNSET = {
     "type": "object",
@@ -97,8 +75,7 @@ _UNSET = {
     "additionalProperties": False,
 }
 Properties: TypeAlias = Annotated[
-    dict[str, Text],
-    BeforeValidator(_block),
+    OrNothing[dict[str, Text]],
     WithJsonSchema({"type": ["object", "null"], "additionalProperties": {"anyOf": [TEXT_SCHEMA, _UNSET]}}),
 ]
 Boolean: TypeAlias = Annotated[bool, BeforeValidator(_boolean), WithJsonSchema(or_placeholder({"type": "boolean"}))]
@@ -114,9 +91,9 @@ class Block(BaseModel):
 class ColumnBlock(Block):
     """One column of a table."""
 
-    name: Annotated[Text, AfterValidator(_column_name)] = Field(examples=["user_id"])
+    name: Annotated[Text, AfterValidator(check_column_name)] = Field(examples=["user_id"])
     """The column's name; a top-level name cannot contain a dot."""
-    type: Annotated[Text, AfterValidator(_column_type)] = Field(
+    type: Annotated[Text, AfterValidator(parse)] = Field(
         examples=["int64", "string", "timestamp[us, tz=UTC]", "fixed_size_list<float32>[768]", "decimal128(10, 2)"]
     )
     """An Arrow type that Lance stores, such as int64, string, fixed_size_list<float32>[768] or
@@ -127,7 +104,7 @@ class ColumnBlock(Block):
     """Field metadata, as Lance keeps it beside the column."""
 
 
-Columns: TypeAlias = Annotated[list[ColumnBlock], BeforeValidator(_block), Field(min_length=1)]
+Columns: TypeAlias = Annotated[OrNothing[list[ColumnBlock]], Field(min_length=1)]
 
 
 class _OrName:
@@ -140,7 +117,7 @@ class _OrName:
 class ExpectBlock(Block):
     """What `lancens audit` expects of a table's data; no plan makes it so."""
 
-    indices: Annotated[list[Text], BeforeValidator(_block)] = Field(default=[], examples=[["embedding"]])
+    indices: OrNothing[tuple[Text, ...]] = Field(default=(), examples=[["embedding"]])
     """Columns that an index is to be on."""
     max_fragments: Whole | None = Field(default=None, ge=1, examples=[1000])
     """How many fragments the table may have."""
@@ -148,9 +125,6 @@ class ExpectBlock(Block):
     """How many versions the table may have."""
     max_age_days: Whole | None = Field(default=None, ge=1, examples=[7])
     """How many days ago the table may have been written last."""
-
-
-_Expect: TypeAlias = Annotated[ExpectBlock, BeforeValidator(_block)]
 
 
 class TableDefaults(Block):
@@ -169,7 +143,7 @@ class TableDefaults(Block):
     until that is settled (conflict)."""
     probe: Boolean = True
     """Whether the location must be opened before planning; false where the planner has no access to storage."""
-    expect: _Expect = ExpectBlock()
+    expect: OrNothing[ExpectBlock] = ExpectBlock()
     """What `lancens audit` expects of the data; it changes no plan."""
     protect: Boolean | None = None
     """True forbids every plan that would remove the table, and stays in force after the block is gone;
@@ -200,13 +174,10 @@ class NamespaceDefaults(Block):
 class DefaultsBlock(Block):
     """What holds for all blocks below, unless a block or nearer defaults say otherwise."""
 
-    tables: Annotated[TableDefaults, BeforeValidator(_block)] = TableDefaults()
+    tables: OrNothing[TableDefaults] = TableDefaults()
     """For tables."""
-    namespaces: Annotated[NamespaceDefaults, BeforeValidator(_block)] = NamespaceDefaults()
+    namespaces: OrNothing[NamespaceDefaults] = NamespaceDefaults()
     """For namespaces."""
-
-
-_Defaults: TypeAlias = Annotated[DefaultsBlock, BeforeValidator(_block)]
 
 
 class NamespaceBlock(Block):
@@ -222,11 +193,11 @@ class NamespaceBlock(Block):
     lifts it."""
     kind: Text | None = Field(default=None, examples=["database"])
     """For catalogs that have two kinds of namespaces (Glue: catalog and database), which one this is."""
-    defaults: _Defaults = DefaultsBlock()
+    defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
     """What holds for all below this namespace."""
-    tables: Annotated[dict[str, TableBlock], BeforeValidator(_block)] = {}
+    tables: OrNothing[dict[str, TableBlock]] = {}
     """The tables directly in this namespace, by name."""
-    namespaces: Annotated[dict[str, NamespaceBlock], BeforeValidator(_block)] = {}
+    namespaces: OrNothing[dict[str, NamespaceBlock]] = {}
     """The namespaces directly in this one, by name."""
 
 
@@ -248,11 +219,9 @@ class MirrorBlock(Block):
         default=None, alias="from", examples=["lake"]
     )
     """The catalog to follow, by its name in this manifest."""
-    select: Annotated[list[Text], BeforeValidator(_block)] | None = Field(
-        default=None, min_length=1, examples=[["features/**"]]
-    )
+    select: OrNothing[list[Text]] | None = Field(default=None, min_length=1, examples=[["features/**"]])
     """The tables to follow, as globs over names joined by a slash; all of them, unless given."""
-    into: Annotated[list[Text], BeforeValidator(_block)] = Field(default=[], examples=[["analytics"]])
+    into: OrNothing[list[Text]] = Field(default=[], examples=[["analytics"]])
     """The namespace they are entered in, from the outermost name on, below which they keep their names."""
     names: Texts = Field(default={}, examples=[{"features/eu": "features_eu"}])
     """Tables and namespaces that have another name here, both without `into`."""
@@ -271,21 +240,19 @@ class CatalogBlock(Block):
     prune: Annotated[Prune, WithJsonSchema(or_placeholder({"enum": ["never", "owned", "all"]}))] = Prune.OWNED
     """What to do with live objects that the manifest does not name: never remove them, remove those lancens made or
     adopted (owned), or remove all."""
-    scope: Annotated[list[Text], BeforeValidator(_block)] | None = Field(
-        default=None, min_length=1, examples=[["analytics/**"]]
-    )
+    scope: OrNothing[list[Text]] | None = Field(default=None, min_length=1, examples=[["analytics/**"]])
     """The only part of the catalog that is read, planned and pruned, as globs over names joined by a slash."""
-    defaults: _Defaults = DefaultsBlock()
+    defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
     """What holds for everything in this catalog."""
-    moved: Annotated[list[MovedBlock], BeforeValidator(_block)] = Field(
+    moved: OrNothing[list[MovedBlock]] = Field(
         default=[], examples=[[{"from": "features/users", "to": "features/customers"}]]
     )
     """Tables, and namespaces with what is below them, that had another name: they are renamed, and keep their data."""
     mirror: MirrorBlock | None = None
     """Another catalog that this one follows. Blocks of its own win."""
-    namespaces: Annotated[dict[str, NamespaceBlock], BeforeValidator(_block)] = {}
+    namespaces: OrNothing[dict[str, NamespaceBlock]] = {}
     """The namespaces directly under the root, by name."""
-    tables: Annotated[dict[str, TableBlock], BeforeValidator(_block)] = {}
+    tables: OrNothing[dict[str, TableBlock]] = {}
     """The tables directly under the root, by name, where the catalog allows them."""
 
 
@@ -310,13 +277,13 @@ class ManifestFile(Block):
         default=[], examples=[["teams/*.yaml"]]
     )
     """Files to merge into this one, as paths or globs relative to this file."""
-    safety: Annotated[SafetyBlock, BeforeValidator(_block)] = SafetyBlock()
+    safety: OrNothing[SafetyBlock] = SafetyBlock()
     """When removing is too much."""
-    schemas: Annotated[dict[str, Columns], BeforeValidator(_block)] = Field(
+    schemas: OrNothing[dict[str, Columns]] = Field(
         default={}, examples=[{"users": [{"name": "user_id", "type": "int64", "nullable": False}]}]
     )
     """Lists of columns by name, for the tables that say `schema: NAME`."""
-    defaults: _Defaults = DefaultsBlock()
+    defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
     """What holds for everything in all catalogs."""
-    catalogs: Annotated[dict[str, CatalogBlock], BeforeValidator(_block)] = {}
+    catalogs: OrNothing[dict[str, CatalogBlock]] = {}
     """The catalogs, by the name this manifest gives them."""

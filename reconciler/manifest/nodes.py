@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as MappingOf
 from typing import TypeAlias
 
 Place: TypeAlias = int
@@ -68,3 +69,20 @@ class Mapping(_Placed, dict[str, "Node"]):
 
 
 Node: TypeAlias = ScalarNode | Sequence | Mapping
+
+
+def entries_of(node: Node | None) -> dict[str, Node]:
+    """Return the entries of a block; nothing, and what is not a block, has none."""
+    return node if isinstance(node, Mapping) else {}
+
+
+def is_block(node: Node) -> bool:
+    """Return whether ``node`` is a block of keys, which nothing is, too."""
+    return isinstance(node, Mapping) or (isinstance(node, ScalarNode) and node.is_null)
+
+
+def block_at(node: Node, entries: MappingOf[str, Node]) -> Mapping:
+    """Return a block with ``entries`` in the place of ``node``."""
+    block = Mapping(node.place, node.key_place)
+    block.update(entries)
+    return block

@@ -6,11 +6,20 @@ command line, or a workflow that plans what somebody else proposed.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
-from reconciler.model.hosts import is_admitted
+from reconciler.model.hosts import bucket_of, hosts_in, is_admitted, texts_in
+
+_LARGEST_FILE_BYTES = 1024 * 1024
+_STORAGE = "storage."
+_FILE_OPTION = re.compile(r"(?:.*[._-])?(?:file|path|application_credentials|service_account)", re.IGNORECASE)
+_FILE_IN_JSON = frozenset({"file", "output_file"})
+"""Google's external accounts read a file, or run a command, that their JSON names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,62 @@ class Policy:
         """Return whether the file at ``path`` may be read by a manifest in ``folders``; there are no links in them."""
         return self.outside or any(PurePath(path).is_relative_to(folder) for folder in folders)
 
+    def bucket_refusal(self, location: str) -> str | None:
+        """Return why ``location``, with values of the environment or a file in it, cannot be used; None where it can.
+
+        Who owns a bucket sees the names that are asked for in it, on hosts that nobody has to allow.
+        """
+        bucket = bucket_of(location)
+        if bucket is None or self.admits(bucket):
+            return None
+        return (
+            "takes a value of the environment or a file to a bucket that is not allowed; --allow-host names those, too"
+        )
+
+    def config_refusals(self, key: str, text: str, folders: Collection[str], *, is_literal: bool) -> Iterator[str]:
+        """Yield why ``text`` cannot be the value of ``key`` in a ``config``: hosts and files that are not allowed.
+
+        JSON is looked into, and so is the file that a ``storage.*`` option names. A host is told where the value
+        ``is_literal``.
+        """
+        for name, value in self._texts(key, text, folders):
+            if value is None:
+                yield "names a file outside of the manifest's folder; --allow-outside lets it be read"
+                continue
+            for host in hosts_in(name, value):
+                if not self.admits(host):
+                    named = f"the host `{host}`" if is_literal else "a host"
+                    yield f"names {named} that is not allowed; --allow-host names those that are"
+
+    def _texts(self, key: str, text: str, folders: Collection[str]) -> Iterator[tuple[str, str | None]]:
+        """Yield what is looked at, by its key; None for a file that may not be read."""
+        if not key.startswith(_STORAGE):
+            yield key, text
+            return
+        found = [*texts_in(key, text)]
+        if is_file_option(key):
+            content = self._content(text, folders)
+            if content is None:
+                yield key, None
+            found += [*texts_in(key, content or "")][1:]
+        for name, value in found:
+            is_refused = name in _FILE_IN_JSON and self._content(value, folders) is None
+            is_refused |= name == "command" and not self.outside
+            yield name, None if is_refused else value
+
+    def _content(self, path: str, folders: Collection[str]) -> str | None:
+        """Return what pylance would read at ``path``, empty where it would not; None where it may not be read."""
+        try:
+            real = os.path.realpath(path)
+            if not self.may_read(real, folders):
+                return None
+            if not Path(real).is_file():  # what a pipe gives is gone once it was looked at
+                return "" if self.outside or not Path(real).exists() else None
+            data = read_file(real, _LARGEST_FILE_BYTES)
+        except (OSError, ValueError):
+            return None
+        return data.decode("utf-8", "replace") if len(data) <= _LARGEST_FILE_BYTES else None
+
 
 OPEN = Policy()
 """What a person at a command line allows: every variable, files beneath the manifest's folders, any host."""
@@ -47,3 +112,35 @@ CHECKING = Policy(schemes=("var",))
 
 UNTRUSTED = Policy(schemes=())
 """What somebody else's manifest gets: nothing at all."""
+
+
+def is_file_option(key: str) -> bool:
+    """Return whether the value of a ``config``'s ``key`` names a file that pylance reads."""
+    return key.startswith(_STORAGE) and _FILE_OPTION.fullmatch(key) is not None
+
+
+class UnreadableFileError(ValueError):
+    """A file cannot be read; the message says why."""
+
+
+class MissingFileError(UnreadableFileError):
+    """A file does not exist."""
+
+
+def read_file(path: str, most: int) -> bytes:
+    """Return the content of a regular file; of one that is larger than ``most``, one byte more than that.
+
+    Raises:
+        UnreadableFileError: it cannot be read.
+    """
+    file = Path(path)
+    try:
+        status = file.stat()
+        if stat.S_ISREG(status.st_mode):  # a pipe would be waited for
+            with file.open("rb") as opened:
+                return opened.read(most + 1 if status.st_size > most else -1)
+    except FileNotFoundError as error:
+        raise MissingFileError(error.strerror) from None
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(getattr(error, "strerror", None) or "the path is not valid") from None
+    raise UnreadableFileError("it is not a regular file")

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 import yaml
 
-from reconciler.manifest.faults import Faults
 from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Place, ScalarNode, Sequence, place_of
+from reconciler.manifest.problems import Problems
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
@@ -29,51 +29,53 @@ class _StopError(Exception):
     """The rest of the file cannot be read; the fault is noted already."""
 
 
-def read_document(data: bytes, file: int, faults: Faults) -> Mapping | None:
+def read_document(data: bytes, file: int, problems: Problems) -> Mapping | None:
     """Return the one document of a file, the file numbered ``file``; None when it cannot be used.
 
-    An empty file is an empty mapping. Every fault goes to ``faults``.
+    An empty file is an empty mapping. Every fault goes to ``problems``.
     """
-    name = faults.files[file].name
+    name = problems.files[file].name
     if len(data) > MAX_FILE_BYTES:
-        faults.in_file(name, f"the file is larger than {MAX_FILE_BYTES // 2**20} MB; split it and use `include`")
+        problems.in_file(name, f"the file is larger than {MAX_FILE_BYTES // 2**20} MB; split it and use `include`")
         return None
-    text = _decoded(data, file, faults)
+    text = _decoded(data, file, problems)
     if text is None:
         return None
     try:
-        return _Composer(text, file, faults).document()
+        return _Composer(text, file, problems).document()
     except _StopError:
         return None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         context = f" {error.context}" if error.context else ""
-        faults.at(place_of(file, line, column), f"not valid YAML:{context} {error.problem or ''}".rstrip())
+        problems.at(place_of(file, line, column), f"not valid YAML:{context} {error.problem or ''}".rstrip())
         return None
     except yaml.YAMLError as error:
-        faults.in_file(name, f"not valid YAML: {error}")
+        problems.in_file(name, f"not valid YAML: {error}")
         return None
 
 
-def _decoded(data: bytes, file: int, faults: Faults) -> str | None:
+def _decoded(data: bytes, file: int, problems: Problems) -> str | None:
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if data.startswith(mark):
-            faults.at(place_of(file, 1, 1), f"the file is in {encoding}, expected UTF-8")
+            problems.at(place_of(file, 1, 1), f"the file is in {encoding}, expected UTF-8")
             return None
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
-        faults.at(place_of(file, line, column), f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
+        problems.at(
+            place_of(file, line, column), f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        )
         return None
     found = UNPRINTABLE.search(text)
     if found is None:
         return text
     at = found.start()
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    faults.at(
+    problems.at(
         place_of(file, line, column),
         f"control character U+{ord(found[0]):04X}; expected printable text, or an escape in double quotes",
     )
@@ -83,10 +85,10 @@ def _decoded(data: bytes, file: int, faults: Faults) -> str | None:
 class _Composer:
     """Builds nodes from parser events with a stack of its own, the innermost open collection on top."""
 
-    def __init__(self, text: str, file: int, faults: Faults) -> None:
+    def __init__(self, text: str, file: int, problems: Problems) -> None:
         self._loader = yaml.CSafeLoader(text.encode())
         self._file = file
-        self._faults = faults
+        self._problems = problems
 
     def document(self) -> Mapping:
         try:
@@ -151,8 +153,8 @@ class _Composer:
             else:
                 first = entries.setdefault(key, node)
                 if first is not node:
-                    shown = self._faults.shown(first.key_place)
-                    self._faults.at(node.key_place, f"`{key}` is a duplicate, first at {shown}")
+                    shown = self._problems.shown(first.key_place)
+                    self._problems.at(node.key_place, f"`{key}` is a duplicate, first at {shown}")
                 key = None
         return root
 
@@ -187,5 +189,5 @@ class _Composer:
             self._stop(place, f"tag `{event.tag}`; expected no tag, every scalar is text as written")
 
     def _stop(self, place: Place, message: str) -> NoReturn:
-        self._faults.at(place, message)
+        self._problems.at(place, message)
         raise _StopError

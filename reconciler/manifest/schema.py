@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from reconciler.manifest.implementations import Implementation, Implementations
+from reconciler.manifest.config import Implementation, Implementations
 from reconciler.manifest.models import TEXT_SCHEMA, ManifestFile, or_placeholder
 from reconciler.model.backend_config import describe_keys
 

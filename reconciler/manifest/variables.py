@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
-from reconciler.manifest.policy import OPEN, Policy
+from reconciler.manifest.policy import OPEN, MissingFileError, Policy, UnreadableFileError, read_file
+from reconciler.model.display import did_you_mean
 
-_SCHEMES = ("env", "var", "file")
+_SCHEMES = {
+    "env": ("env:NAME", re.compile(r"[A-Za-z_][A-Za-z0-9_]*")),
+    "var": ("var:name", re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")),
+    "file": ("file:path", re.compile(r"[^\0]+")),
+}
 _TOKEN = re.compile(r"\$\$\{|\$\{")
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_VAR_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _MAX_FILE_BYTES = 1024 * 1024
 
 
@@ -35,6 +36,9 @@ class Placeholder:
     name: str
     default: str | None = None
 
+    def __str__(self) -> str:
+        return f"${{{self.scheme}:{self.name}{'' if self.default is None else f':-{self.default}'}}}"
+
 
 Template: TypeAlias = tuple[str | Placeholder, ...]
 
@@ -42,6 +46,11 @@ Template: TypeAlias = tuple[str | Placeholder, ...]
 def is_literal(template: Template) -> bool:
     """Return whether nothing has to be looked up."""
     return not any(isinstance(part, Placeholder) for part in template)
+
+
+def as_written(template: Template) -> str:
+    """Return the text with each placeholder standing for itself."""
+    return "".join(map(str, template))
 
 
 def is_from_outside(text: str) -> bool:
@@ -90,13 +99,12 @@ def parse_template(text: str) -> Template:
 def _placeholder(body: str) -> Placeholder:
     scheme, colon, rest = body.partition(":")
     if not colon or scheme not in _SCHEMES:
-        nearest = get_close_matches(scheme, _SCHEMES, n=1)
-        hint = f"did you mean `{nearest[0]}:`?" if nearest and colon else "expected env:, var: or file:"
+        expected = "expected env:, var: or file:"
+        hint = did_you_mean(f"{scheme}:", map("{}:".format, _SCHEMES), expected) if colon else expected
         raise TemplateError(f"unknown placeholder `${{{body}}}`; {hint}")
     name, has_default, default = rest.partition(":-")
-    pattern = {"env": _ENV_NAME, "var": _VAR_NAME}.get(scheme)
-    if not name or "\0" in name or (pattern is not None and not pattern.fullmatch(name)):
-        example = {"env": "env:NAME", "var": "var:name", "file": "file:path"}[scheme]
+    example, pattern = _SCHEMES[scheme]
+    if not pattern.fullmatch(name):
         raise TemplateError(f"`{name}` is not a name in `${{{body}}}`; expected `${{{example}}}`")
     return Placeholder(scheme, name, default if has_default else None)
 
@@ -141,8 +149,8 @@ class Resolver:
         else:
             if placeholder.scheme == "env" and not self._may_read_variable(name):
                 raise TemplateError(
-                    f"environment variable `{name}` is not one that this manifest may read; whoever runs it allows "
-                    "that, in the Action by the input `environment`"
+                    f"environment variable `{name}` is not one that this manifest may read; in the Action, the input "
+                    "`environment` names those that are"
                 )
             known = os.environ if placeholder.scheme == "env" else self.variables
             value = known.get(name)
@@ -159,37 +167,28 @@ class Resolver:
     def _missing(self, placeholder: Placeholder) -> str:
         name = placeholder.name
         if placeholder.scheme == "env":
-            nearest = get_close_matches(name, filter(self._may_read_variable, os.environ), n=1, cutoff=0.8)
-            what = f"environment variable `{name}` is not set"
+            known = filter(self._may_read_variable, os.environ)
             otherwise = f"set it, or write `${{env:{name}:-default}}`"
-        else:
-            nearest = get_close_matches(name, self.variables, n=1, cutoff=0.6)
-            what = f"variable `{name}` is not given"
-            otherwise = f"give it with `--var {name}=value`, or write `${{var:{name}:-default}}`"
-        return f"{what}; " + (f"did you mean `{nearest[0]}`?" if nearest else otherwise)
+            return f"environment variable `{name}` is not set; {did_you_mean(name, known, otherwise, cutoff=0.8)}"
+        otherwise = f"give it with `--var {name}=value`, or write `${{var:{name}:-default}}`"
+        return f"variable `{name}` is not given; {did_you_mean(name, self.variables, otherwise)}"
 
     def _file_text(self, placeholder: Placeholder, folder: str) -> str | None:
         """Return a file's text without its last line break; None when it is not there and a default is."""
         shown = f"file `{placeholder.name}`"
-        path = Path(os.path.realpath(Path(folder) / placeholder.name))
-        if not self.policy.may_read(str(path), self.folders):
+        path = os.path.realpath(Path(folder) / placeholder.name)
+        if not self.policy.may_read(path, self.folders):
             raise TemplateError(f"{shown} is outside of the manifest's folder; --allow-outside lets it be read")
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
-                raise TemplateError(f"{shown} is not a regular file")
-            with path.open("rb") as opened:
-                data = opened.read(_MAX_FILE_BYTES + 1)
-        except FileNotFoundError:
+            data = read_file(path, _MAX_FILE_BYTES)
+            if len(data) > _MAX_FILE_BYTES:
+                raise TemplateError(f"{shown} is larger than {_MAX_FILE_BYTES // 2**20} MB")
+            return data.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except MissingFileError:
             if placeholder.default is not None:
                 return None
             raise TemplateError(f"{shown} is not there; the path is relative to the file it stands in") from None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else "it has no valid name"
-            raise TemplateError(f"{shown} cannot be read: {reason}") from None
-        if len(data) > _MAX_FILE_BYTES:
-            raise TemplateError(f"{shown} is larger than {_MAX_FILE_BYTES // 2**20} MB")
-        try:
-            text = data.decode("utf-8")
+        except UnreadableFileError as error:
+            raise TemplateError(f"{shown} cannot be read: {error}") from None
         except UnicodeDecodeError:
             raise TemplateError(f"{shown} is not UTF-8 text") from None
-        return text.removesuffix("\n").removesuffix("\r")

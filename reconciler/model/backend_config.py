@@ -7,7 +7,6 @@ implementation as a prefix (``dir.root``). A field that is a mapping collects th
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_origin
@@ -17,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from reconciler.model import locations
+from reconciler.model.display import did_you_mean
 from reconciler.model.errors import InvalidInputError
 
 
@@ -130,7 +130,7 @@ class ConfigKey:
     description: str
 
 
-_BOUNDS = ("exclusiveMinimum", "minimum", "maximum")
+_KEPT = ("type", "exclusiveMinimum", "minimum", "maximum")
 
 
 def describe_keys(model: type[BackendConfig]) -> list[ConfigKey]:
@@ -161,11 +161,10 @@ def _value_schema(schema: Mapping[str, Any]) -> Mapping[str, object]:
     for choice in schema.get("anyOf", ()):
         if choice.get("type") != "null":
             schema = {**schema, **choice}
-    if schema.get("type") in ("integer", "number"):
-        return {"type": schema["type"], **{key: schema[key] for key in _BOUNDS if key in schema}}
-    if schema.get("type") == "boolean":
-        return {"type": "boolean"}
-    return {"enum": schema["enum"]} if "enum" in schema else {}
+    if "enum" in schema:
+        return {"enum": schema["enum"]}
+    is_kept = schema.get("type") in ("boolean", "integer", "number")
+    return {key: schema[key] for key in _KEPT if key in schema} if is_kept else {}
 
 
 def _mappings(model: type[BackendConfig]) -> dict[str, str]:
@@ -177,66 +176,50 @@ def _mappings(model: type[BackendConfig]) -> dict[str, str]:
     }
 
 
-def _plain_keys(impl: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Map each key without the implementation's prefix to the key as written."""
-    return {key.removeprefix(f"{impl}."): key for key in properties}
-
-
-def check_config(model: type[BackendConfig], impl: str, properties: Mapping[str, str]) -> list[ConfigProblem]:
-    """Return every fault of ``properties`` for ``model``; an empty list when it can be used."""
-    return _parse(model, impl, properties)[1]
-
-
 def parse_config(model: type[ConfigT], impl: str, properties: Mapping[str, str]) -> ConfigT:
     """Return the configuration that ``properties`` give.
 
     Raises:
         InvalidInputError: naming each faulty key, never its value.
     """
-    config, problems = _parse(model, impl, properties)
+    config, problems = read_config(model, impl, properties)
     if config is None:
         raise InvalidInputError(f"{impl}: " + "; ".join(problem.message for problem in problems))
     return config
 
 
-def _parse(
+def read_config(
     model: type[ConfigT], impl: str, properties: Mapping[str, str]
 ) -> tuple[ConfigT | None, list[ConfigProblem]]:
-    written = _plain_keys(impl, properties)
+    """Return the configuration that ``properties`` give, and every fault of them; None where there is one."""
+    written = {key.removeprefix(f"{impl}."): key for key in properties}
     known = known_keys(model)
-    problems: list[ConfigProblem] = []
-    if len(written) != len(properties):
-        twice = sorted(set(properties) - set(written.values()))
-        problems += [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in twice]
-    values: dict[str, object] = {}
+    twice = sorted(set(properties) - set(written.values()))
+    problems = [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in twice]
     fields = {begins: name for name, begins in _mappings(model).items()}
-    collected: dict[str, dict[str, str]] = {begins: {} for begins in fields}
+    values: dict[str, Any] = {name: {} for name in fields.values()}
     for key, original in written.items():
         mapping, dot, rest = key.partition(".")
-        if dot and mapping in collected:
-            collected[mapping][rest] = properties[original]
+        if dot and mapping in fields:
+            values[fields[mapping]][rest] = properties[original]
         elif key in known:
             values[key] = properties[original]
         else:
-            if (instead := _instead(model, key)) is not None:
-                problems.append(ConfigProblem(original, f"unknown key `{original}`; {instead}"))
-                continue
-            nearest = difflib.get_close_matches(key, known, n=1) if len(problems) < _MOST_HINTS else []
-            every = ", ".join([*known, *(f"{name}.*" for name in reversed(collected))])
-            hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; known keys: {every}"
-            problems.append(ConfigProblem(original, f"unknown key `{original}`{hint}"))
+            hint = _instead(model, key)
+            if hint is None:
+                every = f"known keys: {', '.join([*known, *(f'{name}.*' for name in reversed(fields))])}"
+                hint = did_you_mean(key, known, every) if len(problems) < _MOST_HINTS else every
+            problems.append(ConfigProblem(original, f"unknown key `{original}`; {hint}"))
     try:
-        mappings = {fields[begins]: found for begins, found in collected.items()}
-        config = model.model_validate({**values, **mappings})
+        config = model.model_validate(values)
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_input=False):
             key = ".".join(str(part) for part in detail["loc"])
             if detail["type"] == "missing":
                 problems.append(ConfigProblem(None, f"`{key}` is missing"))
             else:
-                message = _plain_message(detail)
                 prefix = f"`{written.get(key, key)}`: " if key else ""
-                problems.append(ConfigProblem(written.get(key), f"{prefix}{message}"))
+                problems.append(ConfigProblem(written.get(key), f"{prefix}{_plain_message(detail)}"))
         return None, problems
     return (None, problems) if problems else (config, [])
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from reconciler.model.names import Identifier
+from reconciler.model.display import count
+from reconciler.model.names import Identifier, check_name
 
 
 class LocationPolicy(Enum):
@@ -134,3 +135,31 @@ class Capabilities:
         the root is a table without an entry, it would be nobody's until it has got one.
         """
         return self.ignores_location or (self.lists_root if len(table) == 1 else self.may_manage_versions)
+
+    def folded(self, name: str) -> str:
+        """Return ``name`` as the catalog keeps it."""
+        return name.lower() if self.folds_case else name
+
+    def name_problem(self, name: str) -> str | None:
+        """Return why the catalog can hold nothing of this name, or None when it can."""
+        rule, problem = self.name_rule, check_name(name)
+        if problem is None and rule is not None and not rule.pattern.fullmatch(self.folded(name)):
+            return rule.meaning
+        return problem
+
+    def property_problem(self, key: str, value: str) -> str | None:
+        """Return why the catalog cannot keep the property ``key`` with ``value``, or None when it can."""
+        most = self.longest_property
+        for what, text in (("key", key), ("value", value)):
+            size = len(text.encode("utf-16-le")) // 2
+            if most is not None and size > most:
+                return f"its {what} has {size} characters, expected at most {most}"
+        return None
+
+    def table_depth_problem(self, depth: int) -> str | None:
+        """Return why no table can be below ``depth`` namespaces, as the end of a sentence; None when one can."""
+        fewest, most = self.table_depths
+        if depth >= fewest and (most is None or depth <= most):
+            return None
+        expected = f"{fewest}" if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
+        return f"below {count(depth, 'level')} of namespaces, expected {expected}"

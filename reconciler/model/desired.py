@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from reconciler.model.columns import Schema
+from reconciler.model.errors import Problem
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.reasons import Why
 
@@ -23,6 +24,15 @@ class Source:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
+
+    @property
+    def exact(self) -> str:
+        """The place with its column, as errors name it."""
+        return f"{self}:{self.column}"
+
+    def problem(self, message: str) -> Problem:
+        """Return the error ``message`` at this place."""
+        return Problem(self.file, self.line, self.column, message)
 
 
 class Prune(Enum):

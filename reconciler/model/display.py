@@ -11,9 +11,10 @@ Names, keys and values are made safe where they are rendered; the texts of error
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 ELLIPSIS = "…"
 
@@ -142,3 +143,9 @@ def wrap(text: str, room: int) -> Sequence[str]:
 def count(number: int, noun: str) -> str:
     """Return number and noun, such as ``1,204 tables``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:
+    """Return the end of a message about an unknown ``word``: the nearest one that is known, or ``otherwise``."""
+    nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f"did you mean `{nearest[0]}`?" if nearest else otherwise

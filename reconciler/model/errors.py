@@ -25,7 +25,7 @@ class LancensError(Exception):
         super().__init__("\n".join(map(display.message, lines)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Problem:
     """One fault at one place: ``file:line:column: message``.
 
@@ -43,22 +43,17 @@ class Problem:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+class ManifestError(LancensError):
+    """The manifest cannot be used; raised before any catalog is read.
 
-
-class _ProblemsError(LancensError):
-    """Several faults reported together, so that one run shows them all."""
+    Several errors are reported together, so that one run shows them all.
+    """
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        files = len({problem.file for problem in self.problems})
-        summary = f"{_count(len(self.problems), 'error')} in {_count(files, 'file')}. Nothing was read or changed."
+        files = display.count(len({problem.file for problem in self.problems}), "file")
+        summary = f"{display.count(len(self.problems), 'error')} in {files}. Nothing was read or changed."
         super().__init__(*map(str, self.problems), summary)
-
-
-class ManifestError(_ProblemsError):
-    """The manifest cannot be used; raised before any catalog is read."""
 
 
 class ConfigError(LancensError):
@@ -113,8 +108,8 @@ class BlockedError(LancensError):
         rest = len(objects) - _NAMED
         named = [*self.objects[:_NAMED], *([f"and {rest:,} more"] if rest > 0 else ())]
         ending = (
-            f"{_count(len(objects), 'object')} blocked. Nothing was changed. Plan again when that is mended, or carry "
-            "out the rest with --skip-blocked."
+            f"{display.count(len(objects), 'object')} blocked. Nothing was changed. Plan again when that is fixed, or "
+            "carry out the rest with --skip-blocked."
         )
         super().__init__(*named, ending)
 

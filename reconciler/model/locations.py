@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import uuid
 from functools import lru_cache
-from typing import overload
+from typing import TypeVar
 from urllib.parse import unquote
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -165,13 +165,10 @@ def check(location: str) -> str | None:
     return None
 
 
-@overload
-def redact(location: str) -> str: ...
-@overload
-def redact(location: None) -> None: ...
-@overload
-def redact(location: str | None) -> str | None: ...
-def redact(location: str | None) -> str | None:
+LocationT = TypeVar("LocationT", str, str | None)
+
+
+def redact(location: LocationT) -> LocationT:
     """Return ``location`` without user information and query, safe to show; None where there is none."""
     if location is None:
         return None

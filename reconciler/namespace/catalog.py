@@ -1,30 +1,60 @@
-"""A backend as a Lance namespace: the operations of the specification, built once on the backend's contract.
+"""A backend as a Lance namespace, implemented once for all backends.
 
-The operations follow the Lance Namespace specification, "Namespace Operations", in today's names (DescribeTable for
-GetTable, DescribeNamespace for GetNamespace).
+The operations follow the Lance Namespace specification, "Namespace Operations", with its present names (DescribeTable
+for GetTable, DescribeNamespace for GetNamespace).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from lance_namespace import NATIVE_IMPLS, register_namespace_impl
+
+from reconciler.backends import registry
 from reconciler.namespace.creating import CreatingOperations
 from reconciler.namespace.datasets import DatasetOperations
 from reconciler.namespace.entries import EntryOperations
 from reconciler.namespace.namespaces import NamespaceOperations
+from reconciler.namespace.shared import specification_errors
 
 
 class CatalogNamespace(NamespaceOperations, EntryOperations, CreatingOperations, DatasetOperations):
-    """A catalog as every Lance tool takes it. Every operation raises ``lance_namespace.errors`` types only.
+    """A catalog for every Lance tool; it raises ``lance_namespace.errors`` only.
 
-    It can be pickled: the copy connects anew.
+    It can be pickled; the copy opens a new connection.
     """
 
     def __reduce__(self) -> tuple[object, ...]:
         return CatalogNamespace, (self.backend,)
 
     def namespace_id(self) -> str:
-        """Return a text that names this connection: the implementation and the service, without secrets."""
+        """Return the implementation and the service as text, without secrets."""
         return self.backend.namespace_id()
 
     def close(self) -> None:
-        """Give back connections. A closed namespace is not used again."""
+        """Close the connections; the namespace cannot be used again."""
         self.backend.close()
+
+
+def connect(impl: str, properties: Mapping[str, str]) -> CatalogNamespace:
+    """Return a live catalog; the first call shows whether the service answers.
+
+    Raises:
+        ConfigError, MissingExtraError: see :func:`reconciler.backends.registry.backend_class`.
+        lance_namespace.errors.InvalidInputError: ``properties`` are incomplete or invalid, with every problem.
+    """
+    with specification_errors():
+        return CatalogNamespace(registry.connect(impl, properties))
+
+
+def register_impls() -> None:
+    """Make every backend usable in ``lance_namespace.connect``.
+
+    Each is registered as ``lancens.<impl>``, and under its plain name unless lance_namespace has an implementation
+    of that name (``dir``, ``rest``). A plain name replaces what another package registered.
+    """
+    for impl in registry.names():
+        path = f"reconciler.namespace.impls.{impl}"
+        register_namespace_impl(f"lancens.{impl}", path)
+        if impl not in NATIVE_IMPLS:
+            register_namespace_impl(impl, path)

@@ -1,22 +1,11 @@
-"""The operations that make tables, and that write to their datasets."""
+"""The operations that create tables or write to their datasets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 
-from lance_namespace import (
-    AlterTableAddColumnsRequest,
-    AlterTableAddColumnsResponse,
-    CreateEmptyTableRequest,
-    CreateEmptyTableResponse,
-    CreateTableRequest,
-    CreateTableResponse,
-    DeclareTableRequest,
-    DeclareTableResponse,
-    DropTableRequest,
-    DropTableResponse,
-)
+import lance_namespace as spec
 
 from reconciler import storage
 from reconciler.backends import optional
@@ -30,58 +19,52 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier, join
-from reconciler.namespace.requests import operation
-from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
+from reconciler.namespace.shared import CatalogOperations, choice, operation
 
 
 class CreatingOperations(CatalogOperations):
     """The operations that declare and create tables, and that add columns."""
 
-    @operation(DeclareTableRequest)
-    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
-        """DeclareTable: an entry with a location and no data yet; without one in the request, at a free place.
+    @operation(spec.DeclareTableRequest)
+    def declare_table(self, request: spec.DeclareTableRequest) -> spec.DeclareTableResponse:
+        """DeclareTable: create an entry without data, by default at an empty location.
 
-        The answer holds what opens the table, so that a client can write it.
+        The answer has the storage options with which a client can write the data.
         """
         identifier = self.backend.table_id(request.id)
         properties = request.properties or {}
         location = request.location or self._free_location(identifier)
-        if location is None:
-            table = optional.insert_table_anywhere(self.backend, identifier, properties)
-        else:
-            table = self.backend.insert_table(identifier, location, properties)
+        table = optional.insert_table(self.backend, identifier, location, properties)
         options = optional.own_storage_options(self.backend, table)
         if request.vend_credentials is not False:
-            # The entry is made: where the service hands out nothing now, DescribeTable says why.
+            # The entry exists by now: if the service hands out nothing, DescribeTable tells why.
             with suppress(BackendError):
                 options = optional.table_storage_options(self.backend, table, writes=True)
-        return DeclareTableResponse(
+        return spec.DeclareTableResponse(
             location=table.location,
             properties=dict(table.properties),
             storage_options=options or None,
             managed_versioning=table.managed_versioning or None,
         )
 
-    @operation(CreateEmptyTableRequest)
-    def create_empty_table(self, request: CreateEmptyTableRequest) -> CreateEmptyTableResponse:
-        """CreateEmptyTable: the early name of DeclareTable, which it is answered as."""
-        made = self.declare_table(DeclareTableRequest(id=request.id, properties=request.properties))
-        return CreateEmptyTableResponse(
+    @operation(spec.CreateEmptyTableRequest)
+    def create_empty_table(self, request: spec.CreateEmptyTableRequest) -> spec.CreateEmptyTableResponse:
+        """CreateEmptyTable: do the same as DeclareTable, its present name."""
+        made = self.declare_table(spec.DeclareTableRequest(id=request.id, properties=request.properties))
+        return spec.CreateEmptyTableResponse(
             location=made.location, properties=made.properties, storage_options=made.storage_options
         )
 
-    @operation(CreateTableRequest)
-    def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
-        """CreateTable in modes create and exist_ok, from an Arrow IPC stream; it fills a table that is declared only.
+    @operation(spec.CreateTableRequest)
+    def create_table(self, request: spec.CreateTableRequest, request_data: bytes) -> spec.CreateTableResponse:
+        """CreateTable: write an Arrow IPC stream as a new or a declared table.
 
-        Overwrite would delete data and is not supported. Data that is already at the location is left alone and
-        refused.
+        The modes are create and exist_ok; overwrite would delete data. A location that holds data is rejected.
         """
         identifier = self.backend.table_id(request.id)
         mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
         if mode == "overwrite":
             raise UnsupportedOperationError(f"{self.backend.impl}: create_table with overwrite would delete data")
-        version: int | None
         options = request.storage_options or {}
         taken = TableAlreadyExistsError(f"{self.backend.impl}: table `{join(identifier)}` already exists")
         try:
@@ -95,9 +78,9 @@ class CreatingOperations(CatalogOperations):
             if version is None and mode == "create":
                 raise taken
             if version is None:
-                with storage.opened(*self._place(identifier)):  # else the rows are nowhere
+                with storage.opened(*self._place(identifier)):  # unless there is a dataset, the rows would be lost
                     pass
-        return CreateTableResponse(
+        return spec.CreateTableResponse(
             location=table.location,
             version=version,
             properties=dict(table.properties),
@@ -106,21 +89,18 @@ class CreatingOperations(CatalogOperations):
 
     def _create(
         self, identifier: Identifier, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
-    ) -> tuple[LiveTable, int]:
-        """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
+    ) -> tuple[LiveTable, int | None]:
+        """Write a dataset and create its entry, which never points at nothing.
 
-        An entry that is made first (``Capabilities.comes_before_data``) is taken away again where nothing can be
-        written. ``options`` are the client's.
+        An entry that comes first (``Capabilities.comes_before_data``) is removed again if the write fails. ``options``
+        are the client's.
         """
         location = self._free_location(identifier)
         if location is not None and not self.backend.capabilities.comes_before_data(identifier):
             options = {**self.backend.storage_options(), **options}
             version = self._compute(storage.write_stream, location, data, options)
             return self.backend.insert_table(identifier, location, properties), version
-        if location is None:
-            table = optional.insert_table_anywhere(self.backend, identifier, properties)
-        else:
-            table = self.backend.insert_table(identifier, location, properties)
+        table = optional.insert_table(self.backend, identifier, location, properties)
         try:
             return table, self._write(table, data, options)
         except BackendError:
@@ -128,12 +108,12 @@ class CreatingOperations(CatalogOperations):
             raise
 
     def _fill(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int | None:
-        """Write the rows of a table that is declared only; return None where it may have some already."""
+        """Write the rows of a declared table; return None if it may have some already."""
         if self._has_data(table):
             return None
         try:
             return self._write(table, data, options)
-        except TableAlreadyExistsError:  # another client was faster
+        except TableAlreadyExistsError:  # another client wrote it first
             return None
 
     def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
@@ -145,16 +125,15 @@ class CreatingOperations(CatalogOperations):
         if table.managed_versioning:
             raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
 
-    @operation(AlterTableAddColumnsRequest)
-    def alter_table_add_columns(self, request: AlterTableAddColumnsRequest) -> AlterTableAddColumnsResponse:
-        """AlterTableAddColumns: columns whose values expressions in SQL give; no row is written anew.
+    @operation(spec.AlterTableAddColumnsRequest)
+    def alter_table_add_columns(self, request: spec.AlterTableAddColumnsRequest) -> spec.AlterTableAddColumnsResponse:
+        """AlterTableAddColumns: add columns computed by SQL expressions.
 
         Raises:
-            InvalidInputError: none is named, one is there already, or is no expression on the columns of the table.
-            UnsupportedOperationError: a column is to be kept up to date or comes of a program, a branch is named, or
-                the service keeps the versions of the table itself.
+            InvalidInputError: no column is named, one exists already, or its expression does not fit the table.
+            UnsupportedOperationError: a column is virtual or to be kept up to date, a branch is named, or the service
+                keeps the versions of the table.
         """
-        identifier = self.backend.table_id(request.id)
         if request.branch is not None:
             raise UnsupportedOperationError("columns are added to the main branch only; open the dataset for another")
         expressions: dict[str, str] = {}
@@ -169,30 +148,27 @@ class CreatingOperations(CatalogOperations):
             expressions[column.name] = column.expression
         if not expressions:
             raise InvalidInputError("the request names no column")
-        with other_formats_refused():
-            table = self.backend.load_table(identifier)
+        table = self._lance_table(request.id)
         self._require_unmanaged(table)
         options = optional.table_storage_options(self.backend, table, writes=True)
-        place = self._location_to_open(table)
-        version = self._compute(
-            storage.compute_columns, place, expressions, dict(options), expressions=expressions.values()
-        )
-        return AlterTableAddColumnsResponse(version=version)
+        asked = self._location_to_open(table), expressions, dict(options)
+        version = self._compute(storage.compute_columns, *asked, expressions=expressions.values())
+        return spec.AlterTableAddColumnsResponse(version=version)
 
-    @operation(DropTableRequest)
-    def drop_table(self, request: DropTableRequest) -> DropTableResponse:
-        """DropTable deletes data, so it is not supported: deregister_table removes the entry only."""
+    @operation(spec.DropTableRequest)
+    def drop_table(self, request: spec.DropTableRequest) -> spec.DropTableResponse:
+        """DropTable: raise UnsupportedOperationError, as it would delete data."""
         raise UnsupportedOperationError(f"{self.backend.impl}: drop_table would delete data; use deregister_table")
 
     def _free_location(self, identifier: Identifier) -> str | None:
-        """Return where a new table goes that names no location: a place that holds nothing.
+        """Return an empty location for a table; None if the service chooses.
 
-        Data stays where it is when a table is deregistered. A table made again under the same name must not show it,
-        so it gets a place beside the default one. None: the service chooses.
+        Deregistering leaves data at the default location. A new table of that name must not show it, so it gets another
+        location beside it.
 
         Raises:
-            TableAlreadyExistsError: there can be no such place.
-            BackendError: storage does not let the default place be looked at.
+            TableAlreadyExistsError: the catalog has no other location for this name.
+            BackendError: the default location cannot be read.
         """
         default = self._direct_location(identifier)
         if default is None:

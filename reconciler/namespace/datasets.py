@@ -1,7 +1,4 @@
-"""What a table's dataset says of itself, as operations of the specification: its versions, tags, branches and indices.
-
-Nothing is written. Who may open the dataset, and with what, is the catalog's to say.
-"""
+"""The operations that read a table's dataset, from versions to rows."""
 
 from __future__ import annotations
 
@@ -10,31 +7,11 @@ from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
 
-from lance_namespace import (
-    CountTableRowsRequest,
-    CountTableRowsResponse,
-    DescribeTableIndexStatsRequest,
-    DescribeTableIndexStatsResponse,
-    DescribeTableVersionRequest,
-    DescribeTableVersionResponse,
-    GetTableStatsRequest,
-    GetTableStatsResponse,
-    GetTableTagVersionRequest,
-    GetTableTagVersionResponse,
-    ListTableBranchesRequest,
-    ListTableBranchesResponse,
-    ListTableIndicesRequest,
-    ListTableIndicesResponse,
-    ListTableTagsRequest,
-    ListTableTagsResponse,
-    ListTableVersionsRequest,
-    ListTableVersionsResponse,
-)
+import lance_namespace as spec
 from lance_namespace_urllib3_client.models.branch_contents import BranchContents
 from lance_namespace_urllib3_client.models.fragment_stats import FragmentStats
 from lance_namespace_urllib3_client.models.fragment_summary import FragmentSummary
 from lance_namespace_urllib3_client.models.index_content import IndexContent
-from lance_namespace_urllib3_client.models.table_version import TableVersion
 from lance_namespace_urllib3_client.models.tag_contents import TagContents
 
 from reconciler import storage
@@ -44,9 +21,7 @@ from reconciler.model.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from reconciler.namespace.paging import page_of
-from reconciler.namespace.requests import operation
-from reconciler.namespace.shared import CatalogOperations
+from reconciler.namespace.shared import CatalogOperations, operation, page_of
 
 
 class DatasetOperations(CatalogOperations):
@@ -60,17 +35,19 @@ class DatasetOperations(CatalogOperations):
         with storage.opened(location, options, storage.Reference(version, branch=branch)) as dataset:
             yield dataset
 
-    @operation(ListTableVersionsRequest)
-    def list_table_versions(self, request: ListTableVersionsRequest) -> ListTableVersionsResponse:
-        """ListTableVersions: those of a branch in order, a page of ``limit`` at a time."""
+    @operation(spec.ListTableVersionsRequest)
+    def list_table_versions(self, request: spec.ListTableVersionsRequest) -> spec.ListTableVersionsResponse:
+        """ListTableVersions: return a page of the versions of a branch, in order."""
         found = self._versions(request.id, request.branch)
         numbers = sorted(found, reverse=bool(request.descending))
         page = page_of([f"{at:012}" for at in range(len(numbers))], request.page_token, request.limit)
-        return ListTableVersionsResponse(versions=[found[numbers[int(at)]] for at in page.names], page_token=page.token)
+        return spec.ListTableVersionsResponse(
+            versions=[found[numbers[int(at)]] for at in page.names], page_token=page.token
+        )
 
-    @operation(DescribeTableVersionRequest)
-    def describe_table_version(self, request: DescribeTableVersionRequest) -> DescribeTableVersionResponse:
-        """DescribeTableVersion: one version of a branch, the latest where none is named.
+    @operation(spec.DescribeTableVersionRequest)
+    def describe_table_version(self, request: spec.DescribeTableVersionRequest) -> spec.DescribeTableVersionResponse:
+        """DescribeTableVersion: return one version of a branch, by default the latest.
 
         Raises:
             TableVersionNotFoundError: the branch has no such version.
@@ -79,15 +56,15 @@ class DatasetOperations(CatalogOperations):
         version = max(found) if request.version is None else request.version
         if version not in found:
             raise TableVersionNotFoundError(f"the dataset has no version {version}; the latest is {max(found)}")
-        return DescribeTableVersionResponse(version=found[version])
+        return spec.DescribeTableVersionResponse(version=found[version])
 
-    def _versions(self, identifier: Sequence[str] | None, branch: str | None) -> dict[int, TableVersion]:
+    def _versions(self, identifier: Sequence[str] | None, branch: str | None) -> dict[int, spec.TableVersion]:
         location, options = self._place(identifier)
         with storage.opened(location, options, storage.Reference(branch=branch)) as dataset:
             files = storage.manifests(location, options, branch)
             versions: Sequence[Mapping[str, Any]] = dataset.versions()
             return {
-                known["version"]: TableVersion(
+                known["version"]: spec.TableVersion(
                     version=known["version"],
                     manifest_path=files[known["version"]],
                     timestamp_millis=int(known["timestamp"].timestamp() * 1000),
@@ -97,19 +74,19 @@ class DatasetOperations(CatalogOperations):
                 if known["version"] in files
             }
 
-    @operation(ListTableTagsRequest)
-    def list_table_tags(self, request: ListTableTagsRequest) -> ListTableTagsResponse:
-        """ListTableTags: in order of their names, a page of ``limit`` at a time."""
+    @operation(spec.ListTableTagsRequest)
+    def list_table_tags(self, request: spec.ListTableTagsRequest) -> spec.ListTableTagsResponse:
+        """ListTableTags: return a page of tags, sorted by name."""
         with self._dataset(request.id) as dataset:
             tags: Mapping[str, Any] = dataset.tags.list()
         page = page_of(tags, request.page_token, request.limit)
-        return ListTableTagsResponse(
+        return spec.ListTableTagsResponse(
             tags={name: TagContents.model_validate(tags[name]) for name in page.names}, page_token=page.token
         )
 
-    @operation(GetTableTagVersionRequest)
-    def get_table_tag_version(self, request: GetTableTagVersionRequest) -> GetTableTagVersionResponse:
-        """GetTableTagVersion: the version that a tag names, and its branch unless that is the main one.
+    @operation(spec.GetTableTagVersionRequest)
+    def get_table_tag_version(self, request: spec.GetTableTagVersionRequest) -> spec.GetTableTagVersionResponse:
+        """GetTableTagVersion: return the version of a tag, and its branch.
 
         Raises:
             TableTagNotFoundError: the dataset has no such tag.
@@ -118,36 +95,28 @@ class DatasetOperations(CatalogOperations):
             tags: Mapping[str, Any] = dataset.tags.list()
         if request.tag not in tags:
             raise TableTagNotFoundError(f"the dataset has no tag `{request.tag}`")
-        return GetTableTagVersionResponse(version=tags[request.tag]["version"], branch=tags[request.tag]["branch"])
+        return spec.GetTableTagVersionResponse(version=tags[request.tag]["version"], branch=tags[request.tag]["branch"])
 
-    @operation(ListTableBranchesRequest)
-    def list_table_branches(self, request: ListTableBranchesRequest) -> ListTableBranchesResponse:
-        """ListTableBranches: all but the main one in order of their names, a page of ``limit`` at a time."""
+    @operation(spec.ListTableBranchesRequest)
+    def list_table_branches(self, request: spec.ListTableBranchesRequest) -> spec.ListTableBranchesResponse:
+        """ListTableBranches: return a page of branches, without the main one."""
         with self._dataset(request.id) as dataset:
             branches: Mapping[str, Any] = dataset.branches.list()
         page = page_of(branches, request.page_token, request.limit)
-        return ListTableBranchesResponse(
-            branches={
-                name: BranchContents(
-                    parent_branch=branch["parent_branch"],
-                    parent_version=branch["parent_version"],
-                    create_at=branch["create_at"],
-                    manifest_size=branch["manifest_size"],
-                )
-                for name in page.names
-                for branch in (branches[name],)
-            },
+        return spec.ListTableBranchesResponse(
+            # Their metadata is free text and may hold secrets.
+            branches={name: BranchContents.model_validate({**branches[name], "metadata": None}) for name in page.names},
             page_token=page.token,
         )
 
-    @operation(ListTableIndicesRequest)
-    def list_table_indices(self, request: ListTableIndicesRequest) -> ListTableIndicesResponse:
-        """ListTableIndices: in order of their names, a page of ``limit`` at a time."""
+    @operation(spec.ListTableIndicesRequest)
+    def list_table_indices(self, request: spec.ListTableIndicesRequest) -> spec.ListTableIndicesResponse:
+        """ListTableIndices: return a page of indices, sorted by name."""
         with self._dataset(request.id, request.version, request.branch) as dataset:
             indices = {index.name: index for index in dataset.describe_indices()}
             rows = dataset.count_rows() if indices else 0
         page = page_of(indices, request.page_token, request.limit)
-        return ListTableIndicesResponse(
+        return spec.ListTableIndicesResponse(
             indexes=[
                 IndexContent(
                     index_name=name,
@@ -168,9 +137,11 @@ class DatasetOperations(CatalogOperations):
             page_token=page.token,
         )
 
-    @operation(DescribeTableIndexStatsRequest)
-    def describe_table_index_stats(self, request: DescribeTableIndexStatsRequest) -> DescribeTableIndexStatsResponse:
-        """DescribeTableIndexStats: type, metric and coverage of one index.
+    @operation(spec.DescribeTableIndexStatsRequest)
+    def describe_table_index_stats(
+        self, request: spec.DescribeTableIndexStatsRequest
+    ) -> spec.DescribeTableIndexStatsResponse:
+        """DescribeTableIndexStats: return type, metric and coverage of one index.
 
         Raises:
             TableIndexNotFoundError: the dataset has no such index.
@@ -182,7 +153,7 @@ class DatasetOperations(CatalogOperations):
                 raise TableIndexNotFoundError(f"the dataset has no index `{request.index_name}`")
             stats: Mapping[str, Any] = dataset.stats.index_stats(request.index_name)
         deltas = stats.get("indices") or [{}]
-        return DescribeTableIndexStatsResponse(
+        return spec.DescribeTableIndexStatsResponse(
             distance_type=deltas[0].get("metric_type"),
             index_type=stats.get("index_type"),
             num_indexed_rows=stats.get("num_indexed_rows"),
@@ -190,12 +161,12 @@ class DatasetOperations(CatalogOperations):
             num_indices=stats.get("num_indices"),
         )
 
-    @operation(GetTableStatsRequest)
-    def get_table_stats(self, request: GetTableStatsRequest) -> GetTableStatsResponse:
-        """GetTableStats: bytes of the columns' data, rows, indices and fragments of the latest version."""
+    @operation(spec.GetTableStatsRequest)
+    def get_table_stats(self, request: spec.GetTableStatsRequest) -> spec.GetTableStatsResponse:
+        """GetTableStats: return bytes, rows, indices and fragments of the latest version."""
         with self._dataset(request.id, branch=request.branch) as dataset:
             lengths = sorted(fragment.metadata.num_rows for fragment in dataset.get_fragments())
-            return GetTableStatsResponse(
+            return spec.GetTableStatsResponse(
                 total_bytes=sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields),
                 num_rows=sum(lengths),
                 num_indices=len(dataset.describe_indices()),
@@ -206,27 +177,27 @@ class DatasetOperations(CatalogOperations):
                 ),
             )
 
-    @operation(CountTableRowsRequest)
-    def count_table_rows(self, request: CountTableRowsRequest) -> CountTableRowsResponse:
-        """CountTableRows: the rows of a version, or those of them for which a condition in SQL holds.
+    @operation(spec.CountTableRowsRequest)
+    def count_table_rows(self, request: spec.CountTableRowsRequest) -> spec.CountTableRowsResponse:
+        """CountTableRows: count all rows of a version, or those that match.
 
         Raises:
-            InvalidInputError: it is no condition on the columns of the table.
+            InvalidInputError: the condition does not fit the columns of the table.
         """
         location, options = self._place(request.id)
         where = (location, dict(options), request.version, request.branch, request.predicate)
         asked = () if request.predicate is None else (request.predicate,)
-        return CountTableRowsResponse(count=self._compute(storage.count_rows, *where, expressions=asked))
+        return spec.CountTableRowsResponse(count=self._compute(storage.count_rows, *where, expressions=asked))
 
 
 def _first_created(segments: Sequence[Any]) -> Any:
-    """Return when the first of an index's segments was made; None where that was never noted."""
+    """Return when the first segment of an index was created; None if unknown."""
     times = [segment.created_at for segment in segments if segment.created_at is not None]
     return min(times).astimezone(UTC) if times else None
 
 
 def _summary(lengths: Sequence[int]) -> FragmentSummary:
-    """Return how the rows are spread over the fragments, given in order."""
+    """Return the distribution of fragment ``lengths``, which are sorted."""
 
     def at(share: float) -> int:
         return lengths[int((len(lengths) - 1) * share)] if lengths else 0

@@ -1,23 +1,15 @@
-"""The operations on the entries of tables; no file is touched."""
+"""The operations on the entries of tables, which touch no file."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from lance_namespace import (
-    DeregisterTableRequest,
-    DeregisterTableResponse,
-    DescribeTableRequest,
-    DescribeTableResponse,
-    ListTablesRequest,
-    ListTablesResponse,
-    RegisterTableRequest,
-    RegisterTableResponse,
-    RenameTableRequest,
-    RenameTableResponse,
-    TableExistsRequest,
-    TableExistsResponse,
-)
+import lance_namespace as spec
+from lance_namespace_urllib3_client.models.json_arrow_data_type import JsonArrowDataType
+from lance_namespace_urllib3_client.models.json_arrow_field import JsonArrowField
+from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicStats
 
 from reconciler import storage
@@ -28,23 +20,23 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, join
-from reconciler.namespace.json_arrow import to_json_schema
-from reconciler.namespace.paging import page_of
-from reconciler.namespace.requests import operation
-from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
+from reconciler.namespace.shared import CatalogOperations, choice, operation, other_formats_refused, page_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class EntryOperations(CatalogOperations):
     """The operations that list, describe, register, rename and deregister tables."""
 
-    @operation(ListTablesRequest)
-    def list_tables(self, request: ListTablesRequest) -> ListTablesResponse:
-        """ListTables: names in order; with ``include_declared`` false, only tables that have data.
+    @operation(spec.ListTablesRequest)
+    def list_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
+        """ListTables: return a page of names, on request of tables with data only.
 
-        A page costs the list, and looking at its own entries where that takes a call each.
+        Where telling a Lance table takes a call, only the tables of the page are asked for.
         """
         parent = self.backend.namespace_id_of(request.id)
-        # None at all may be those of a namespace that does not exist.
+        # An empty list may be that of a namespace that does not exist, which this call tells.
         names = list(optional.possible_tables(self.backend, parent)) or self.backend.child_tables(parent)
 
         def chosen(some: Sequence[str]) -> Sequence[str]:
@@ -52,10 +44,10 @@ class EntryOperations(CatalogOperations):
             return self._with_data(parent, tables) if request.include_declared is False else tables
 
         page = page_of(names, request.page_token, request.limit, chosen)
-        return ListTablesResponse(tables=page.names, page_token=page.token)
+        return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
     def _with_data(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
-        """Return those of the tables ``names`` in ``parent`` that have data; one that has gone meanwhile has none."""
+        """Return those of ``names`` that have data; a vanished table has none."""
 
         def has_data(name: str) -> bool:
             try:
@@ -66,34 +58,32 @@ class EntryOperations(CatalogOperations):
         found = in_parallel(has_data, names, self.backend.parallelism)
         return [name for name, has in zip(names, found, strict=True) if has]
 
-    @operation(ListTablesRequest)
-    def list_all_tables(self, request: ListTablesRequest) -> ListTablesResponse:
-        """ListAllTables: the string identifiers of all tables below the root."""
+    @operation(spec.ListTablesRequest)
+    def list_all_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
+        """ListAllTables: return a page of the identifiers of all tables, as text."""
         page = page_of(map(join, self.backend.scan().tables), request.page_token, request.limit)
-        return ListTablesResponse(tables=page.names, page_token=page.token)
+        return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
-    @operation(DescribeTableRequest)
-    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
-        """DescribeTable: the catalog entry; the dataset's metadata too, where it is asked for.
+    @operation(spec.DescribeTableRequest)
+    def describe_table(self, request: spec.DescribeTableRequest) -> spec.DescribeTableResponse:
+        """DescribeTable: return the entry and, if asked for, metadata of the data.
 
-        It is asked for with ``load_detailed_metadata``, or by a version, a tag or a branch.
+        ``load_detailed_metadata``, a version, a tag or a branch ask for metadata.
 
         Raises:
             TableNotFoundError: there is no such table.
             TableVersionNotFoundError, TableTagNotFoundError, TableBranchNotFoundError: its dataset has none such.
-            InvalidInputError: it is not a Lance table, or a tag stands beside a version or a branch.
+            InvalidInputError: it is not a Lance table, or a tag is combined with a version or a branch.
             InvalidTableStateError: metadata was asked for and the location holds no Lance dataset.
         """
-        identifier = self.backend.table_id(request.id)
-        with other_formats_refused():
-            table = self.backend.load_table(identifier)
+        table = self._lance_table(request.id)
         gives_credentials = request.vend_credentials is not False
         options = optional.own_storage_options(self.backend, table)
         if gives_credentials:
             options = optional.table_storage_options(self.backend, table, writes=True)
-        response = DescribeTableResponse(
-            table=identifier[-1],
-            namespace=list(identifier[:-1]),
+        response = spec.DescribeTableResponse(
+            table=table.id[-1],
+            namespace=list(table.id[:-1]),
             location=table.location,
             table_uri=table.location if request.with_table_uri else None,
             storage_options=options or None,
@@ -103,24 +93,22 @@ class EntryOperations(CatalogOperations):
         if request.check_declared:
             response.is_only_declared = not self._has_data(table)
         reference = storage.Reference(request.version, request.tag, request.branch)
-        if request.load_detailed_metadata or not reference.is_latest:
+        if request.load_detailed_metadata or reference != storage.Reference():
             if not gives_credentials:
                 options = optional.table_storage_options(self.backend, table)
-            metadata = storage.describe(self._location_to_open(table), options, reference)
-            response.version = metadata.version
-            response.var_schema = to_json_schema(metadata.schema)
-            response.stats = TableBasicStats(
-                num_deleted_rows=metadata.num_deleted_rows, num_fragments=metadata.num_fragments
-            )
-            response.metadata = dict(metadata.summary)
+            with storage.opened(self._location_to_open(table), options, reference) as dataset:
+                response.version = dataset.version
+                response.var_schema = to_json_schema(dataset.schema)
+                response.stats = TableBasicStats.model_validate(dataset.stats.dataset_stats())
+                response.metadata = dataset.get_version()["metadata"]
         else:
-            shown = optional.shown_schema(self.backend, identifier)
+            shown = optional.shown_schema(self.backend, table.id)
             response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
         return response
 
-    @operation(TableExistsRequest)
-    def table_exists(self, request: TableExistsRequest) -> TableExistsResponse:
-        """TableExists: returns for an existing table, and version where one is given; raises otherwise.
+    @operation(spec.TableExistsRequest)
+    def table_exists(self, request: spec.TableExistsRequest) -> spec.TableExistsResponse:
+        """TableExists: raise if the table, or a given version, does not exist.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -130,25 +118,26 @@ class EntryOperations(CatalogOperations):
         table = self.backend.load_table(self.backend.table_id(request.id))
         if request.version is not None:
             options = optional.table_storage_options(self.backend, table)
-            storage.require_version(self._location_to_open(table), options, request.version)
-        return TableExistsResponse()
+            with storage.opened(self._location_to_open(table), options, storage.Reference(request.version)):
+                pass
+        return spec.TableExistsResponse()
 
-    @operation(RegisterTableRequest)
-    def register_table(self, request: RegisterTableRequest) -> RegisterTableResponse:
-        """RegisterTable: an entry for data that is already there.
+    @operation(spec.RegisterTableRequest)
+    def register_table(self, request: spec.RegisterTableRequest) -> spec.RegisterTableResponse:
+        """RegisterTable: create an entry for existing data.
 
-        Overwrite moves the entry of an existing table to the new location; the data stays at both.
+        Overwrite changes the location of an existing entry; the data stays at both.
 
         Raises:
-            UnsupportedOperationError: the service puts the entry elsewhere; it is taken back.
+            UnsupportedOperationError: the service put the entry elsewhere; the write was undone.
         """
         identifier = self.backend.table_id(request.id)
         mode = choice("mode", request.mode, ("create", "overwrite"))
         properties, undo = request.properties or {}, None
         if optional.asked_capabilities(self.backend).chooses_locations:
             raise UnsupportedOperationError(
-                f"{self.backend.impl}: the service puts every table where it likes, so that no entry can be made for "
-                "data that is there; create the table here and write the data into it"
+                f"{self.backend.impl}: the service chooses the location of every table, so existing data cannot be "
+                "registered; create the table here and write the data into it"
             )
         try:
             table = self.backend.insert_table(identifier, request.location, properties)
@@ -159,25 +148,27 @@ class EntryOperations(CatalogOperations):
             changes = PropertyChanges(properties, frozenset(before) - frozenset(properties))
             table, undo = self.backend.alter_table(identifier, changes, request.location), changes.undone(before)
         require_place(self.backend, table, request.location, undo)
-        return RegisterTableResponse(location=table.location, properties=dict(table.properties))
+        return spec.RegisterTableResponse(location=table.location, properties=dict(table.properties))
 
-    @operation(DeregisterTableRequest)
-    def deregister_table(self, request: DeregisterTableRequest) -> DeregisterTableResponse:
-        """DeregisterTable: removes the entry; the data stays."""
+    @operation(spec.DeregisterTableRequest)
+    def deregister_table(self, request: spec.DeregisterTableRequest) -> spec.DeregisterTableResponse:
+        """DeregisterTable: remove the entry; the data stays."""
         identifier = self.backend.table_id(request.id)
         with other_formats_refused():
             table = self.backend.remove_table(identifier)
-        return DeregisterTableResponse(id=list(identifier), location=table.location, properties=dict(table.properties))
+        return spec.DeregisterTableResponse(
+            id=list(identifier), location=table.location, properties=dict(table.properties)
+        )
 
-    @operation(RenameTableRequest)
-    def rename_table(self, request: RenameTableRequest) -> RenameTableResponse:
-        """RenameTable: the entry gets another name, in another namespace where one is given; the data stays.
+    @operation(spec.RenameTableRequest)
+    def rename_table(self, request: spec.RenameTableRequest) -> spec.RenameTableResponse:
+        """RenameTable: rename the entry, also across namespaces; the data stays.
 
         Raises:
             TableNotFoundError: there is no such table.
             TableAlreadyExistsError: the new name is taken.
             NamespaceNotFoundError: the new namespace does not exist.
-            UnsupportedOperationError: the catalog does not rename, or not from the one place to the other.
+            UnsupportedOperationError: the catalog cannot rename, or not between these namespaces.
         """
         identifier = self.backend.table_id(request.id)
         above = identifier[:-1] if request.new_namespace_id is None else request.new_namespace_id
@@ -189,4 +180,51 @@ class EntryOperations(CatalogOperations):
             )
         with other_formats_refused():
             optional.rename_table(self.backend, identifier, to)
-        return RenameTableResponse()
+        return spec.RenameTableResponse()
+
+
+_NAMES = {
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+    "string": "utf8",
+    "string_view": "utf8",
+    "large_string": "large_utf8",
+    "binary_view": "binary",
+}
+
+
+def to_json_schema(schema: pa.Schema) -> JsonArrowSchema:
+    """Return the JSON form of ``schema``."""
+    return JsonArrowSchema(fields=[_field(field) for field in schema], metadata=_texts(schema.metadata))
+
+
+def _field(field: pa.Field) -> JsonArrowField:
+    return JsonArrowField(
+        name=field.name, nullable=field.nullable, type=_type(field.type), metadata=_texts(field.metadata)
+    )
+
+
+def _type(kind: pa.DataType) -> JsonArrowDataType:
+    import pyarrow as pa
+
+    if isinstance(kind, pa.DictionaryType):
+        return _type(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _type(kind.storage_type)
+    text = re.split(r"[\[<(]", str(kind), maxsplit=1)[0].strip()
+    length: int | None = None
+    if isinstance(kind, pa.Decimal128Type | pa.Decimal256Type):
+        length = kind.precision * 1000 + kind.scale
+    elif isinstance(kind, pa.FixedSizeListType):
+        length = kind.list_size
+    elif isinstance(kind, pa.FixedSizeBinaryType):
+        length = kind.byte_width
+    fields = [_field(kind.field(position)) for position in range(kind.num_fields)] or None
+    return JsonArrowDataType(type=_NAMES.get(text, text), length=length, fields=fields)
+
+
+def _texts(metadata: dict[bytes, bytes] | None) -> dict[str, str] | None:
+    if not metadata:
+        return None
+    return {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in metadata.items()}

@@ -1,18 +1,17 @@
-"""One class for each backend, by the name of its ``impl``: what ``lance_namespace.connect`` looks up and constructs."""
+"""A class for each backend, for ``lance_namespace.connect`` to construct."""
 
 from __future__ import annotations
 
 from reconciler.backends import registry
-from reconciler.namespace.catalog import CatalogNamespace
-from reconciler.namespace.connecting import connect
+from reconciler.namespace.catalog import CatalogNamespace, connect
 
 
 def __getattr__(impl: str) -> type[CatalogNamespace]:
     if impl.startswith("__"):
         raise AttributeError(impl)
-    registry.backend_class(impl)  # a name that is not installed, or lacks its extra, is an error here already
+    registry.backend_class(impl)  # raises now if the name is unknown or its extra is missing
 
-    def __init__(self: CatalogNamespace, **properties: str) -> None:  # noqa: N807 - it is the class's
+    def __init__(self: CatalogNamespace, **properties: str) -> None:  # noqa: N807 - a method of the class
         CatalogNamespace.__init__(self, connect(impl, properties).backend)
 
     return type(impl, (CatalogNamespace,), {"__init__": __init__, "__module__": __name__})

@@ -1,19 +1,8 @@
-"""The operations on namespaces."""
+"""The operations on namespaces: list, describe, create and drop."""
 
 from __future__ import annotations
 
-from lance_namespace import (
-    CreateNamespaceRequest,
-    CreateNamespaceResponse,
-    DescribeNamespaceRequest,
-    DescribeNamespaceResponse,
-    DropNamespaceRequest,
-    DropNamespaceResponse,
-    ListNamespacesRequest,
-    ListNamespacesResponse,
-    NamespaceExistsRequest,
-    NamespaceExistsResponse,
-)
+import lance_namespace as spec
 
 from reconciler.backends import optional
 from reconciler.model.errors import (
@@ -24,42 +13,40 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, join
-from reconciler.namespace.paging import page_of
-from reconciler.namespace.requests import operation
-from reconciler.namespace.shared import CatalogOperations, choice
+from reconciler.namespace.shared import CatalogOperations, choice, operation, page_of
 
 
 class NamespaceOperations(CatalogOperations):
-    """The operations that list, make and drop namespaces."""
+    """The operations that list, describe, create and drop namespaces."""
 
-    @operation(ListNamespacesRequest)
-    def list_namespaces(self, request: ListNamespacesRequest) -> ListNamespacesResponse:
-        """ListNamespaces: names in order, a page of ``limit`` at a time."""
+    @operation(spec.ListNamespacesRequest)
+    def list_namespaces(self, request: spec.ListNamespacesRequest) -> spec.ListNamespacesResponse:
+        """ListNamespaces: return a page of sorted names."""
         parent = self.backend.namespace_id_of(request.id)
         page = page_of(self.backend.child_namespaces(parent), request.page_token, request.limit)
-        return ListNamespacesResponse(namespaces=page.names, page_token=page.token)
+        return spec.ListNamespacesResponse(namespaces=page.names, page_token=page.token)
 
-    @operation(DescribeNamespaceRequest)
-    def describe_namespace(self, request: DescribeNamespaceRequest) -> DescribeNamespaceResponse:
-        """DescribeNamespace: the properties of a namespace; the root has none."""
+    @operation(spec.DescribeNamespaceRequest)
+    def describe_namespace(self, request: spec.DescribeNamespaceRequest) -> spec.DescribeNamespaceResponse:
+        """DescribeNamespace: return the properties of a namespace; the root has none."""
         identifier = self.backend.namespace_id_of(request.id)
         if not identifier:
-            return DescribeNamespaceResponse(properties={})
-        return DescribeNamespaceResponse(properties=dict(self.backend.load_namespace(identifier).properties))
+            return spec.DescribeNamespaceResponse(properties={})
+        return spec.DescribeNamespaceResponse(properties=dict(self.backend.load_namespace(identifier).properties))
 
-    @operation(NamespaceExistsRequest)
-    def namespace_exists(self, request: NamespaceExistsRequest) -> NamespaceExistsResponse:
-        """NamespaceExists: returns for an existing namespace, raises NamespaceNotFoundError otherwise."""
+    @operation(spec.NamespaceExistsRequest)
+    def namespace_exists(self, request: spec.NamespaceExistsRequest) -> spec.NamespaceExistsResponse:
+        """NamespaceExists: raise NamespaceNotFoundError if the namespace does not exist."""
         identifier = self.backend.namespace_id_of(request.id)
         if identifier:
             self.backend.load_namespace(identifier)
-        return NamespaceExistsResponse()
+        return spec.NamespaceExistsResponse()
 
-    @operation(CreateNamespaceRequest)
-    def create_namespace(self, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
-        """CreateNamespace in modes create, exist_ok and overwrite.
+    @operation(spec.CreateNamespaceRequest)
+    def create_namespace(self, request: spec.CreateNamespaceRequest) -> spec.CreateNamespaceResponse:
+        """CreateNamespace: create a namespace, in modes create, exist_ok and overwrite.
 
-        Overwrite replaces the properties of an existing namespace; it drops nothing.
+        Overwrite replaces the properties of an existing namespace and drops nothing.
         """
         identifier = self.backend.namespace_id_of(request.id, root=False)
         mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
@@ -73,14 +60,14 @@ class NamespaceOperations(CatalogOperations):
             if mode == "overwrite":
                 gone = frozenset(made.properties) - frozenset(properties)
                 made = self.backend.alter_namespace(identifier, PropertyChanges(properties, gone))
-        return CreateNamespaceResponse(properties=dict(made.properties))
+        return spec.CreateNamespaceResponse(properties=dict(made.properties))
 
-    @operation(DropNamespaceRequest)
-    def drop_namespace(self, request: DropNamespaceRequest) -> DropNamespaceResponse:
-        """DropNamespace in modes fail and skip, behaviours restrict and cascade.
+    @operation(spec.DropNamespaceRequest)
+    def drop_namespace(self, request: spec.DropNamespaceRequest) -> spec.DropNamespaceResponse:
+        """DropNamespace: drop a namespace; modes fail, skip; restrict or cascade.
 
-        Cascade deregisters Lance tables, deepest first, and leaves all data where it is; it starts only when nothing
-        but Lance tables and namespaces is below.
+        Cascade deregisters Lance tables, deepest first, and leaves all data. It fails before the first change if
+        anything but Lance tables and namespaces is inside.
         """
         identifier = self.backend.namespace_id_of(request.id, root=False)
         default = "skip" if self.backend.drops_missing else "fail"
@@ -94,11 +81,11 @@ class NamespaceOperations(CatalogOperations):
         except NamespaceNotFoundError:
             if mode == "fail":
                 raise
-            return DropNamespaceResponse()
-        return DropNamespaceResponse(properties=properties)
+            return spec.DropNamespaceResponse()
+        return spec.DropNamespaceResponse(properties=properties)
 
     def _empty(self, identifier: Identifier) -> None:
-        """Deregister every table and drop every namespace below ``identifier``, or change nothing and raise."""
+        """Remove every table and namespace below; raise first if others are there."""
         below: list[Identifier] = []
         todo = [identifier]
         while todo:
@@ -107,7 +94,7 @@ class NamespaceOperations(CatalogOperations):
             if foreign:
                 some = ", ".join(sorted(foreign)[:5])
                 raise NamespaceNotEmptyError(
-                    f"{self.backend.impl}: `{join(parent)}` holds what is not managed here: {some}"
+                    f"{self.backend.impl}: `{join(parent)}` holds objects that are not Lance tables: {some}"
                 )
             children = [(*parent, name) for name in self.backend.child_namespaces(parent)]
             below += children

@@ -1,45 +1,48 @@
-"""What the operations of the specification share: the catalog they ask, and where its datasets are."""
+"""What all operations share: the catalog, requests, errors, and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from lance_namespace import LanceNamespace
+from lance_namespace.errors import InvalidInputError, from_error_code
+from pydantic import BaseModel, ValidationError
 
 from reconciler import storage
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
-from reconciler.model.errors import InvalidInputError, NotLanceTableError
+from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier
 
 
 class CatalogOperations(LanceNamespace):
-    """Operations on one catalog; a subclass may say otherwise where clients may point entries."""
+    """The base of operations on one catalog; a subclass may restrict locations."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return what surrounds the work on a request with this ``context``: it goes to the catalog."""
+        """Return a context manager in which the catalog gets a request's ``context``."""
         return optional.in_context(self.backend, context)
 
     def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the properties of a new namespace, with what its catalog asks for."""
+        """Return the properties of a new namespace, with those that its catalog requires."""
         return optional.direct_properties(self.backend, identifier, properties)
 
     def _direct_location(self, identifier: Identifier) -> str | None:
-        """Return where a new table goes by itself; None where the service chooses."""
+        """Return the default location of a new table; None if the service chooses."""
         return optional.direct_location(self.backend, identifier)
 
     def _location_to_open(self, table: LiveTable) -> str:
-        """Return where the dataset of ``table`` is opened."""
+        """Return the location at which to open the dataset of ``table``."""
         return table.location
 
     def _compute(self, work: Callable[..., Any], *given: object, expressions: Collection[str] = ()) -> Any:
-        """Return what ``work``, a function of ``reconciler.storage``, makes of a client's data or ``expressions``."""
+        """Call ``work``, of ``reconciler.storage``, on a client's data."""
         del expressions
         return work(*given)
 
@@ -47,20 +50,29 @@ class CatalogOperations(LanceNamespace):
         found = storage.probe(self._location_to_open(table), optional.table_storage_options(self.backend, table))
         return found.kind is not StorageKind.NOTHING
 
-    def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
-        """Return the location of a table's dataset, and the options for opening it.
+    def _lance_table(self, identifier: Sequence[str] | None) -> LiveTable:
+        """Return the entry of a Lance table.
 
         Raises:
-            BackendError: the table does not exist, or nobody may look into it.
+            InvalidInputError: it is a table of another format.
+            BackendError: the table does not exist, or the catalog cannot be read.
         """
         with other_formats_refused():
-            table = self.backend.load_table(self.backend.table_id(identifier))
+            return self.backend.load_table(self.backend.table_id(identifier))
+
+    def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
+        """Return the location of a table's dataset, and the options to open it.
+
+        Raises:
+            BackendError: the table does not exist, or may not be opened.
+        """
+        table = self._lance_table(identifier)
         return self._location_to_open(table), optional.table_storage_options(self.backend, table)
 
 
 @contextmanager
 def other_formats_refused() -> Iterator[None]:
-    """Answer for a table of another format that the request asks for what is not there."""
+    """Turn NotLanceTableError inside the block into InvalidInputError."""
     try:
         yield
     except NotLanceTableError as error:
@@ -68,10 +80,127 @@ def other_formats_refused() -> Iterator[None]:
 
 
 def choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:
-    """Return the choice ``given`` names, whatever its case and underscores; the first when none is given."""
+    """Return the choice that ``given`` names; by default the first.
+
+    Case and underscores do not matter.
+    """
     if given is None:
         return choices[0]
     plain = given.replace("_", "").lower()
     if plain not in choices:
         raise InvalidInputError(f"{parameter} `{given}` is not one of {', '.join(choices)}")
     return plain
+
+
+NamespaceT = TypeVar("NamespaceT", bound=CatalogOperations)
+RequestT = TypeVar("RequestT", bound=BaseModel)
+ResponseT = TypeVar("ResponseT")
+P = ParamSpec("P")
+
+# Clients such as lance-spark recognise some errors by these words.
+_FIRST_WORDS = {
+    ErrorCode.NAMESPACE_NOT_FOUND: "Namespace not found: ",
+    ErrorCode.NAMESPACE_ALREADY_EXISTS: "Namespace already exists: ",
+    ErrorCode.NAMESPACE_NOT_EMPTY: "Namespace not empty: ",
+    ErrorCode.TABLE_NOT_FOUND: "Table not found: ",
+    ErrorCode.TABLE_ALREADY_EXISTS: "Table already exists: ",
+}
+
+
+@contextmanager
+def specification_errors() -> Iterator[None]:
+    """Turn a backend's errors into ``lance_namespace.errors`` of the same codes."""
+    try:
+        yield
+    except BackendError as error:
+        first, text = _FIRST_WORDS.get(error.code, ""), str(error)
+        raise from_error_code(int(error.code), text if first in text else first + text) from error
+
+
+def operation(
+    model: type[RequestT],
+) -> Callable[
+    [Callable[Concatenate[NamespaceT, RequestT, P], ResponseT]],
+    Callable[Concatenate[NamespaceT, RequestT, P], ResponseT],
+]:
+    """Decorate a method as an operation of the specification.
+
+    Its request may be a ``model`` or, as LanceDB passes it, a mapping with the same keys. Its errors become those of
+    ``lance_namespace``.
+    """
+
+    def decorate(
+        method: Callable[Concatenate[NamespaceT, RequestT, P], ResponseT],
+    ) -> Callable[Concatenate[NamespaceT, RequestT, P], ResponseT]:
+        @wraps(method)
+        def call(self: NamespaceT, request: RequestT, /, *args: P.args, **kwargs: P.kwargs) -> ResponseT:
+            with specification_errors():
+                coerced = _coerced(model, request)
+                with self.in_context(_context_of(coerced)):
+                    return method(self, coerced, *args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def _context_of(request: BaseModel) -> dict[str, str]:
+    """Return the context of a request, with its identity as the protocol's headers."""
+    identity = getattr(request, "identity", None)
+    key, token = getattr(identity, "api_key", None), getattr(identity, "auth_token", None)
+    said = {"header.x-api-key": key, "header.Authorization": token and f"Bearer {token}"}
+    return {name: value for name, value in said.items() if value} | (getattr(request, "context", None) or {})
+
+
+def _coerced(model: type[RequestT], request: object) -> RequestT:
+    if isinstance(request, model):
+        return request
+    if isinstance(request, BaseModel):
+        request = request.model_dump()
+    if not isinstance(request, Mapping):
+        raise InvalidInputError(f"the request is a {type(request).__name__}, not a {model.__name__}")
+    try:
+        return model.model_validate(dict(request))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInputError(f"{model.__name__}: `{where}`: {first['msg']}") from None
+
+
+class Page(NamedTuple):
+    """A slice of sorted names and the token of the next one."""
+
+    names: list[str]
+    token: str | None
+
+
+def page_of(
+    names: Iterable[str], token: str | None, limit: int | None, chosen: Callable[[Sequence[str]], Sequence[str]] = list
+) -> Page:
+    """Return the names after ``token`` in order, at most ``limit`` of them.
+
+    The token is the last name of the page before, so that pages stay complete while names come and go.
+
+    Args:
+        names: in any order.
+        token: that of the page before, None for the first.
+        limit: None for no limit.
+        chosen: filters names, keeping their order. It gets one name more than the page can take, to tell whether
+            another page follows, and further names while too few are left.
+
+    Raises:
+        InvalidInputError: ``limit`` is not positive.
+    """
+    if limit is not None and limit < 1:
+        raise InvalidInputError(f"limit must be 1 or more, not {limit}")
+    rest = sorted(name for name in names if not token or name > token)
+    if limit is None:
+        return Page(list(chosen(rest)), None)
+    found: list[str] = []
+    at, asking = 0, limit + 1
+    while at < len(rest) and len(found) <= limit:
+        counted = chosen(rest[at : at + asking])
+        found += counted
+        at += asking
+        asking = limit + 1 - len(found) if counted else asking * 2
+    return Page(found[:limit], found[limit - 1] if len(found) > limit else None)

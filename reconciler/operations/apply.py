@@ -1,4 +1,4 @@
-"""Carry out a plan: connect, check that nothing has moved, and hand it to the applier."""
+"""Carry out a plan: connect, check it, and hand it to the applier."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from reconciler.backends import optional
+from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.display import count
 from reconciler.model.errors import StalePlanError
 from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
-from reconciler.operations.connections import Connection, open_connections, places_of
+from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
-from reconciler.operations.vanished import check_vanished
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput, Facts, TableFacts
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
+from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.placeholders import show_places
-from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_blocked, check_removals
+from reconciler.planner.plan import Plan, check_blocked, check_removals
 
 if TYPE_CHECKING:
     import os
 
-    from reconciler.applier import ApplyReport, Event, StopSignal
+    from reconciler.applier.report import ApplyReport, Event
     from reconciler.manifest import Manifest
 
 
 def ignore_event(event: Event) -> None:
-    """Let an event pass."""
+    """Do nothing."""
 
 
 def apply(
@@ -43,23 +44,23 @@ def apply(
     skip_blocked: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = ignore_event,
-    stop: StopSignal | None = None,
+    stop: threading.Event | None = None,
 ) -> ApplyReport:
     """Carry out ``plan`` on the catalogs of ``manifest``, the one it was made from.
 
     Args:
         plan: from :func:`reconciler.plan` or a saved one.
-        manifest: for the connections; its digest has to be the plan's.
-        journal: the folder in which a journal of this run is kept.
+        manifest: for the connections; its digest must be the plan's.
+        journal: the folder for the journal of this run.
         allow_mass_removal: carry out a plan that removes more than its thresholds allow.
         skip_blocked: carry out the changes of a plan that could not plan everything.
         parallelism: how many changes run at once.
-        on_event: told of every change as it starts and ends.
-        stop: when set, what is in flight is finished and nothing new is started.
+        on_event: gets every change as it starts and as it ends.
+        stop: once set, changes in flight end and no other starts.
 
     Raises:
         StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
-        PlanFileError: a saved plan was edited or cut: it is not what its manifest and the states in it ask for.
+        PlanFileError: a saved plan was edited: its changes do not follow from its manifest and recorded states.
         BlockedError: something could not be planned.
         SafetyError: too much would be removed.
         ApplyError: the journal cannot be written.
@@ -102,15 +103,17 @@ def carry_out(
     parallelism: int,
     journal: str | os.PathLike[str],
     on_event: Callable[[Event], None],
-    stop: StopSignal | None,
+    stop: threading.Event | None,
 ) -> ApplyReport:
-    """Check every object that ``plan`` touches, then make its changes; the journal is that of ``saved``.
+    """Check what ``plan`` touches, then make its changes; journal ``saved``.
 
     Raises:
-        StalePlanError: an object is not as it was any more; nothing was written.
+        StalePlanError: an object has changed; nothing was written.
         ApplyError: the journal cannot be written.
     """
-    from reconciler.applier import Journal, check_plan, execute
+    from reconciler.applier.check import check_plan
+    from reconciler.applier.executor import execute
+    from reconciler.applier.journal import Journal
 
     backends = {name: connection.backend for name, connection in connections.items()}
     secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
@@ -129,7 +132,7 @@ def carry_out(
 
 
 def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:
-    """Refuse a plan whose catalogs, by other variables or another environment, are other services now."""
+    """Raise StalePlanError if a catalog's ``config`` now leads to another service."""
     for catalog in plan.catalogs:
         connection = connections.get(catalog.name)
         if connection is not None and connection.service != catalog.service:
@@ -140,10 +143,10 @@ def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:
 
 
 def _source(plan: Plan, connection: Connection) -> CatalogInput:
-    """Return how a catalog is planned that ``plan`` is about, without its live state.
+    """Return the planner's input for one catalog of ``plan``, without its live state.
 
     Raises:
-        CatalogError: the catalog could not be asked what it can do.
+        CatalogError: the catalog's capabilities could not be read.
     """
     options = plan.options
     selection = selection_of(options.select)
@@ -160,7 +163,7 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
 
 
 def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Identifier]:
-    """Return what the plan takes away as left by interrupted runs and the catalog knows as such, or has no more.
+    """Return the removals of leftovers that the catalog confirms or has done.
 
     Raises:
         CatalogError: the catalog could not be read.
@@ -185,10 +188,10 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
 
 
 def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
-    """Return where the tables in question are or would be; what is in force is taken as it is.
+    """Return where the tables in question are or would be, without opening storage.
 
     Raises:
-        CatalogError: the catalog could not say where a table goes.
+        CatalogError: the catalog could not tell the default location of a table.
     """
     backend = connection.backend
     with connection.spec.errors():
@@ -207,13 +210,13 @@ def _check_counts(
     connections: Mapping[str, Connection],
     parallelism: int,
 ) -> None:
-    """Check again that not too much is removed, with counts that do not come from the plan.
+    """Check the limit on removals with counts from the live catalogs.
 
     Raises:
-        SafetyError: too much is.
+        SafetyError: too much would be removed.
         CatalogError: a catalog could not be read.
     """
-    from reconciler.applier.counting import with_true_count
+    from reconciler.applier.check import with_true_count
 
     counted = []
     for summary in plan.catalogs:
@@ -234,3 +237,72 @@ def _check_counts(
                 with_true_count(true, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
             )
     check_removals(plan.model_copy(update={"catalogs": tuple(counted)}))
+
+
+def check_vanished(
+    plan: Plan, sources: Mapping[str, CatalogInput], connections: Mapping[str, Connection], parallelism: int
+) -> Mapping[str, int]:
+    """Confirm that tables a mirror would remove are gone from the source.
+
+    Return how many tables each of those mirrors has.
+
+    A plan cannot record the absence of a table, so the sources are read once more. Only mirrors that lose tables count.
+
+    Args:
+        plan: to be carried out.
+        sources: the planner's input for each catalog.
+        connections: the same catalogs.
+        parallelism: how many catalogs are read at a time.
+
+    Raises:
+        StalePlanError: a table to be removed exists in the source.
+        CatalogError: a source could not be read.
+    """
+    vanishing = {name: gone for name, source in sources.items() if (gone := _unmirrored(plan, source))}
+    mirrors = {name: mirror for name in vanishing if (mirror := sources[name].desired.mirror) is not None}
+    followed = sorted({mirror.origin for mirror in mirrors.values()})
+    scans = read_all(
+        [connections[name] for name in followed], lambda one: one.backend.scan(one.desired.scope), parallelism
+    )
+    remains = {name: _remains(plan, name, scan) for name, scan in zip(followed, scans, strict=True)}
+    counts: dict[str, int] = {}
+    back: list[str] = []
+    for name, mirror in mirrors.items():
+        source = sources[name]
+        found = mirrored(source.desired, mirror, source.capabilities, remains[mirror.origin])
+        counts[name] = found.tables
+        for table in sorted(vanishing[name] & found.desired.tables.keys()):
+            origin = display.address(mirror.origin, *found.origins_of(table)[0])
+            back.append(f"  {display.address(name, *table)} mirrors {origin}, which is there")
+    if back:
+        raise StalePlanError(
+            f"The plan is stale: {count(len(back), 'table')} that it deregisters must stay.",
+            *back,
+            "Plan again, or apply the manifest. Nothing was changed.",
+        )
+    return counts
+
+
+def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
+    """Return the removed tables that a mirror created and no block names."""
+    mirror, own = source.desired.mirror, source.desired.tables
+    return frozenset(
+        change.identifier
+        for change in plan.changes
+        if mirror is not None
+        and change.catalog == source.desired.name
+        and change.action is Action.DEREGISTER_TABLE
+        and change.before is not None
+        and change.before.mirror == mirror.origin
+        and change.identifier not in own
+    )
+
+
+def _remains(plan: Plan, catalog: str, live: Snapshot) -> Remains:
+    """Return the tables that a catalog has after the plan."""
+    names = set(live.tables)
+    for change in plan.changes:
+        if change.catalog == catalog and change.kind == "table":
+            names -= {change.identifier, change.moved_from or change.identifier}
+            names |= {change.identifier} if change.after is not None else set()
+    return Remains({name: Remaining(name, None) for name in names})

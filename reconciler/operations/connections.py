@@ -1,11 +1,10 @@
-"""Open connections to the catalogs of a manifest, and their errors in the user's words."""
+"""Connections to the catalogs of a manifest, with errors that hold no secret."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends import optional
-from reconciler.backends.faults import catalog_errors
+from reconciler.backends.base import catalog_errors
 from reconciler.model import locations
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
 from reconciler.model.names import EVERYTHING, Scope
 from reconciler.model.redaction import is_sensitive, slow_digest
@@ -32,19 +31,19 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class CatalogSpec:
-    """How to reach one catalog of a manifest. It can be pickled and sent to whatever process reads the catalog.
+    """How to reach one catalog of a manifest, in any process: it can be pickled.
 
     Args:
         name: the catalog's name in the manifest.
         impl: the name of its implementation.
         properties: its configuration, resolved; it may hold secrets.
-        secrets: the texts that no error may show.
+        secrets: texts that no error may show.
         scope: the part of the catalog that the manifest covers.
         outermost_names: the names on the outermost level that the manifest uses, in ``scope`` too.
         parallelism: how many requests a connection has in flight.
-        places: locations that a plan shows as the manifest says them, and that.
-        portable: locations that another copy of the manifest's folder has as well, and how they are seen from it.
-        is_whole: whether a table that cannot be read is an error, as what else is to be done depends on it.
+        places: resolved locations, each with the text that a plan shows for it.
+        portable: locations below the manifest's folder, each with its path relative to the folder.
+        is_whole: whether a table that cannot be read is an error, because other changes depend on it.
         hosts: the only hosts that its service may name; None for any.
     """
 
@@ -61,7 +60,7 @@ class CatalogSpec:
     hosts: Collection[str] | None = None
 
     def errors(self) -> AbstractContextManager[None]:
-        """Raise whatever the backend raises in the block as a CatalogError with the catalog's name and no secrets."""
+        """Turn the backend's errors inside the block into a CatalogError without secrets."""
         return catalog_errors(self.name, self.impl, self.secrets)
 
     def open(self) -> Backend:
@@ -75,12 +74,11 @@ class CatalogSpec:
         with self.errors():
             backend = registry.connect(self.impl, self.properties)
             backend.parallelism, backend.hosts = self.parallelism, self.hosts
-            if isinstance(backend, optional.ReadsOneByOne):
-                backend.set_outermost_names(self.outermost_names)
+            backend.outermost_names = self.outermost_names
             return backend
 
     def scan(self, backend: Backend, scope: Scope) -> Snapshot:
-        """Return what ``backend`` has within ``scope``, for a plan or a look at it (see ``Backend.scan_readable``).
+        """Return what ``backend`` has within ``scope`` (see ``optional.scan_readable``).
 
         Raises:
             BackendError: naming what could not be read.
@@ -89,10 +87,10 @@ class CatalogSpec:
 
     @contextmanager
     def connect(self) -> Iterator[Backend]:
-        """Give a connection for the block.
+        """Yield a connection that is closed after the block.
 
         Raises:
-            CatalogError: for whatever the backend raises in the block.
+            CatalogError: for every error of the backend in the block.
         """
         with self.errors(), closing(self.open()) as backend:
             yield backend
@@ -108,9 +106,9 @@ class Connection:
 
     @property
     def service(self) -> str:
-        """A slow digest of the resolved configuration without its credentials; it names no machine and no path.
+        """A slow digest of the configuration without credentials, hosts and paths.
 
-        A relative path counts as seen from the manifest's folder, so that another checkout has the same services.
+        Paths are taken relative to the manifest's folder, so that every checkout has the same digest.
         """
         credentials = self.backend.config.credentials
         plain = {key.removeprefix(f"{self.spec.impl}."): value for key, value in self.spec.properties.items()}
@@ -124,10 +122,10 @@ class Connection:
 def catalog_specs(
     manifest: Manifest, names: Collection[str] | None = None, *, parallelism: int = DEFAULT_PARALLELISM
 ) -> list[CatalogSpec]:
-    """Return how to reach the catalogs of ``manifest``, or only those in ``names``, in the order of their names.
+    """Return the specs of all catalogs, or of those in ``names``, sorted by name.
 
     Raises:
-        ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs turn out to be one service.
+        ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs are the same service.
     """
     configs = _resolve_configs(manifest, sorted(manifest.catalogs if names is None else names))
     catalogs = [catalog.desired for catalog in manifest.catalogs.values()]
@@ -155,13 +153,13 @@ def catalog_specs(
 
 
 def _seen_from(folder: str, place: str) -> str:
-    """Return ``place`` relative to ``folder``, in a form that nothing else has."""
+    """Return ``place`` relative to ``folder``, beginning with ``./`` or ``../``."""
     path = Path(os.path.relpath(place, folder)).as_posix()
     return path if path.startswith("../") else f"./{path}"
 
 
 def _portable(folder: str, place: str) -> Iterator[tuple[str, str]]:
-    """Yield each form of ``place`` that a configuration has, and that as seen from ``folder``; links are followed."""
+    """Yield each form of ``place`` with its path relative to ``folder``."""
     yield place, _seen_from(folder, place)
     real = os.path.realpath(place)
     yield locations.normalise(real), _seen_from(os.path.realpath(folder), real)
@@ -177,13 +175,13 @@ def _outermost_names(desired: DesiredCatalog) -> frozenset[str]:
 def open_connections(
     manifest: Manifest, names: Collection[str] | None = None, *, parallelism: int = DEFAULT_PARALLELISM
 ) -> Iterator[Mapping[str, Connection]]:
-    """Connect to the catalogs of ``manifest`` (only those in ``names``, where given) and close them at the end.
+    """Yield connections to all catalogs, or to those in ``names``.
 
     ``parallelism`` is how many requests each connection has in flight.
 
     Raises:
-        ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs turn out to be one service.
-        SelectionError: ``names`` holds a name that is not a catalog of the manifest.
+        ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs are the same service.
+        SelectionError: a name in ``names`` is not a catalog of the manifest.
         CatalogError: a backend does not accept its configuration.
     """
     unknown = sorted(set(names or ()) - set(manifest.catalogs))
@@ -198,10 +196,10 @@ def open_connections(
 
 
 def _resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, ResolvedConfig]:
-    """Return the configuration of each catalog in ``names``, with the environment, variables and files of now.
+    """Resolve the configuration of each catalog in ``names``.
 
     Raises:
-        ManifestError: with the faults of all of them.
+        ManifestError: with the problems of all catalogs.
     """
     from reconciler.manifest import check_services
 
@@ -219,14 +217,16 @@ def _resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, Re
 
 
 def places_of(connections: Iterable[Connection]) -> dict[str, str]:
-    """Return the locations that a plan shows as the manifest says them, and that."""
+    """Return resolved locations, each with the text that a plan shows for it."""
     return {place: said for connection in connections for place, said in connection.spec.places.items()}
 
 
 def read_all(
     connections: Collection[Connection], read: Callable[[Connection], ResultT], parallelism: int
 ) -> list[ResultT]:
-    """Return ``read`` of every connection, several at a time; the first error in catalog order is raised.
+    """Return ``read`` of every connection, several at a time.
+
+    The first error in catalog order is raised.
 
     Raises:
         CatalogError: a catalog could not be read completely.
@@ -236,14 +236,11 @@ def read_all(
         with connection.spec.errors():
             return read(connection)
 
-    if not connections:
-        return []
-    with ThreadPoolExecutor(max_workers=min(parallelism, len(connections))) as pool:
-        return list(pool.map(guarded, connections))
+    return in_parallel(guarded, connections, parallelism)
 
 
 def missing_root(backend: Backend) -> str | None:
-    """Return the directory that is the whole catalog where it is not there; None where it is, or is elsewhere."""
+    """Return the local root directory of a catalog if it does not exist."""
     from reconciler import storage
 
     for root in backend.roots() if backend.is_its_root else ():
@@ -254,9 +251,9 @@ def missing_root(backend: Backend) -> str | None:
 
 
 def missing_roots(manifest: Manifest) -> list[str]:
-    """Return in words which directories that are whole catalogs are not there.
+    """Return a sentence for each local root that does not exist.
 
-    Where nothing is planned, a mistyped root would look as if all were well.
+    Outside a plan, a typo would pass unnoticed.
     """
     said = []
     for spec in catalog_specs(manifest):

@@ -1,15 +1,16 @@
-"""Say for each catalog what it is, what the credentials may do, and what would not work, without changing anything."""
+"""Diagnose each catalog without changing it: service, permissions, limits."""
 
 from __future__ import annotations
 
 import statistics
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from reconciler import storage
 from reconciler.backends import optional
@@ -18,10 +19,9 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
 from reconciler.model.errors import CatalogError, ErrorCode, LancensError
-from reconciler.model.limits import table_depth_problem
 from reconciler.model.live import Snapshot, StorageKind
-from reconciler.model.names import Identifier, join
-from reconciler.operations.connections import CatalogSpec, catalog_specs
+from reconciler.model.names import join
+from reconciler.operations.connections import CatalogSpec, catalog_specs, missing_root
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -32,7 +32,7 @@ ResultT = TypeVar("ResultT")
 
 Status = Literal["ok", "warning", "failed"]
 
-_SKEW_SECONDS = 60  # AWS and most tokens allow five minutes; a minute is worth a look.
+_SKEW_SECONDS = 60  # AWS and most tokens allow five minutes; warn well before that.
 _ROUND_TRIPS = 3
 _NOT_THERE = {ErrorCode.TABLE_NOT_FOUND, ErrorCode.NAMESPACE_NOT_FOUND}
 _REFUSED = {ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
@@ -40,7 +40,10 @@ _REFUSED = {ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """One thing that was looked at. ``failed``: no plan can be made; ``warning``: something will not work."""
+    """The result of one check.
+
+    ``failed``: no plan can be made; ``warning``: something will not work.
+    """
 
     catalog: str
     name: str
@@ -48,15 +51,11 @@ class DoctorCheck:
     detail: str
     seconds: float | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return asdict(self)
-
 
 def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> list[DoctorCheck]:
-    """Return what was found of every catalog of ``manifest``, in the order of their names.
+    """Return the checks of every catalog, sorted by catalog.
 
-    Whether the credentials may write is tried on names that do not exist, so that nothing can change.
+    Permissions to write are tested on names that do not exist, so nothing can change.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
@@ -76,7 +75,7 @@ def _catalog(spec: CatalogSpec) -> Iterator[DoctorCheck]:
 
 
 class _Doctor:
-    """Looks at one catalog; what fails is a check that failed, and ends what depends on it."""
+    """The checks of one catalog; a failed one ends those that depend on it."""
 
     def __init__(self, spec: CatalogSpec, backend: Backend) -> None:
         self._spec = spec
@@ -127,10 +126,11 @@ class _Doctor:
         )
 
     def _paging(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
-        """Compare the bulk read of the largest namespace with a list of it: both have to go to the last page."""
-        sizes: dict[Identifier, int] = {}
-        for identifier in snapshot.tables:
-            sizes[identifier[:-1]] = sizes.get(identifier[:-1], 0) + 1
+        """Compare the bulk read of the largest namespace with a list of it.
+
+        Both must reach the last page.
+        """
+        sizes = Counter(identifier[:-1] for identifier in snapshot.tables)
         if not sizes or not self._spec.scope.is_everything:
             return
         largest = max(sorted(sizes), key=sizes.__getitem__)
@@ -142,46 +142,40 @@ class _Doctor:
             yield self._check("paging", "ok", f"both ways of listing {what} show {count(len(listed), 'table')}", took)
         else:
             detail = f"a list of {what} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
-            yield self._check("paging", "warning", f"{detail}: somebody is changing it, or a page is lost", took)
+            yield self._check("paging", "warning", f"{detail}: it is changing, or a page was lost", took)
 
     def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         for table in sorted(snapshot.tables.values(), key=lambda one: one.id)[:1]:
             began = perf_counter()
             found = storage.probe(table.location, optional.table_storage_options(self._backend, table))
             opened = found.kind in (StorageKind.DATASET, StorageKind.NOTHING)
-            detail = f"{locations.redact(table.location)}: {found.kind.value}" + (
-                f", {found.detail}" if found.detail else ""
-            )
+            detail = ", ".join(filter(None, (f"{locations.redact(table.location)}: {found.kind.value}", found.detail)))
             yield self._check("storage", "ok" if opened else "warning", detail, perf_counter() - began)
+        if (missing := missing_root(self._backend)) is not None:
+            yield self._check("storage", "warning", f"the root {missing} is not there; the first apply makes it")
         for root in self._backend.roots():
-            path = storage.local_path(root)
-            if self._backend.is_its_root and path is not None and not path.is_dir():
-                yield self._check("storage", "warning", f"the root {root} is not there; the first apply makes it")
             listed, took = self._tried(partial(storage.look_into, root, self._backend.storage_options()))
             if isinstance(listed, CatalogError):
                 yield self._check("storage", "warning", str(listed), took)
 
     def _writing(self, snapshot: Snapshot, capabilities: Capabilities) -> Iterator[DoctorCheck]:
-        """Try writes on names that are not there, which nothing can come of."""
+        """Try writes on names that do not exist, which cannot change anything."""
         name = f"lancens_doctor_{uuid.uuid4().hex[:12]}"
         homes = [
-            key for key in ((), *sorted(snapshot.namespaces)) if table_depth_problem(capabilities, len(key)) is None
+            key for key in ((), *sorted(snapshot.namespaces)) if capabilities.table_depth_problem(len(key)) is None
         ]
         if not homes:
             yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")
             return
-        for what, call in optional.vain_writes(self._backend, (*homes[-1], name)).items():
+        for what, call in optional.permission_probes(self._backend, (*homes[-1], name)).items():
             yield self._write(what, call)
 
     def _write(self, what: str, call: Callable[[], object]) -> DoctorCheck:
         answer, took = self._tried(call)
         if not isinstance(answer, CatalogError) or answer.code in _NOT_THERE:
             return self._check("writing", "ok", f"{what}: tried on what is not there, and not refused", took)
-        if answer.code in _REFUSED:
-            return self._check("writing", "warning", f"{what} is refused: {answer}", took)
-        if answer.code is ErrorCode.UNSUPPORTED:
-            return self._check("writing", "warning", f"{what} is not offered", took)
-        return self._check("writing", "warning", f"{what}: {answer}", took)
+        said = {ErrorCode.UNSUPPORTED: " is not offered", **dict.fromkeys(_REFUSED, f" is refused: {answer}")}
+        return self._check("writing", "warning", what + said.get(answer.code, f": {answer}"), took)
 
     def _clock(self) -> Iterator[DoctorCheck]:
         said, _ = self._tried(lambda: optional.server_time(self._backend))
@@ -195,7 +189,7 @@ class _Doctor:
 
 
 def _limits(capabilities: Capabilities) -> Iterator[str]:
-    """Yield what a manifest could ask for and this catalog cannot do."""
+    """Yield what a manifest could ask for and the catalog cannot do."""
     for able, sentence in (
         (
             capabilities.table_markers,

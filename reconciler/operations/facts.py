@@ -1,36 +1,33 @@
-"""The planner's questions, answered by storage and by the catalogs."""
+"""Answers to the planner's questions, from storage and the catalogs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.model import locations
+from reconciler.model import limits, locations, ownership
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
-from reconciler.model.errors import (
-    InvalidInputError,
-    NamespaceNotFoundError,
-    SelectionError,
-    TableNotFoundError,
-)
-from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
+from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
+from reconciler.model.live import ForeignTable, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.planner.entries import Change
-from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, TableFacts
-from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.facts import CatalogInput, EntryColumns, LiveTables, StorageQuestion, Stored, TableFacts
 from reconciler.planner.schemas import planned
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
+    from reconciler.operations.connections import Connection
 
 
+_NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
 _NOTHING_WRITTEN: Mapping[Identifier, Storage] = {}
 
@@ -41,12 +38,12 @@ def ask_storage(
     parallelism: int,
     written: Mapping[Identifier, Storage] = _NOTHING_WRITTEN,
 ) -> Mapping[Identifier, TableFacts]:
-    """Return what storage holds for each table in question, where it is or would be.
+    """Return what storage holds for each table in question.
 
-    ``written`` is what it will hold for some of them, by the plan of the catalog that they follow; they are not opened.
+    ``written`` tells what a mirror's source will have written by then; those locations are not opened.
 
     Raises:
-        BackendError: the catalog could not say where a table goes.
+        BackendError: the catalog could not tell the default location of a table.
     """
     asked = list(questions)
     places = ask_places(backend, asked, parallelism)
@@ -63,7 +60,7 @@ def ask_storage(
         places = {**places, **elsewhere}
         again = ((question.otherwise, question.live) for question in asking if question.table.id in elsewhere)
         found |= _look_at(backend, again, parallelism)
-    # A service makes a new place for a table that names none.
+    # A service that places tables creates a new, empty location.
     otherwise = Storage(StorageKind.NOTHING) if backend.capabilities.places_tables else _NOT_LOOKED_AT
     facts = {
         identifier: TableFacts(
@@ -81,10 +78,10 @@ def ask_storage(
 def _look_at(
     backend: Backend, places: Iterable[tuple[str | None, LiveTable | None]], parallelism: int
 ) -> dict[str, Storage]:
-    """Return what each place holds, with what the catalog gives for opening it where it is that of the live table.
+    """Return what each place holds, opened with credentials of a table there.
 
     Raises:
-        BackendError: the catalog was asked for credentials and could not answer.
+        BackendError: the catalog could not hand out credentials.
     """
     live_at = {place: live for place, live in places if place is not None}
 
@@ -100,7 +97,7 @@ def _look_at(
 def _stale_columns(
     backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
 ) -> Mapping[Identifier, EntryColumns]:
-    """Return, for the tables in question whose entry shows other columns than their data is to have, both."""
+    """Return shown and wanted columns of entries that show outdated ones."""
     to_show: dict[Identifier, tuple[Identifier, ShownColumns]] = {}
     for question in asked:
         schema = planned(question.table, facts[question.table.id].storage)
@@ -113,7 +110,7 @@ def _stale_columns(
 
 
 def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -> str | None:
-    """Return why the catalog does not take the table in question at ``place``; None where it does, or has it there."""
+    """Return why the catalog rejects the table at ``place``; None if it does not."""
     if place is None or place == question.in_force:
         return None
     return optional.location_problem(backend, question.table.id, place)
@@ -122,10 +119,10 @@ def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -
 def ask_places(
     backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
 ) -> Mapping[Identifier, str | None]:
-    """Return where each table in question is or would be; None where nothing says it.
+    """Return the present or future location of each table, None if unknown.
 
     Raises:
-        BackendError: the catalog could not say where a table goes.
+        BackendError: the catalog could not tell the default location of a table.
     """
     return dict(
         in_parallel(
@@ -139,12 +136,12 @@ def ask_places(
 def ask_held(
     backend: Backend, names: Iterable[Identifier], spaces: Collection[Identifier], parallelism: int
 ) -> Mapping[Identifier, str]:
-    """Return what has one of ``names`` in the catalog and is no Lance table, in words.
+    """Describe the tables of other formats that have one of ``names``.
 
-    ``spaces`` are the namespaces that there are; of others nothing is asked.
+    Only the namespaces ``spaces`` are read.
 
     Raises:
-        BackendError: the catalog could not say.
+        BackendError: the catalog could not be read.
     """
     asked: defaultdict[Identifier, set[str]] = defaultdict(set)
     for name in names:
@@ -158,24 +155,24 @@ def ask_held(
             return ()
 
     found = in_parallel(held_in, sorted(asked), parallelism)
-    return {table.id: _in_words(table) for tables in found for table in tables}
+    return {table.id: _described(table) for tables in found for table in tables}
 
 
-def _in_words(table: ForeignTable) -> str:
+def _described(table: ForeignTable) -> str:
     return table.format if table.location is None else f"{table.format}, at {locations.redact(table.location)}"
 
 
 def links_to(wanted: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[str, str]:
-    """Return where symbolic links lead the locations of tables to be made and of live ones (see ``Facts.places``).
+    """Return where symbolic links lead local locations (see ``Facts.places``).
 
-    It is looked at on this machine only, and for live tables only where a new one is on it.
+    Live tables are looked at only if a new one is local.
     """
     here = [location for location in wanted if location is not None and storage.local_path(location) is not None]
     return storage.real_places(chain(here, (table.location for table in live))) if here else {}
 
 
 def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts]) -> Iterator[Schema]:
-    """Yield the columns that the catalog will be told of: those of the tables that have no entry yet."""
+    """Yield the columns of tables without an entry, for the catalog to show."""
     for question in questions:
         schema = question.table.schema or found[question.table.id].storage.schema
         if schema is not None and question.in_force is None:
@@ -183,7 +180,7 @@ def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identif
 
 
 def missing_blocks(desired: DesiredCatalog, live: Snapshot) -> Iterator[DesiredNamespace | DesiredTable]:
-    """Yield the blocks of what should be there and is not."""
+    """Yield the blocks of objects that should exist and do not."""
     for namespace in desired.namespaces.values():
         if not namespace.absent and namespace.id not in live.namespaces:
             yield namespace
@@ -195,12 +192,12 @@ def missing_blocks(desired: DesiredCatalog, live: Snapshot) -> Iterator[DesiredN
 def names_kept(
     backend: Backend, missing: Iterable[DesiredNamespace | DesiredTable], there: Iterable[Identifier]
 ) -> Mapping[Identifier, Identifier]:
-    """Return the names that the service keeps in another form, by those that a mirror asks for.
+    """Return the spelling that the service keeps for names a mirror asks for.
 
-    It is asked for those of ``missing``, which a scan did not find, that differ from one in ``there`` in capitals only.
+    Asked are the ``missing`` names, not found by a scan, that differ from one in ``there`` by case only.
 
     Raises:
-        InvalidInputError: the manifest's own blocks have such names; it tells each, and what to write.
+        InvalidInputError: blocks of the manifest have such names; the message tells what to write.
         BackendError: the catalog could not be read.
     """
     asked = [] if backend.capabilities.folds_case else list(missing)
@@ -225,7 +222,7 @@ def names_kept(
 
 
 def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
-    """Return whether a name that was not listed is answered to all the same."""
+    """Return whether the service finds an object by a name that it does not list."""
     try:
         if isinstance(block, DesiredTable):
             backend.load_table(block.id)
@@ -233,7 +230,7 @@ def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
             backend.load_namespace(block.id)
     except (NamespaceNotFoundError, TableNotFoundError):
         return False
-    except InvalidInputError:  # answered, under another name
+    except InvalidInputError:  # found, under another name
         return True
     return True
 
@@ -241,12 +238,10 @@ def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
 def ask_occupants(
     backend: Backend, source: CatalogInput, drops: Iterable[Change], parallelism: int
 ) -> Mapping[Identifier, Sequence[str]]:
-    """Return what the namespaces of ``drops`` hold beside what was read.
-
-    That is foreign objects, and what the manifest's scope leaves out.
+    """Return the foreign and out-of-scope objects in the namespaces of ``drops``.
 
     Raises:
-        BackendError: the catalog could not say.
+        BackendError: the catalog could not be read.
     """
     candidates = [change.identifier for change in drops]
     names = in_parallel(lambda identifier: _occupants(backend, source, identifier), candidates, parallelism)
@@ -264,7 +259,7 @@ def _occupants(backend: Backend, source: CatalogInput, identifier: Identifier) -
 
 
 def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInput, LiveTables]]) -> None:
-    """Check that each glob of ``select`` matches something.
+    """Raise if a glob of ``select`` matches nothing.
 
     Raises:
         SelectionError: one matches no namespace and no table, wanted or live.
@@ -280,10 +275,80 @@ def _selects(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
         scope = scope.folded()
     if not scope.patterns:
         return False
-    return any(map(scope.contains, _identifiers(source.desired, source.live.namespaces))) or tables.any_in(scope)
+    desired = source.desired
+    named = chain(desired.namespaces, desired.tables, source.live.namespaces)
+    return any(map(scope.contains, named)) or tables.any_in(scope)
 
 
-def _identifiers(desired: DesiredCatalog, live: Mapping[Identifier, LiveNamespace]) -> Iterator[Identifier]:
-    yield from desired.namespaces
-    yield from desired.tables
-    yield from live
+def find_stored(
+    connection: Connection,
+    names: Mapping[Identifier, Identifier | None],
+    others: Iterable[Connection],
+    parallelism: int,
+) -> Stored:
+    """Return where data of new tables may be, other than at their default locations.
+
+    Candidates are the default location of a table's former name, directories of the root with one of its names, and
+    its location in a mirror of this catalog.
+
+    Args:
+        connection: the catalog.
+        names: the tables, each with the name that it had before, if any.
+        others: all catalogs that are connected.
+        parallelism: how many locations are looked at once.
+
+    Raises:
+        BackendError: a directory could not be listed.
+        CatalogError: a mirror could not be read.
+    """
+    backend = connection.backend
+    named: defaultdict[Identifier, list[str]] = defaultdict(list)
+    options = backend.storage_options()
+    for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
+        for place in storage.look_into(root, options).below:
+            named[tuple(optional.identifier_at(backend, [place.rpartition("/")[2]]))].append(place)
+    for name, place in _in_mirrors(connection.spec.name, names, others) if names else ():
+        named[name].append(place)
+    asked: dict[Identifier, list[str]] = {}
+    for name, former in names.items():
+        default = _default_of(backend, former) if former is not None else None
+        places = [*([default] if default else ()), *named.get(former or (), ()), *named.get(name, ())]
+        if places:
+            own = _default_of(backend, name)
+            asked[name] = [place for place in dict.fromkeys(places) if not locations.same(place, own)]
+    looked_at = list(dict.fromkeys(chain.from_iterable(asked.values())))
+    probed = in_parallel(lambda place: storage.probe(place, options).kind, looked_at, parallelism)
+    kinds = dict(zip(looked_at, probed, strict=True))
+    found = {name: [place for place in places if kinds[place] not in _NO_DATA] for name, places in asked.items()}
+    return {name: places for name, places in found.items() if places}
+
+
+def _in_mirrors(
+    catalog: str, names: Mapping[Identifier, Identifier | None], others: Iterable[Connection]
+) -> Iterator[tuple[Identifier, str]]:
+    """Yield the locations of tables with new or former names in mirrors of a catalog."""
+    for other in others:
+        mirror, backend = other.desired.mirror, other.backend
+        if mirror is None or mirror.origin != catalog:
+            continue
+        shown = {
+            tuple(limits.folded(backend.capabilities, part) for part in mirror.name_of(name)): name
+            for name in chain(names, filter(None, names.values()))
+        }
+        with other.spec.errors():
+            for parent in sorted({name[:-1] for name in shown}):
+                there: set[Identifier] = set()
+                with suppress(NamespaceNotFoundError):
+                    there.update((*parent, name) for name in optional.possible_tables(backend, parent))
+                for name in sorted(shown.keys() & there):
+                    with suppress(TableNotFoundError):
+                        table = backend.load_table(name)
+                        if ownership.mirror_of(table.properties) == catalog:
+                            yield shown[name], table.location
+
+
+def _default_of(backend: Backend, name: Identifier) -> str | None:
+    try:
+        return backend.default_location(name)
+    except NamespaceNotFoundError:  # the default depends on a namespace that is gone as well
+        return None

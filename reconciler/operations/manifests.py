@@ -1,4 +1,4 @@
-"""Manifests loaded with the backends that are installed."""
+"""Load manifests with the backends that are installed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def load(
     variables: Mapping[str, str] | None = None,
     policy: Policy = OPEN,
 ) -> Manifest:
-    """Return the manifest in the given files and folders, all that they include merged in.
+    """Return the manifest in the given files and folders, with their includes.
 
-    Placeholders in a catalog's ``config`` are checked for their form and left unresolved; all others are resolved
-    with the environment, ``variables`` and files of now, as far as ``policy`` lets them.
+    Placeholders in a catalog's ``config`` stay unresolved and only their form is checked. All others are resolved now,
+    from the environment, ``variables`` and files, as far as ``policy`` allows.
 
     Raises:
-        ManifestError: with every fault of every file.
+        ManifestError: with every problem of every file.
     """
     return manifest.load([path, *paths], _installed(), variables=variables, policy=policy)
 
 
 def manifest_of_service(impl: str, properties: Mapping[str, str]) -> Manifest:
-    """Return a manifest whose only catalog is the service that ``impl`` and ``properties`` reach.
+    """Return a manifest with one catalog: the service of ``impl``.
 
     Raises:
         ConfigError, MissingExtraError: ``impl`` cannot be loaded, or ``properties`` cannot be used.
@@ -39,7 +39,7 @@ def manifest_of_service(impl: str, properties: Mapping[str, str]) -> Manifest:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a manifest, with the ``config`` of every implementation that is installed."""
+    """Return the JSON Schema of a manifest, for all installed implementations."""
     return manifest.json_schema(_installed())
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC
 from itertools import chain
-from typing import TYPE_CHECKING
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
+from reconciler import storage
 from reconciler.backends import optional
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.display import count
+from reconciler.model.live import StorageKind
 from reconciler.model.names import EVERYTHING, Scope
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import (
@@ -16,30 +23,29 @@ from reconciler.operations.facts import (
     ask_occupants,
     ask_storage,
     check_selection,
+    find_stored,
     links_to,
     missing_blocks,
     names_kept,
     schemas_to_show,
 )
-from reconciler.operations.profile import Profile
-from reconciler.operations.unregistered import find_stored
-from reconciler.planner import assemble
-from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
+from reconciler.planner.catalog import compare_namespaces, plan_catalog
+from reconciler.planner.comparison import Outcomes
+from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.facts import (
     CatalogInput,
     Facts,
     PlanOptions,
+    TablesInMemory,
     names_in_question,
     new_names,
     storage_questions,
 )
-from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
-from reconciler.planner.placeholders import hide_places
-from reconciler.planner.plan import ManifestRef, Options, Plan
+from reconciler.planner.placeholders import hide_places, show_places
+from reconciler.planner.plan import ManifestRef, Options, Plan, check_removals
 from reconciler.planner.planning import Planning
-from reconciler.planner.safety import check_removals
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -55,16 +61,16 @@ def plan(
     parallelism: int = DEFAULT_PARALLELISM,
     profile: Profile | None = None,
 ) -> Plan:
-    """Return the plan that makes the live catalogs what ``manifest`` says. Nothing is changed.
+    """Return the plan that makes the catalogs match ``manifest``; change nothing.
 
     Args:
         manifest: from :func:`reconciler.load`.
-        select: globs over ``catalog/namespace/table``; only what they match is planned, and missing ancestors of it.
+        select: globs over ``catalog/namespace/table``; only their matches and missing ancestors are planned.
         adopt: also mark unowned objects that equal their block.
         take_over: claim objects that another manifest owns.
         allow_mass_removal: make a plan that removes more than the manifest's thresholds allow.
         parallelism: how many requests and storage probes run at once.
-        profile: gets what each stage took.
+        profile: records the duration of each stage.
 
     Raises:
         ManifestError: a placeholder in a ``config`` cannot be resolved.
@@ -76,7 +82,7 @@ def plan(
 
     planning, profile = Planning(), profile or Profile()
 
-    def read(connection: Connection) -> tuple[CatalogInput, ComparedNamespaces]:
+    def read(connection: Connection) -> tuple[CatalogInput, Outcomes]:
         options = plan_options(connection, selection, adopt=adopt, take_over=take_over)
         return read_catalog(connection, options, parallelism, planning, profile, connections.values())
 
@@ -90,7 +96,7 @@ def plan(
     check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
     asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
     with profile.stage("order"):
-        made = assemble(reference(manifest), manifest.thresholds, planning.plans(), asked)
+        made = planning.plan(reference(manifest), manifest.thresholds, asked)
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
@@ -103,12 +109,10 @@ def read_catalog(
     planning: Planning | None = None,
     profile: Profile | None = None,
     others: Collection[Connection] = (),
-) -> tuple[CatalogInput, ComparedNamespaces]:
-    """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
+) -> tuple[CatalogInput, Outcomes]:
+    """Return the planner's input for one catalog, and how its namespaces differ.
 
-    How its namespaces differ comes with it: what those hold that are to go has been asked.
-
-    ``planning`` has the catalog that it mirrors, ``profile`` gets what each stage took, and ``others`` may mirror it.
+    ``planning`` has the catalog that it mirrors, ``profile`` records stages, and ``others`` may mirror it.
 
     Raises:
         BackendError: something could not be read.
@@ -151,7 +155,7 @@ def read_catalog(
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:
-    """Return how to plan one catalog; ``selection`` is the whole manifest's."""
+    """Return the options for one catalog; ``selection`` is that of all catalogs."""
     selected = selection.below(connection.spec.name)
     if connection.backend.capabilities.folds_case:
         selected = selected.folded()
@@ -159,26 +163,100 @@ def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_
 
 
 def selection_of(select: Sequence[str]) -> Scope:
-    """Return what the globs of ``select`` select; everything, where there are none."""
+    """Return the scope of the globs of ``select``; everything if there are none."""
     return Scope(tuple(select)) if select else EVERYTHING
 
 
 def selected_catalogs(manifest: Manifest, select: Sequence[str]) -> tuple[Scope, list[str]]:
-    """Return what the globs of ``select`` select, and the catalogs in which that can be something.
+    """Return the scope of ``select``, and the catalogs to read for it.
 
-    Those that they mirror are among these: they have to be read, selected or not.
+    Catalogs that they mirror are included.
     """
     selection = selection_of(select)
     return selection, with_sources_of(manifest, (name for name in manifest.catalogs if selection.below(name).patterns))
 
 
 def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
-    """Return ``names`` and the catalogs that those mirror, in the order of the manifest."""
+    """Return ``names`` and the catalogs that they mirror, in manifest order."""
     desired = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
     found = with_sources(desired, names)
     return [name for name in manifest.catalogs if name in found]
 
 
 def reference(manifest: Manifest) -> ManifestRef:
-    """Return how a plan names the manifest it was made of."""
+    """Return the plan's reference to ``manifest``."""
     return ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files))
+
+
+FORMAT_VERSION = "1.0"
+
+
+@dataclass
+class Profile:
+    """The stages of one run, in the order in which they ended.
+
+    Catalogs are read in parallel, so their seconds add up to more than the run took.
+    """
+
+    _began: float = field(default_factory=perf_counter)
+    _stages: list[dict[str, object]] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str, connection: Connection | None = None) -> Iterator[None]:
+        """Record the block as a stage, unless it raises."""
+        about = {} if connection is None else {"catalog": connection.spec.name, "impl": connection.spec.impl}
+        before = None if connection is None else optional.traffic(connection.backend)
+        began = perf_counter()
+        yield
+        seconds = perf_counter() - began
+        stage = {"stage": name, **about, "began": round(began - self._began, 6), "seconds": round(seconds, 6)}
+        after = None if connection is None else optional.traffic(connection.backend)
+        if before is not None and after is not None:
+            stage |= {"calls": after.calls - before.calls, "bytes": after.bytes - before.bytes}
+        self._stages.append(stage)
+
+    def to_json(self) -> str:
+        """Return a JSON document, without any value, location or address of a catalog."""
+        seconds = round(perf_counter() - self._began, 6)
+        return (
+            json.dumps({"format_version": FORMAT_VERSION, "seconds": seconds, "stages": self._stages}, indent=2) + "\n"
+        )
+
+
+_MOST = 1_000
+_OTHERWISE = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LANCE: "no Lance dataset is there"}
+
+
+def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> Mapping[Key, str]:
+    """Describe the data of the tables that ``plan`` deregisters.
+
+    The texts are shown beside the plan and no part of it.
+
+    The first thousand are opened, ``parallelism`` at a time.
+
+    Raises:
+        ManifestError, CatalogError: as when planning; no catalog is read.
+    """
+    going = [change for change in plan.changes if change.action is Action.DEREGISTER_TABLE][:_MOST]
+    if not going:
+        return {}
+    with open_connections(manifest, {change.catalog for change in going}, parallelism=parallelism) as connections:
+        options = {name: connection.backend.storage_options() for name, connection in connections.items()}
+        shown = show_places(plan, places_of(connections.values())).changes
+    going = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST]
+    said = in_parallel(lambda change: _said(change, options[change.catalog]), going, parallelism)
+    return {change.key: text for change, text in zip(going, said, strict=True) if text}
+
+
+def _said(change: Change, options: Mapping[str, str]) -> str:
+    if change.before is None or change.before.location is None:
+        return ""
+    found = storage.examine(change.before.location, options, _rows_and_age)
+    return found if isinstance(found, str) else _OTHERWISE.get(found.kind, "its data cannot be opened")
+
+
+def _rows_and_age(dataset: Any) -> str:
+    """Describe a ``lance.LanceDataset`` by its latest manifest alone."""
+    latest = dataset.get_version()
+    rows = count(int(latest["metadata"]["total_rows"]), "row")
+    return f"{rows}, last written {latest['timestamp'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"

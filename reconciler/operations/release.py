@@ -1,7 +1,8 @@
-"""Take the marks of lancens off objects: what they are stays, and no manifest manages them any more."""
+"""Remove the marks of lancens from objects, which stay as they are."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,23 +14,22 @@ from reconciler.model.names import Scope, address
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.apply import carry_out, ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
-from reconciler.operations.plan import reference, selected_catalogs
+from reconciler.operations.plan import plan_options, reference, selected_catalogs
 from reconciler.planner.entries import Action, Change, Protection
-from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, Options, Plan
-from reconciler.planner.views import ObjectView, view_of
+from reconciler.planner.views import ObjectView, explain, view_of
 
 if TYPE_CHECKING:
     import os
 
-    from reconciler.applier import ApplyReport, Event, StopSignal
+    from reconciler.applier.report import ApplyReport, Event
     from reconciler.manifest import Manifest
 
 
 def plan_release(
     manifest: Manifest, select: Sequence[str], *, protected: bool = False, parallelism: int = DEFAULT_PARALLELISM
 ) -> Plan:
-    """Return what takes this manifest's marks off what the globs of ``select`` match. Nothing is changed.
+    """Return a plan that removes this manifest's marks from the matches.
 
     Args:
         manifest: whose marks.
@@ -44,22 +44,18 @@ def plan_release(
     selection, concerned = selected_catalogs(manifest, select)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), parallelism)
-        changes: list[Change] = []
-        guards: list[Protection] = []
-        summaries = []
-        for connection, snapshot in zip(connections.values(), snapshots, strict=True):
-            summaries.append(_summary(connection, snapshot))
-            for live in _marked(connection, snapshot, selection):
-                if ownership.is_protected(live.properties) and not protected:
-                    guards.append(_guard(connection, live))
-                else:
-                    changes.append(_change(connection, live))
-    _check_globs(select, [*changes, *guards], manifest.name)
+        catalogs = tuple(map(_summary, connections.values(), snapshots))
+        entries = [
+            _entry(connection, live, protected)
+            for connection, snapshot in zip(connections.values(), snapshots, strict=True)
+            for live in _marked(connection, snapshot, selection)
+        ]
+    _check_globs(select, entries, manifest.name)
     return Plan(
         manifest=reference(manifest),
-        catalogs=tuple(summaries),
-        changes=tuple(changes),
-        guards=tuple(guards),
+        catalogs=catalogs,
+        changes=tuple(entry for entry in entries if isinstance(entry, Change)),
+        guards=tuple(entry for entry in entries if isinstance(entry, Protection)),
         thresholds=manifest.thresholds,
         options=Options(select=tuple(select)),
     )
@@ -72,12 +68,14 @@ def release(
     journal: str | os.PathLike[str] = ".lancens",
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = ignore_event,
-    stop: StopSignal | None = None,
+    stop: threading.Event | None = None,
 ) -> ApplyReport:
-    """Carry out what :func:`plan_release` returned: each object is read again right before its marks are taken off.
+    """Carry out the plan of :func:`plan_release`.
+
+    Each object is read again before its marks are removed.
 
     Raises:
-        StalePlanError: an object is not as it was any more; nothing was written.
+        StalePlanError: an object has changed; nothing was written.
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
     """
@@ -86,10 +84,8 @@ def release(
 
 
 def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> list[LiveNamespace | LiveTable]:
-    """Return what this manifest manages and the selection contains, namespaces first."""
-    selected = selection.below(connection.spec.name)
-    if connection.backend.capabilities.folds_case:
-        selected = selected.folded()
+    """Return the selected objects that this manifest manages, namespaces first."""
+    selected = plan_options(connection, selection, adopt=False, take_over=False).select
     live_objects: list[LiveNamespace | LiveTable] = [snapshot.namespaces[key] for key in sorted(snapshot.namespaces)]
     live_objects += [snapshot.tables[key] for key in sorted(snapshot.tables)]
     return [
@@ -99,41 +95,27 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
     ]
 
 
-def _views(connection: Connection, live: LiveNamespace | LiveTable) -> tuple[ObjectView, ObjectView]:
+def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: bool) -> Change | Protection:
+    """Return the change that removes the marks, or the protection that prevents it."""
+    catalog = connection.spec.name
+    action = Action.UPDATE_TABLE if isinstance(live, LiveTable) else Action.UPDATE_NAMESPACE
+    if ownership.is_protected(live.properties) and not protected:
+        code = ReasonCode.PROTECTED_FROM_RELEASE
+        return Protection(catalog=catalog, kind=action.kind, identifier=live.id, would=action, code=code)
     before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
     without = ObjectView().model_dump(
         include={"managed_by", "protect", "keys", "secret_keys", "mirror", "requested_location", "chosen_location"}
     )
-    return before, before.model_copy(update=without)
-
-
-def _action(live: LiveNamespace | LiveTable) -> Action:
-    return Action.UPDATE_TABLE if isinstance(live, LiveTable) else Action.UPDATE_NAMESPACE
-
-
-def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
-    before, after = _views(connection, live)
-    action = _action(live)
+    after = before.model_copy(update=without)
     return Change(
-        catalog=connection.spec.name,
+        catalog=catalog,
         kind=action.kind,
         identifier=live.id,
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after, address(connection.spec.name, live.id)),
+        fields=explain(before, after, address(catalog, live.id)),
         code=ReasonCode.RELEASED,
-    )
-
-
-def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Protection:
-    action = _action(live)
-    return Protection(
-        catalog=connection.spec.name,
-        kind=action.kind,
-        identifier=live.id,
-        would=action,
-        code=ReasonCode.PROTECTED_FROM_RELEASE,
     )
 
 

@@ -1,35 +1,25 @@
-"""Datasets under the roots of catalogs that no catalog has: found by going down the directories, in this process."""
+"""Search the roots of catalogs for datasets that no catalog has, in this process."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.model import locations, ownership
+from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
-from reconciler.model.limits import folded, name_problem, table_depth_problem
-from reconciler.model.live import LiveTable, Snapshot, StorageKind
+from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import Identifier
-from reconciler.planner.facts import Stored
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
-    from reconciler.operations.connections import Connection
-
-
-_NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 
 
 @dataclass(slots=True)
 class UnregisteredDatasets:
-    """``tables`` are datasets under names that their places suggest; ``nameless`` says of the others why not."""
+    """``tables`` are named by their directories; ``nameless`` tells of the rest."""
 
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     nameless: list[str] = field(default_factory=list)
@@ -38,12 +28,12 @@ class UnregisteredDatasets:
 def find_unregistered(
     backend: Backend, claimed: Collection[str], live: Snapshot, parallelism: int
 ) -> UnregisteredDatasets:
-    """Return the datasets under the roots of ``backend`` that are at none of the places ``claimed``.
+    """Return the datasets under the roots that no table has as its location.
 
     Args:
         backend: the catalog.
-        claimed: the places (``storage.place_of``) that tables of any catalog have.
-        live: what is in the catalog, whose names cannot be given again.
+        claimed: the locations (``storage.place_of``) of the tables of all catalogs.
+        live: the catalog's objects, whose names are taken.
         parallelism: how many directories are listed at once.
 
     Raises:
@@ -56,80 +46,6 @@ def find_unregistered(
             _name(backend, root, place, live, found)
     found.nameless.sort()
     return found
-
-
-def find_stored(
-    connection: Connection,
-    names: Mapping[Identifier, Identifier | None],
-    others: Iterable[Connection],
-    parallelism: int,
-) -> Stored:
-    """Return where data of new tables may be, other than at their default locations.
-
-    That is at the default location of the name that a table had before, where a directory has one of its names, and
-    where a catalog that mirrors this one has the table.
-
-    Args:
-        connection: the catalog.
-        names: the tables, each with the name that it had before, if any.
-        others: all catalogs that are connected.
-        parallelism: how many locations are looked at once.
-
-    Raises:
-        BackendError: a directory could not be listed.
-        CatalogError: a mirror could not be read.
-    """
-    backend = connection.backend
-    named: defaultdict[Identifier, list[str]] = defaultdict(list)
-    options = backend.storage_options()
-    for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
-        for place in storage.look_into(root, options).below:
-            named[tuple(optional.identifier_at(backend, [place.rpartition("/")[2]]))].append(place)
-    for name, place in _in_mirrors(connection.spec.name, names, others) if names else ():
-        named[name].append(place)
-    asked: dict[Identifier, list[str]] = {}
-    for name, former in names.items():
-        default = _default_of(backend, former) if former is not None else None
-        places = [*([default] if default else ()), *named.get(former or (), ()), *named.get(name, ())]
-        if places:
-            own = _default_of(backend, name)
-            asked[name] = [place for place in dict.fromkeys(places) if not locations.same(place, own)]
-    looked_at = list(dict.fromkeys(chain.from_iterable(asked.values())))
-    probed = in_parallel(lambda place: storage.probe(place, options).kind, looked_at, parallelism)
-    kinds = dict(zip(looked_at, probed, strict=True))
-    found = {name: [place for place in places if kinds[place] not in _NO_DATA] for name, places in asked.items()}
-    return {name: places for name, places in found.items() if places}
-
-
-def _in_mirrors(
-    catalog: str, names: Mapping[Identifier, Identifier | None], others: Iterable[Connection]
-) -> Iterator[tuple[Identifier, str]]:
-    """Yield where mirrors of a catalog have tables of these names, new ones or former ones."""
-    for other in others:
-        mirror, backend = other.desired.mirror, other.backend
-        if mirror is None or mirror.origin != catalog:
-            continue
-        shown = {
-            tuple(folded(backend.capabilities, part) for part in mirror.name_of(name)): name
-            for name in chain(names, filter(None, names.values()))
-        }
-        with other.spec.errors():
-            for parent in sorted({name[:-1] for name in shown}):
-                there: set[Identifier] = set()
-                with suppress(NamespaceNotFoundError):
-                    there.update((*parent, name) for name in optional.possible_tables(backend, parent))
-                for name in sorted(shown.keys() & there):
-                    with suppress(TableNotFoundError):
-                        table = backend.load_table(name)
-                        if ownership.mirror_of(table.properties) == catalog:
-                            yield shown[name], table.location
-
-
-def _default_of(backend: Backend, name: Identifier) -> str | None:
-    try:
-        return backend.default_location(name)
-    except NamespaceNotFoundError:  # it hangs on a namespace that went with its tables
-        return None
 
 
 def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], parallelism: int) -> list[str]:
@@ -145,27 +61,27 @@ def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], p
 
 
 def _name(backend: Backend, root: str, place: str, live: Snapshot, found: UnregisteredDatasets) -> None:
-    """Add a dataset to ``found``, under the name that its place suggests."""
+    """Add a dataset to ``found`` under the name of its directory, or to ``nameless``."""
     path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
     capabilities = backend.capabilities
-    names = [folded(capabilities, name) for name in optional.identifier_at(backend, path.split("/"))]
-    reason = next((problem for name in names if (problem := name_problem(capabilities, name)) is not None), None)
+    names = [capabilities.folded(name) for name in optional.identifier_at(backend, path.split("/"))]
+    reason = next((problem for name in names if (problem := capabilities.name_problem(name)) is not None), None)
     if reason is None:
-        depth = table_depth_problem(capabilities, len(names) - 1)
-        reason = None if depth is None else f"a table of {backend.impl} cannot stand {depth}"
+        depth = capabilities.table_depth_problem(len(names) - 1)
+        reason = None if depth is None else f"a table of {backend.impl} cannot be {depth}"
     identifier = tuple(names)
     if reason is None:
         reason = _taken(identifier, live, found, one_name_space=capabilities.one_name_space)
     if reason is None:
         reason = optional.location_problem(backend, identifier, place)
     if reason is not None:
-        found.nameless.append(f"{locations.redact(place)} is in no catalog, and its place gives it no name: {reason}")
+        found.nameless.append(f"{locations.redact(place)} is in no catalog, and its path gives it no name: {reason}")
     else:
         found.tables[identifier] = LiveTable(identifier, place)
 
 
 def _taken(identifier: Identifier, live: Snapshot, found: UnregisteredDatasets, *, one_name_space: bool) -> str | None:
-    """Return why something else has the name, or that of a namespace above it; None when nothing has."""
+    """Return why the name, or that of a parent, is taken; None if it is free."""
     tables = live.tables.keys() | found.tables.keys()
     above = [identifier[:depth] for depth in range(1, len(identifier))]
     if identifier in tables or (one_name_space and identifier in live.namespaces):

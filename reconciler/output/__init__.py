@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from reconciler.output.look import Look
 
 if TYPE_CHECKING:
     from reconciler.planner.entries import Key
@@ -13,27 +14,10 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "Look", "render"]
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How a plan is shown, as far as its format has the choice.
-
-    Args:
-        color: use ANSI colours (text only).
-        full: fold and shorten nothing (text only; the other formats fold what can be unfolded).
-        width: terminal cells a line may take, None for no limit (text only).
-        removed: what to say of the data of tables that are deregistered; it is no part of the plan (not in JSON).
-    """
-
-    color: bool = False
-    full: bool = False
-    width: int | None = None
-    removed: Mapping[Key, str] = field(default_factory=dict)
-
-
 def _text(plan: Plan, look: Look) -> str:
     from reconciler.output.text import render_text
 
-    return render_text(plan, color=look.color, full=look.full, width=look.width, removed=look.removed)
+    return render_text(plan, look)
 
 
 def _json(plan: Plan, _: Look) -> str:

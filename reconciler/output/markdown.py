@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.details import ColumnDifference, columns, differences, place
 from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog, comes_first, moves
 from reconciler.output.markdown_text import length_of
-from reconciler.output.wording import Entry, closing_line, counts, headline, waiting_line, word_of
-from reconciler.planner.entries import Blocked, Change, Key
+from reconciler.output.wording import Entry, ShownField, closing_line, columns, counts, waiting_line, word_of
+from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
 COMMENT_LIMIT = 65_536
@@ -69,31 +68,16 @@ def _heading(plan: Plan) -> str:
     return _part("heading", plan=plan, amounts=() if plan.is_empty else amounts, closing=closing_line(plan))
 
 
-def _row(entry: Entry, removed: Mapping[Key, str]) -> str:
-    change = entry if isinstance(entry, Change) else None
-    return _part(
-        "row",
-        entry=entry,
-        word=word_of(entry),
-        headline=headline(entry),
-        reason=None if change else entry.reason,
-        remedy=entry.remedy if isinstance(entry, Blocked) else None,
-        differences=differences(change) if change else (),
-        place=place(change) if change else None,
-        held=removed.get(entry.key),
-    )
-
-
 def _schema(entry: Entry) -> str | None:
     """Return the columns a change adds or changes as a block of code, None where there are none."""
-    found = columns(entry) if isinstance(entry, Change) else ()
+    found = columns(entry)
     return _part("schema", entry=entry, columns=found, lines=[*map(_column, found)]) if found else None
 
 
-def _column(column: ColumnDifference) -> str:
+def _column(column: ShownField) -> str:
     # GitHub colours `+` and `-`; `!` is its sign for a changed line.
     symbol = "!" if column.symbol == "~" else column.symbol
-    return display.shorten(f"{symbol} {display.key(column.name)}: {display.value(column.text)}", _LONGEST_COLUMN)
+    return display.shorten(f"{symbol} {display.key(column.label)}: {display.value(column.text)}", _LONGEST_COLUMN)
 
 
 @dataclass(slots=True)
@@ -198,8 +182,13 @@ class _Comment:
         )
         for entries, folded, word in parts:
             title = f"{count(len(entries), word)} in <code>{html.escape(display.name(group.name))}</code>"
+            rows = [_part("row", entry=entry, held=self._removed.get(entry.key)) for entry in entries]
             fitting = self._block(
-                title, _TABLE_HEAD, [_row(entry, self._removed) for entry in entries], folded=folded, above=above
+                title,
+                _TABLE_HEAD,
+                rows,
+                folded=folded,
+                above=above,
             )
             self._omitted.words.update(word_of(entry) for entry in entries[fitting:])
             above = "" if fitting else above

@@ -1,25 +1,57 @@
-"""Where the templates of this package and of those built on it are found, and what every template may use.
+"""Pages and templates: where they are found, what every template may use, and what every page has in common.
+
+A page is one file that asks for nothing from anywhere. A content security policy forbids every request and every
+script and style but those of this package, so that a name that looks like markup stays a name.
 
 Imports Jinja2, so import it only to render something.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib import resources
 
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from reconciler.model import display
-from reconciler.output import markdown_text
+from reconciler.output import markdown_text, wording
 
 _IN_BACKTICKS = re.compile("`([^`]+)`")
 
 
+def render_page(package: str, name: str, **shown: object) -> str:
+    """Return a page, ready to be written as UTF-8.
+
+    Args:
+        package: where its template ``templates/NAME.html`` is, what it adds to the look of all pages (``NAME.css``),
+            and what it runs at the end of its body (``NAME.js``).
+        name: what those three are called.
+        shown: what the template shows.
+    """
+    style, script = _asset(__package__, "page.css") + _asset(package, f"{name}.css"), _asset(package, f"{name}.js")
+    policy = (
+        f"default-src 'none'; style-src {_source_hash(style)}; script-src {_source_hash(script)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    template = _html_templates(package).get_template(f"{name}.html")
+    return template.render(shown, policy=policy, style=style, script=script)
+
+
+def _asset(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def _source_hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 @cache
-def html_templates(package: str) -> Environment:
+def _html_templates(package: str) -> Environment:
     """Return the HTML templates in the folder ``templates`` of ``package``, and those that every page shares.
 
     All that a template shows is escaped as HTML. What is foreign goes through a filter besides, which makes the
@@ -61,7 +93,7 @@ def _environment(loader: BaseLoader, finalize: Callable[[object], object] | None
         "printable": display.printable,
         "value": display.value,
     }
-    environment.globals["count"] = display.count
+    environment.globals |= {"count": display.count, "wording": wording}
     return environment
 
 

@@ -7,25 +7,29 @@ the width is broken here, with an indent, instead of being left to the terminal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.details import ColumnDifference, ShownField, columns, differences, place, settings
 from reconciler.output.grouping import Fold, by_catalog, with_folds
+from reconciler.output.look import Look
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
+    ShownField,
     closing_line,
-    entries_of,
+    columns,
+    differences,
     headline,
+    place,
+    settings,
     style_of,
     waiting_line,
     word_of,
 )
-from reconciler.planner.entries import Blocked, Change, Key
+from reconciler.planner.entries import Blocked, Change
 from reconciler.planner.plan import Plan
 
 Span: TypeAlias = tuple[str, str]
@@ -49,30 +53,17 @@ _NOTES_SHOWN = 20
 _NARROWEST = 40
 _WIDEST_NAME = 48
 _NARROWEST_HEADLINE = 24
-_MARGIN = 2
+_MARGIN = "  "
+_BEFORE_NAME = "    "
+_INDENT = "        "
 _DEEPER = 4
 _GAP = "  "
 
 
-def render_text(
-    plan: Plan,
-    *,
-    color: bool = False,
-    full: bool = False,
-    width: int | None = None,
-    removed: Mapping[Key, str] | None = None,
-) -> str:
-    """Return the plan as text that ends with a newline.
-
-    Args:
-        plan: what to show.
-        color: whether to use ANSI colours.
-        full: show every entry, property and column, and no value shortened.
-        removed: what to say of the data of tables that are deregistered.
-        width: terminal cells a line may take, None for lines of any length; less than 40 counts as 40.
-    """
-    view = _View(plan, full, None if width is None else max(width, _NARROWEST), removed or {})
-    paint = _painter() if color else _plain
+def render_text(plan: Plan, look: Look) -> str:
+    """Return the plan as text that ends with a newline; a width of less than 40 cells counts as 40."""
+    view = _View(plan, look)
+    paint = _painter() if look.color else _plain
     return "".join(f"{paint(line)}\n" for line in view.lines())
 
 
@@ -112,7 +103,6 @@ class _Row:
 class _Columns:
     """How wide each column is. ``headline`` None: too narrow for columns, so the headline goes below the name."""
 
-    symbol: int
     name: int
     word: int
     headline: int | None
@@ -121,15 +111,11 @@ class _Columns:
 class _View:
     """One rendering of one plan."""
 
-    def __init__(self, plan: Plan, full: bool, width: int | None, removed: Mapping[Key, str]) -> None:
-        self._removed = removed
+    def __init__(self, plan: Plan, look: Look) -> None:
         self._plan = plan
-        self._full = full
-        self._width = width
+        self._removed, self._full = look.removed, look.full
+        self._width = None if look.width is None else max(look.width, _NARROWEST)
         self._folded = False
-        symbols = {entry.symbol for entry in entries_of(plan)}
-        self._symbol_width = max(map(len, symbols), default=1)
-        self._indent = " " * (_MARGIN + self._symbol_width + 5)
 
     def lines(self) -> Iterator[Line]:
         groups = [(group, [*self._rows(group.entries)]) for group in by_catalog(self._plan)]
@@ -142,7 +128,7 @@ class _View:
                 yield from row.below
             waiting = waiting_line(self._plan, group.name)
             if waiting:
-                yield from self._paragraph(waiting, " " * _MARGIN)
+                yield from self._paragraph(waiting, _MARGIN)
             yield []
         yield from self._notes()
         if self._folded:
@@ -167,7 +153,7 @@ class _View:
             name=display.address(*entry.identifier),
             word=word_of(entry),
             headline=headline(entry),
-            source=_source(entry),
+            source=f"{display.printable(entry.source.file)}:{entry.source.line}" if entry.source else "",
             below=[*self._below(entry)],
         )
 
@@ -175,8 +161,8 @@ class _View:
         if isinstance(entry, Change):
             yield from self._details(entry)
         elif isinstance(entry, Blocked):
-            yield from self._paragraph(display.printable(entry.reason), self._indent)
-            yield from self._paragraph(display.printable(entry.remedy), f"{self._indent}-> ", "change")
+            yield from self._paragraph(display.printable(entry.reason), _INDENT)
+            yield from self._paragraph(display.printable(entry.remedy), f"{_INDENT}-> ", "change")
         else:
             yield from self._quiet(display.printable(entry.reason))
 
@@ -199,62 +185,53 @@ class _View:
         names = ", ".join(display.name(entry.identifier[-1]) for entry in fold.entries[:_NAMED_IN_FOLD])
         rest = len(fold.entries) - _NAMED_IN_FOLD
         yield from self._quiet(f"{names} and {rest:,} more")
-        changes = [entry for entry in fold.entries if isinstance(entry, Change)]
-        alike = {(differences(change), columns(change)) for change in changes}
-        if len(alike) == 1:
-            for same, added in alike:
-                yield from self._difference_lines(same)
-                yield from self._column_lines(added)
-        else:
-            fields = Counter(difference.label for change in changes for difference in differences(change))
-            fields.update(f"column {column.name}" for change in changes for column in columns(change))
-            if fields:
-                most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_NAMED_IN_FOLD))
-                more = len(fields) - _NAMED_IN_FOLD
-                yield from self._quiet(f"differ: {most}" + (f" and {count(more, 'other field')}" if more > 0 else ""))
+        found = [(differences(entry), columns(entry)) for entry in fold.entries]
+        if len(set(found)) == 1:
+            yield from self._difference_lines(found[0][0])
+            yield from self._column_lines(found[0][1])
+            return
+        fields = Counter(difference.label for same, _ in found for difference in same)
+        fields.update(f"column {column.label}" for _, added in found for column in added)
+        most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_NAMED_IN_FOLD))
+        more = len(fields) - _NAMED_IN_FOLD
+        yield from self._quiet(f"differ: {most}" + (f" and {count(more, 'other field')}" if more > 0 else ""))
 
     def _columns(self, rows: Sequence[_Row]) -> _Columns:
         name = min(max((display.width_of(row.name) for row in rows), default=0), _WIDEST_NAME)
         word = max((len(row.word) for row in rows), default=0)
         wanted = max((display.width_of(row.headline) for row in rows), default=0)
         if self._width is None:
-            return _Columns(self._symbol_width, name, word, wanted)
+            return _Columns(name, word, wanted)
         source = max((display.width_of(row.source) for row in rows), default=0)
-        left = self._width - _MARGIN - self._symbol_width - 1 - name - len(_GAP) - word - len(_GAP)
+        left = self._width - len(_BEFORE_NAME) - name - len(_GAP) - word - len(_GAP)
         room = left - (source + len(_GAP) if source else 0)
         if room >= min(wanted, _NARROWEST_HEADLINE):
-            return _Columns(self._symbol_width, name, word, min(wanted, room))
-        name = min(name, self._width - _MARGIN - self._symbol_width - 1 - len(_GAP) - word)
-        return _Columns(self._symbol_width, name, word, None)
+            return _Columns(name, word, min(wanted, room))
+        name = min(name, self._width - len(_BEFORE_NAME) - len(_GAP) - word)
+        return _Columns(name, word, None)
 
     def _row_lines(self, row: _Row, widths: _Columns) -> Iterator[Line]:
-        style = row.style
-        margin = " " * (_MARGIN + widths.symbol + 1)
-        head: Span = (f"{'':{_MARGIN}}{row.symbol:>{widths.symbol}} ", style)
-        name = row.name
+        head: Span = (f"{_MARGIN}{row.symbol} ", row.style)
+        name, gap = row.name, " " * (widths.word - len(row.word)) + _GAP
         if display.width_of(name) > widths.name:
-            for part in display.wrap(name, self._room(len(margin))):
+            for part in display.wrap(name, self._room(len(_BEFORE_NAME))):
                 yield [head, (part, "")]
-                head = (margin, "")
+                head = (_BEFORE_NAME, "")
             name = ""
         padding = " " * (widths.name - display.width_of(name))
-        start: list[Span] = [head, (name + padding + _GAP, ""), (row.word, style)]
+        start: list[Span] = [head, (name + padding + _GAP, ""), (row.word, row.style)]
+        below = " " * (len(_BEFORE_NAME) + widths.name + len(_GAP) + widths.word + len(_GAP))
         if widths.headline is None:
-            gap = " " * (widths.word - len(row.word)) + _GAP
-            beside = len(margin) + widths.name + len(_GAP) + widths.word + len(_GAP) + display.width_of(row.source)
-            fits = beside <= self._room(0)
+            fits = len(below) + display.width_of(row.source) <= self._room(0)
             yield [*start, (gap + row.source if fits else "", "quiet")]
-            yield from self._paragraph(row.headline, self._indent)
+            yield from self._paragraph(row.headline, _INDENT)
             if not fits:
                 yield from self._quiet(row.source)
             return
-        parts = display.wrap(row.headline, max(widths.headline, 1))
-        gap = " " * (widths.word - len(row.word)) + _GAP
-        tail = " " * (widths.headline - display.width_of(parts[0])) + _GAP + row.source
-        yield [*start, (gap + parts[0], ""), (tail if row.source else "", "quiet")]
-        below = " " * (len(margin) + widths.name + len(_GAP) + widths.word + len(_GAP))
-        for part in parts[1:]:
-            yield [(below + part, "")]
+        first, *rest = display.wrap(row.headline, max(widths.headline, 1))
+        tail = " " * (widths.headline - display.width_of(first)) + _GAP + row.source
+        yield [*start, (gap + first, ""), (tail if row.source else "", "quiet")]
+        yield from ([(below + part, "")] for part in rest)
 
     # ---- below a row ---------------------------------------------------------------------------------------------
 
@@ -280,25 +257,25 @@ class _View:
                 continue
             before, after = self._value(difference.before), self._value(difference.after)
             remark = " (data stays at both)" if difference.is_location else ""
-            if display.width_of(f"{label}: {before} -> {after}{remark}") <= self._room(len(self._indent)):
-                start: Span = (f"{self._indent}{label}: ", "")
+            if display.width_of(f"{label}: {before} -> {after}{remark}") <= self._room(len(_INDENT)):
+                start: Span = (f"{_INDENT}{label}: ", "")
                 yield [start, (before, "remove"), (" -> ", ""), (after, "add"), (remark, "quiet")]
                 continue
-            yield from self._paragraph(f"{label}:{remark}", self._indent)
-            yield from self._paragraph(before, f"{self._indent}     ", "remove")
-            yield from self._paragraph(after, f"{self._indent}  -> ", "add")
+            yield from self._paragraph(f"{label}:{remark}", _INDENT)
+            yield from self._paragraph(before, f"{_INDENT}     ", "remove")
+            yield from self._paragraph(after, f"{_INDENT}  -> ", "add")
 
-    def _column_lines(self, found: Iterable[ColumnDifference]) -> Iterator[Line]:
+    def _column_lines(self, found: Iterable[ShownField]) -> Iterator[Line]:
         for column in found:
-            label = self._value(column.name, display.key)
+            label = self._value(column.label, display.key)
             yield from self._signed(column.symbol, f"column {label}: {self._value(column.text)}")
 
     def _signed(self, symbol: str, text: str) -> Iterator[Line]:
-        yield from self._paragraph(text, f"{self._indent}{symbol} ", SYMBOLS[symbol])
+        yield from self._paragraph(text, f"{_INDENT}{symbol} ", SYMBOLS[symbol])
 
     def _quiet(self, text: str) -> Iterator[Line]:
         if text:
-            yield from self._paragraph(text, self._indent, "quiet")
+            yield from self._paragraph(text, _INDENT, "quiet")
 
     def _paragraph(self, text: str, lead: str, style: str = "") -> Iterator[Line]:
         """Yield ``text`` behind ``lead``; further lines stand deeper, where no line of lancens starts."""
@@ -313,13 +290,12 @@ class _View:
             return
         yield [("Notes", "heading")]
         listed = notes if self._full else notes[:_NOTES_SHOWN]
-        margin = " " * _MARGIN
         for note in listed:
-            yield from self._paragraph(f"{display.name(note.catalog)}: {display.printable(note.message)}", margin)
+            yield from self._paragraph(f"{display.name(note.catalog)}: {display.printable(note.message)}", _MARGIN)
         if len(listed) < len(notes):
             self._folded = True
             rest = count(len(notes) - len(listed), "more note")
-            yield [(f"{margin}and {rest}", "quiet")]
+            yield [(f"{_MARGIN}and {rest}", "quiet")]
         yield []
 
     # ---- room ----------------------------------------------------------------------------------------------------
@@ -330,7 +306,3 @@ class _View:
 
     def _room(self, taken: int) -> int:
         return 1_000_000_000 if self._width is None else max(self._width - taken, 8)
-
-
-def _source(entry: Entry) -> str:
-    return f"{display.printable(entry.source.file)}:{entry.source.line}" if entry.source else ""

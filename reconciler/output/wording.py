@@ -1,13 +1,20 @@
-"""The words and symbols that every renderer shares."""
+"""The words, symbols and details that every renderer shares.
+
+Values are redacted here and otherwise as they are: each renderer escapes them for its own format. Sentences are escaped
+already.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from reconciler.model import display
+from reconciler.model import display, locations
 from reconciler.model.display import count
+from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import Plan
+from reconciler.planner.views import column_text
 
 Entry = Change | Protection | Blocked
 
@@ -18,21 +25,17 @@ PROTECTED = "protected"
 BLOCKED = "blocked"
 
 _NAMED = 3
-
-_WORDS: Mapping[Action, tuple[str, str]] = {
-    Action.CREATE_NAMESPACE: ("namespace", "created"),
-    Action.UPDATE_NAMESPACE: ("update", "updated"),
-    Action.DROP_NAMESPACE: ("drop", "dropped"),
-    Action.CREATE_TABLE: ("create", "created"),
-    Action.DECLARE_TABLE: ("declare", "declared"),
-    Action.REGISTER_TABLE: ("register", "registered"),
-    Action.UPDATE_TABLE: ("update", "updated"),
-    Action.ALTER_TABLE: ("alter", "altered"),
-    Action.RELOCATE_TABLE: ("relocate", "relocated"),
-    Action.MOVE_TABLE: ("move", "moved"),
-    Action.DEREGISTER_TABLE: ("deregister", "deregistered"),
+_RARER = ("register", "move", "drop")
+_PLACES = {
+    "create": "at",
+    "declare": "at",
+    "register": "data is at",
+    "deregister": "data stays at",
+    "move": "data stays at",
 }
-"""What happens to an object in one word, and what has happened to it then."""
+_PROPERTY = "properties."
+_LOCATIONS = ("location", "requested-location", "chosen-location")
+_OWN_FIELDS = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror")
 
 
 def entries_of(plan: Plan) -> list[Entry]:
@@ -49,13 +52,23 @@ def word_of(entry: Entry) -> str:
     """Return what happens to the object in one word."""
     if isinstance(entry, Blocked):
         return BLOCKED
-    return PROTECTED if isinstance(entry, Protection) else _WORDS[entry.action][0]
+    return PROTECTED if isinstance(entry, Protection) else _verb(entry)
+
+
+def _verb(change: Change) -> str:
+    return "namespace" if change.action is Action.CREATE_NAMESPACE else change.action.verb
+
+
+def sort_of(entry: Entry) -> str:
+    """Return the word under which the entry is counted."""
+    return entry.sort if isinstance(entry, Change) else word_of(entry)
 
 
 def headline(entry: Entry) -> str:
     """Return why it happens, with what matters most about it; foreign text in it is escaped."""
     if isinstance(entry, Protection):
-        return f"kept; would be {_WORDS[entry.would][1]}"
+        verb = entry.would.verb
+        return f"kept; would be {'dropped' if verb == 'drop' else verb.removesuffix('e') + 'ed'}"
     if isinstance(entry, Blocked):
         if entry.moved_from is not None:
             return f"stays {display.address(*entry.moved_from)}"
@@ -69,17 +82,9 @@ def headline(entry: Entry) -> str:
 
 def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield what the last line counts, in its order; the rarer sorts only where there are any."""
-    summary = plan.summary()
-    yield "create", summary.create
-    yield "declare", summary.declare
-    if summary.register_:
-        yield "register", summary.register_
-    yield "update", summary.update
-    if summary.move:
-        yield "move", summary.move
-    yield "deregister", summary.deregister
-    if summary.drop:
-        yield "drop", summary.drop
+    for sort, number in plan.summary().model_dump(by_alias=True, exclude={"protected", "blocked"}).items():
+        if number or sort not in _RARER:
+            yield sort, number
 
 
 def closing_line(plan: Plan) -> str:
@@ -101,9 +106,7 @@ def waiting_line(plan: Plan, catalog: str) -> str:
     waiting = [change for change in plan.waiting if change.catalog == catalog]
     if not waiting:
         return ""
-    named = ", ".join(
-        f"{display.address(*change.identifier)} ({_WORDS[change.action][0]})" for change in waiting[:_NAMED]
-    )
+    named = ", ".join(f"{display.address(*change.identifier)} ({_verb(change)})" for change in waiting[:_NAMED])
     rest = f" and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
     verb = "waits" if len(waiting) == 1 else "wait"
     return f"{count(len(waiting), 'change')} {verb} with what is blocked: {named}{rest}."
@@ -117,3 +120,90 @@ def read_line(plan: Plan) -> str:
         for catalog in plan.catalogs
     )
     return f"Read {count(len(plan.catalogs), 'catalog')}: {' · '.join(parts)}"
+
+
+# ---- details of one entry --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ShownField:
+    """A field, property or column; ``before`` None where it is added, ``after`` None where it is removed."""
+
+    label: str
+    before: str | None
+    after: str | None
+
+    @property
+    def symbol(self) -> str:
+        """``+``, ``-`` or ``~``."""
+        return "+" if self.before is None else "-" if self.after is None else "~"
+
+    @property
+    def text(self) -> str:
+        """Its value, or both where it changes."""
+        return " -> ".join(value for value in (self.before, self.after) if value is not None)
+
+    @property
+    def is_location(self) -> bool:
+        """Whether it is the object's location; a property of that name has another label."""
+        return self.label == "location"
+
+
+def differences(entry: Entry) -> tuple[ShownField, ...]:
+    """Return the fields that an update changes, without the columns (see :func:`columns`)."""
+    if not isinstance(entry, Change):
+        return ()
+    return tuple(
+        ShownField(_label(path), _redacted(entry, path, field.before), _redacted(entry, path, field.after))
+        for field in entry.fields
+        if (path := field.path).partition(".")[0] != "schema"
+    )
+
+
+def _redacted(change: Change, path: str, value: str | None) -> str | None:
+    if path in _LOCATIONS:
+        return locations.redact(value)
+    key = path.removeprefix(_PROPERTY)
+    return value if value is None or key == path else redact_value(key, value, change.address, change.secret_keys)
+
+
+def settings(entry: Entry) -> tuple[ShownField, ...]:
+    """Return what a creation sets, or what goes with a removal; nothing for an update."""
+    if not isinstance(entry, Change) or (entry.before is None) == (entry.after is None):
+        return ()
+    is_new, view = entry.before is None, entry.before or entry.after
+    texts = {} if view is None or view.kind is None else {"kind": view.kind}
+    if view is not None:
+        texts |= {"protect": "true"} if view.protect else {}
+        properties = redact_properties(view.properties, entry.address, entry.secret_keys)
+        texts |= {_label(_PROPERTY + key): value for key, value in sorted(properties.items())}
+    return tuple(ShownField(label, None if is_new else text, text if is_new else None) for label, text in texts.items())
+
+
+def place(entry: Entry) -> tuple[str, str] | None:
+    """Return what can be said of a table's location, and the location; None where none is known or it moves."""
+    view = (entry.after or entry.before) if isinstance(entry, Change) else None
+    if not isinstance(entry, Change) or view is None or view.location is None:
+        return None
+    words = _PLACES.get(entry.action.verb)
+    return None if words is None else (words, locations.redact(view.location))
+
+
+def columns(entry: Entry) -> tuple[ShownField, ...]:
+    """Return the columns that are added, removed or changed; all of them, added, for a table that gets its first."""
+    if not isinstance(entry, Change) or entry.after is None or entry.after.columns is None:
+        return ()
+    before, after = (
+        {column.name: column_text(column, entry.address) for column in (view.columns if view else None) or ()}
+        for view in (entry.before, entry.after)
+    )
+    found = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
+    return tuple(field for field in found if field.before != field.after)
+
+
+def _label(path: str) -> str:
+    """Return a property's key alone, unless it could be mistaken for a field of the object itself."""
+    if path.startswith("safeguards."):
+        return path.removeprefix("safeguards.")
+    key = path.removeprefix(_PROPERTY)
+    return path if key in _OWN_FIELDS or key.startswith(_PROPERTY) else key

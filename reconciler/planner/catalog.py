@@ -5,113 +5,69 @@ Most is decided object by object, in ``tables`` and ``namespaces``, and the rest
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Origin
 from reconciler.model.live import LiveNamespace, LiveTable
-from reconciler.model.names import Identifier, Scope
+from reconciler.model.names import Identifier
 from reconciler.model.ownership import recorded_keys
 from reconciler.model.reasons import ReasonCode, Why
-from reconciler.planner.comparison import Comparison, Outcomes, compare_tables, compare_written, comparison_of
-from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
-from reconciler.planner.facts import CatalogInput
-from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.comparison import Outcomes, compare_tables
+from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind
+from reconciler.planner.facts import CatalogInput, LiveTables, TablesInMemory
 from reconciler.planner.mirrors import Mirrored
-from reconciler.planner.moves import moves_of
-from reconciler.planner.namespaces import Holds, diff_namespace
-from reconciler.planner.notes import notes_on
-from reconciler.planner.outcome import CatalogContext, Outcome, change_of
+from reconciler.planner.namespaces import diff_namespace
+from reconciler.planner.notes import notes_on, notes_on_renames
+from reconciler.planner.outcome import CatalogContext, change_of
 from reconciler.planner.plan import CatalogSummary
-from reconciler.planner.renames import notes_on_renames
 from reconciler.planner.settling import settle
-from reconciler.planner.views import view_of
+from reconciler.planner.views import ObjectView, view_of
 
 _LEFTOVER = Why(ReasonCode.LEFTOVER)
 
 
 @dataclass(slots=True)
 class CatalogPlan:
-    """What planning one catalog came to; nothing is in order yet."""
+    """The plan of one catalog; nothing is in order yet."""
 
     summary: CatalogSummary
-    changes: list[Change]
-    blocked: list[Blocked]
-    waiting: list[Change]
-    guards: list[Protection]
-    notes: list[Note] = field(default_factory=list)
-    fingerprints: list[Fingerprint] = field(default_factory=list)
+    outcomes: Outcomes
+    fingerprints: list[Fingerprint]
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedNamespaces:
-    """What comparing the namespaces of a catalog came to.
+def plan_catalog(source: CatalogInput, namespaces: Outcomes | None = None) -> CatalogPlan:
+    """Return what has to happen in one catalog. Takes time linear in the number of objects.
 
-    ``drops`` are those that the manifest wants gone: they go if they are empty, so what they hold has to be known (see
-    ``Facts.occupants``). ``outcomes`` are the others.
+    ``namespaces`` are the outcomes of :func:`compare_namespaces`, where they are known already.
     """
-
-    outcomes: Sequence[Outcome]
-    drops: Sequence[Change]
-
-
-def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | None = None) -> ComparedNamespaces:
-    """Return how the namespaces of a catalog differ; neither its tables nor the facts are looked at.
-
-    Args:
-        source: the catalog.
-        among: the blocks to compare; all of them, unless given.
-    """
-    outcomes: list[Outcome] = []
-    drops: list[Change] = []
-    for outcome in _namespace_outcomes(source, comparison_of(source).context, among):
-        if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE:
-            drops.append(outcome)
-        else:
-            outcomes.append(outcome)
-    return ComparedNamespaces(outcomes, drops)
+    outcomes = compare_tables(source)
+    outcomes.merge(namespaces or compare_namespaces(source))
+    return conclude(source, outcomes, TablesInMemory(source.live.tables, source.facts.places))
 
 
-def plan_catalog(source: CatalogInput, namespaces: ComparedNamespaces) -> CatalogPlan:
-    """Return what has to happen in one catalog. Takes time linear in the number of objects."""
-    tables = TablesInMemory(source.live.tables, source.facts.places)
-    return conclude(source, compare_tables(source), namespaces, tables)
-
-
-def conclude(
-    source: CatalogInput, outcomes: Outcomes, namespaces: ComparedNamespaces, tables: LiveTables
-) -> CatalogPlan:
+def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> CatalogPlan:
     """Return the plan of a catalog whose objects have been compared.
 
     Args:
         source: the catalog; its live tables and the facts about tables are not looked at.
-        outcomes: what comparing all its tables came to; what its namespaces came to is added.
-        namespaces: what comparing its namespaces came to.
+        outcomes: those of all its tables and namespaces.
         tables: answers what the plan needs to know of the live tables as a whole.
     """
-    comparison = comparison_of(source)
-    compare_written(source, outcomes, tables)
-    for outcome in namespaces.outcomes:
-        outcomes.add(outcome)
+    context = CatalogContext.of(source)
+    outcomes.compare_written(source, tables)
     outcomes.changes.sort(key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:
         outcomes.changes = [_following(source.mirrored, source.desired, change) for change in outcomes.changes]
-    settle(source, outcomes, namespaces.drops, tables)
-    leftovers = list(_leftovers(source))
-    return CatalogPlan(
-        summary=_summary(source, outcomes, comparison),
-        changes=[*outcomes.changes, *leftovers],
-        blocked=[*outcomes.blocked.values()],
-        waiting=outcomes.waiting,
-        guards=outcomes.guards,
-        notes=[
-            *outcomes.notes,
-            *notes_on(source, outcomes.remarks),
-            *notes_on_renames(source, outcomes),
-        ],
-        fingerprints=[*_fingerprints(source, comparison, outcomes), *chain.from_iterable(map(_states, leftovers))],
-    )
+    settle(source, outcomes, tables)
+    summary = _summary(source, outcomes, context)
+    outcomes.notes += [*notes_on(source, outcomes.remarks), *notes_on_renames(source, outcomes)]
+    fingerprints = [*_fingerprints(source, context, outcomes)]
+    for leftover in _leftovers(source, context):
+        outcomes.changes.append(leftover)
+        fingerprints += _states(leftover)
+    return CatalogPlan(summary, outcomes, fingerprints)
 
 
 def _following(mirrored: Mirrored, desired: DesiredCatalog, change: Change) -> Change:
@@ -124,13 +80,12 @@ def _following(mirrored: Mirrored, desired: DesiredCatalog, change: Change) -> C
     return change.model_copy(update={"mirror_of": Origin(desired.mirror.origin, origin)})
 
 
-def _leftovers(source: CatalogInput) -> Iterator[Change]:
+def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change]:
     """Yield the removals of what interrupted runs of lancens left.
 
     They are nobody's, so neither ``prune`` nor ``protect`` nor the limits on removals are about them; their parents
     need not have been read.
     """
-    context = comparison_of(source).context
     named = source.desired.namespaces.keys() | source.desired.tables.keys()
     for live in source.facts.leftovers:
         if live.id not in named and source.options.select.contains(live.id):
@@ -141,92 +96,89 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
 
 def _states(one: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:
     """Yield the state in which an object was when the plan was made; of one that is moved, that of both its names."""
-    here, origin, keys = one.before, None, one.managed_keys
+    here, origin, after = one.before, None, None
     if isinstance(one, Blocked):
         origin = one.moved
-    elif one.moved_from is not None:
-        here, origin = one.found, one.before
-        keys = frozenset(key for view in (here, one.after) if view is not None for key in view.properties)
-    secret = one.secret_keys
-    yield Fingerprint.of(one.catalog, one.kind, one.identifier, here, keys, secret_keys=secret, occupied=occupied)
+    else:
+        after = one.after
+        if one.moved_from is not None:
+            here, origin = one.found, one.before
+    subject, secret = (one.catalog, one.kind), one.secret_keys
+    keys = _keys_of(here, after)
+    yield Fingerprint.of(*subject, one.identifier, here, keys, secret_keys=secret, occupied=occupied)
     if one.moved_from is not None:
-        keys = one.managed_keys if isinstance(one, Change) else frozenset(origin.properties if origin else ())
-        yield Fingerprint.of(
-            one.catalog,
-            one.kind,
-            one.moved_from,
-            origin,
-            keys,
-            secret_keys=secret,
-            moved_to=one.identifier,
-        )
+        keys = _keys_of(origin, after)
+        yield Fingerprint.of(*subject, one.moved_from, origin, keys, secret_keys=secret, moved_to=one.identifier)
 
 
-def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison) -> CatalogSummary:
+def _keys_of(*views: ObjectView | None) -> frozenset[str]:
+    return frozenset(key for view in views if view is not None for key in view.properties)
+
+
+def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) -> CatalogSummary:
     """Return what was read, and how much of what may be removed would be."""
     removed = [change for change in outcomes.changes if change.action is Action.DEREGISTER_TABLE]
     owners = ((change.identifier, change.before.managed_by if change.before else None) for change in removed)
     mirrored, mirror = source.mirrored, source.desired.mirror
     unmirrored = (change for change in removed if mirror and change.before and change.before.mirror == mirror.origin)
+    blocks = len(source.desired.tables) + len(source.desired.namespaces)
     return CatalogSummary(
         name=source.desired.name,
         impl=source.impl,
         namespaces=len(source.live.namespaces),
-        tables=outcomes.tables,
-        removable_tables=outcomes.removable_tables,
-        removed_tables=sum(1 for one in owners if comparison.is_removable(*one)),
-        unnamed_tables=outcomes.unnamed_tables,
-        unmanaged_tables=outcomes.unmanaged_tables,
-        desired_objects=mirrored.own if mirrored else _blocks(source),
+        removed_tables=sum(1 for one in owners if context.is_removable(*one)),
+        desired_objects=mirrored.own if mirrored else blocks,
         mirrored_tables=mirrored.tables if mirrored else None,
         unmirrored_tables=sum(1 for _ in unmirrored),
         service=source.service,
+        tables=outcomes.counts["tables"],
+        removable_tables=outcomes.counts["removable_tables"],
+        unnamed_tables=outcomes.counts["unnamed_tables"],
+        unmanaged_tables=outcomes.counts["unmanaged_tables"],
     )
 
 
-def _blocks(source: CatalogInput) -> int:
-    return len(source.desired.tables) + len(source.desired.namespaces)
+def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | None = None) -> Outcomes:
+    """Return how the namespaces of a catalog differ; neither its tables nor the facts are looked at.
 
-
-def _namespace_outcomes(
-    source: CatalogInput, context: CatalogContext, among: Collection[Identifier] | None = None
-) -> Iterator[Outcome]:
+    Args:
+        source: the catalog.
+        among: the blocks to compare; all of them, unless given.
+    """
+    context, outcomes = CatalogContext.of(source), Outcomes()
     blocks, live = source.desired.namespaces, source.live.namespaces
-    select = source.options.select
+    select, moves = context.select, context.moves
     parents = {identifier[:-1] for identifier in blocks}
-    homes = _homes(source.desired) if context.capabilities.namespace_kinds else frozenset[Identifier]()
-    needed, moves = _needed_ancestors(source.desired, select), moves_of(source.desired)
+    tables = source.desired.tables.values() if context.capabilities.namespace_kinds else ()
+    homes = {table.id[:-1] for table in tables if not table.absent}
+    needed = _needed_ancestors(source.desired, context)
     for identifier in blocks if among is None else among:
         desired, there = blocks.get(identifier), live.get(identifier)
         if desired is None:
             continue
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
-            holds = Holds(namespaces=identifier in parents, tables=identifier in homes)
+            holds: list[Kind] = ["namespace"] if identifier in parents else []
+            holds += ["table"] if identifier in homes else []
             before = moves.namespace_origin_of(identifier) if moves else None
             origin = live.get(before) if before is not None and before not in blocks else None
-            yield diff_namespace(context, desired, there, holds, origin=origin)
-    scope = source.desired.scope
+            outcomes.add(diff_namespace(context, desired, there, holds=holds, origin=origin))
     for identifier, namespace in live.items():
-        if identifier in blocks or not scope.contains(identifier):
+        if identifier in blocks or not context.scope.contains(identifier):
             continue
         target = moves.namespace_target_of(identifier) if moves else None
         wanted = blocks.get(target) if target is not None else None
         if wanted is not None and wanted.absent:
             wanted = None
         if select.contains(identifier) or (wanted is not None and select.contains(wanted.id)):
-            yield diff_namespace(context, None, namespace, renamed_to=wanted)
+            outcomes.add(diff_namespace(context, None, namespace, renamed_to=wanted))
+    return outcomes
 
 
-def _homes(desired: DesiredCatalog) -> frozenset[Identifier]:
-    """Return the namespaces that the manifest puts tables into."""
-    return frozenset(identifier[:-1] for identifier, table in desired.tables.items() if not table.absent)
-
-
-def _needed_ancestors(desired: DesiredCatalog, select: Scope) -> frozenset[Identifier]:
+def _needed_ancestors(desired: DesiredCatalog, context: CatalogContext) -> frozenset[Identifier]:
     """Return the ancestors of what is selected and should exist; none where everything is selected anyway."""
+    select, moves = context.select, context.moves
     if select.is_everything:
         return frozenset()
-    moves = moves_of(desired)
 
     def is_selected(block: DesiredNamespace | DesiredTable) -> bool:
         if select.contains(block.id):
@@ -243,17 +195,16 @@ def _needed_ancestors(desired: DesiredCatalog, select: Scope) -> frozenset[Ident
     )
 
 
-def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Outcomes) -> Iterator[Fingerprint]:
+def _fingerprints(source: CatalogInput, context: CatalogContext, settled: Outcomes) -> Iterator[Fingerprint]:
     """Yield the state of every object that the plan is about, of what is in its way and of the parents, each once.
 
     Of the last two all is kept that they were compared by, so that why they have no change themselves can be seen from
     the plan.
     """
-    blocked = (one for one in settled.blocked.values() if not _is_only_refused(source.desired, one))
-    entries: list[Change | Blocked] = [*settled.changes, *settled.waiting, *blocked]
     states = [
         state
-        for one in entries
+        for one in settled.entries
+        if not _is_only_refused(source.desired, one)
         for state in _states(one, occupied=one.kind == "namespace" and one.identifier in settled.occupied)
     ]
     touched = {(one.kind, one.identifier) for one in states}
@@ -262,7 +213,7 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Outcome
     others: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {
         ("namespace", parent): source.live.namespaces.get(parent) for parent in parents
     }
-    namespaces, moves = source.live.namespaces, moves_of(source.desired)
+    namespaces, moves = source.live.namespaces, context.moves
     for kind, identifier in touched if moves else ():
         origin = moves.namespace_origin_of(identifier) if kind == "namespace" else None
         if origin is not None and origin in namespaces:
@@ -272,21 +223,23 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Outcome
     for key in sorted(others.keys() - touched):
         kind, identifier = key
         occupied = kind == "namespace" and identifier in settled.occupied
-        yield standing(source, comparison, kind, identifier, others[key], occupied=occupied)
+        yield standing(source, context, kind, identifier, others[key], occupied=occupied)
 
 
-def _is_only_refused(desired: DesiredCatalog, one: Blocked) -> bool:
+def _is_only_refused(desired: DesiredCatalog, one: Change | Blocked) -> bool:
     """Return whether a table that is blocked is one that a mirror asks for in vain, and that is not there.
 
     There may be no table of such a name at all; what it follows tells all that has to be known.
     """
-    block = desired.tables.get(one.identifier) if one.kind == "table" else None
+    if not isinstance(one, Blocked) or one.kind == "namespace":
+        return False
+    block = desired.tables.get(one.identifier)
     return block is not None and block.refused is not None and one.before is None and one.moved is None
 
 
 def standing(
     source: CatalogInput,
-    comparison: Comparison,
+    context: CatalogContext,
     kind: Kind,
     identifier: Identifier,
     live: LiveNamespace | LiveTable | None,
@@ -299,6 +252,6 @@ def standing(
     )
     block = blocks.get(identifier)
     keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
-    view = comparison.context.view(block, live)
+    view = context.view(block, live)
     secret = {*(block.secret_keys if block else ()), *(view.secret_keys if view else ())}
     return Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)

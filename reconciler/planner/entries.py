@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, TypeAlias, overload
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, SerializerFunctionWrapHandler, computed_field, field_serializer
 
@@ -45,39 +45,23 @@ class Action(StrEnum):
         return "namespace" if self.value.endswith("namespace") else "table"
 
     @property
+    def verb(self) -> str:
+        """What it does to the object, in one word."""
+        return self.value.partition("-")[0]
+
+    @property
+    def sort(self) -> str:
+        """The word under which a plan's summary counts it."""
+        return "update" if self.verb in ("alter", "relocate") else self.verb
+
+    @property
     def removes(self) -> bool:
         """Whether the action takes an object out of its catalog."""
         return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
 
 
-_SORT_OF_ACTION: Mapping[Action, str] = {
-    Action.CREATE_NAMESPACE: "create",
-    Action.CREATE_TABLE: "create",
-    Action.DECLARE_TABLE: "declare",
-    Action.REGISTER_TABLE: "register",
-    Action.UPDATE_NAMESPACE: "update",
-    Action.UPDATE_TABLE: "update",
-    Action.ALTER_TABLE: "update",
-    Action.RELOCATE_TABLE: "update",
-    Action.MOVE_TABLE: "move",
-    Action.DEREGISTER_TABLE: "deregister",
-    Action.DROP_NAMESPACE: "drop",
-}
-
-
-_SYMBOLS: Mapping[Action, str] = {
-    Action.CREATE_NAMESPACE: "+",
-    Action.UPDATE_NAMESPACE: "~",
-    Action.DROP_NAMESPACE: "-",
-    Action.CREATE_TABLE: "+",
-    Action.DECLARE_TABLE: "+",
-    Action.REGISTER_TABLE: "+",
-    Action.UPDATE_TABLE: "~",
-    Action.ALTER_TABLE: "~",
-    Action.RELOCATE_TABLE: "~",
-    Action.MOVE_TABLE: ">",
-    Action.DEREGISTER_TABLE: "-",
-}
+_SYMBOLS = {"update": "~", "move": ">", "deregister": "-", "drop": "-"}
+"""How the sorts of actions are shown that make no object."""
 
 
 class _Subject(Document):
@@ -96,6 +80,11 @@ class _Subject(Document):
     def key(self) -> Key:
         """What tells the object apart from all others."""
         return self.catalog, self.kind, self.identifier
+
+    @property
+    def namesake(self) -> Key:
+        """The object of the other kind with the same name."""
+        return self.catalog, "namespace" if self.kind == "table" else "table", self.identifier
 
 
 class Entry(_Subject):
@@ -122,15 +111,11 @@ class _Shown(_Subject):
 
     @field_serializer("before", "after", "found", "moved", "view", mode="wrap", check_fields=False)
     def _concealed(self, view: ObjectView | None, write: SerializerFunctionWrapHandler) -> Any:
-        return write(self.concealed(view))
+        return write(None if view is None else self.concealed(view))
 
-    @overload
-    def concealed(self, view: ObjectView) -> ObjectView: ...
-    @overload
-    def concealed(self, view: None) -> None: ...
-    def concealed(self, view: ObjectView | None) -> ObjectView | None:
+    def concealed(self, view: ObjectView) -> ObjectView:
         """Return a state of the object as the saved form shows it."""
-        return None if view is None else view.concealed(self.stand_ins_of, self.secret_keys)
+        return view.concealed(self.stand_ins_of, self.secret_keys)
 
     @property
     def stand_ins_of(self) -> str:
@@ -170,17 +155,22 @@ class Change(Entry, _Shown):
     @property
     def sort(self) -> str:
         """The word under which the plan's summary counts the change."""
-        return _SORT_OF_ACTION[self.action]
+        return self.action.sort
 
     @property
     def symbol(self) -> str:
         """``+``, ``~``, ``>`` or ``-``, as every renderer shows the change."""
-        return _SYMBOLS[self.action]
+        return _SYMBOLS.get(self.sort, "+")
 
     @property
     def is_new(self) -> bool:
         """Whether an object of this name comes to be."""
         return self.before is None or (self.moved_from is not None and self.found is None)
+
+    @property
+    def destination(self) -> str | None:
+        """Where a table is to be; None for one that goes."""
+        return self.after.location if self.after else None
 
     @property
     def managed_keys(self) -> frozenset[str]:
@@ -222,6 +212,16 @@ class Blocked(Entry, _Shown):
 
     symbol: ClassVar[str] = "!"
 
+    @property
+    def is_new(self) -> bool:
+        """Whether an object of this name would come to be."""
+        return self.before is None
+
+    @property
+    def destination(self) -> str | None:
+        """Where a table is, or would be."""
+        return self.location
+
     @computed_field(description="What to write or to run, in words.")  # type: ignore[prop-decorator]
     @property
     def remedy(self) -> str:
@@ -235,11 +235,6 @@ class Blocked(Entry, _Shown):
     @field_serializer("columns", mode="wrap")
     def _concealed_columns(self, columns: Schema | None, write: SerializerFunctionWrapHandler) -> Any:
         return write(concealed_columns(columns, self.address))
-
-    @property
-    def managed_keys(self) -> frozenset[str]:
-        """The property keys it was decided by."""
-        return frozenset(() if self.before is None else self.before.properties)
 
 
 class Note(Document):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
@@ -96,6 +97,47 @@ class Facts:
         return self.places.get(place, place)
 
 
+class LiveTables(Protocol):
+    """The live tables of one catalog. A question is asked only when there is something to ask."""
+
+    def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
+        """Return how many tables are directly in each of ``namespaces``; one without any may be left out."""
+
+    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
+        """Return the tables among ``identifiers``."""
+
+    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
+        """Return the tables whose location is one of ``places`` (see ``Facts.place_of``)."""
+
+    def any_in(self, scope: Scope) -> bool:
+        """Return whether ``scope`` contains a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablesInMemory:
+    """Live tables that are at hand; ``links`` are the ``Facts.places`` of their locations."""
+
+    tables: Mapping[Identifier, LiveTable]
+    links: Mapping[str, str] = field(default_factory=dict)
+
+    def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
+        """Return how many tables are directly in each of ``namespaces``."""
+        return Counter(identifier[:-1] for identifier in self.tables if identifier[:-1] in namespaces)
+
+    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
+        """Return the tables among ``identifiers``."""
+        return [self.tables[identifier] for identifier in identifiers if identifier in self.tables]
+
+    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
+        """Return the tables whose location is one of ``places`` (see ``Facts.place_of``)."""
+        normalised = ((table, locations.normalise(table.location)) for table in self.tables.values())
+        return [table for table, place in normalised if self.links.get(place, place) in places]
+
+    def any_in(self, scope: Scope) -> bool:
+        """Return whether ``scope`` contains a table."""
+        return any(map(scope.contains, self.tables))
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogInput:
     """Everything that the plan of one catalog is a function of.
@@ -168,10 +210,8 @@ def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
 def names_in_question(found: Iterable[MovedTable], select: Scope = EVERYTHING) -> Iterator[Identifier]:
     """Yield the name of every table that would get one which may belong to a table of another kind."""
     for pair in found:
-        desired = pair.desired
-        if desired is None or desired.absent or desired.refused is not None or pair.live is not None:
-            continue
-        if pair.is_in(select):
+        desired = pair.wanted_in(select) if pair.live is None else None
+        if desired is not None:
             yield desired.id
 
 
@@ -180,10 +220,8 @@ def new_names(
 ) -> Iterator[tuple[Identifier, Identifier | None]]:
     """Yield each new table that names no location, with the name that it had before, if any."""
     for pair in found:
-        desired = pair.desired
-        if desired is None or desired.absent or desired.refused is not None or pair.standing is not None:
-            continue
-        if desired.location is None and desired.probe and pair.is_in(select):
+        desired = pair.wanted_in(select) if pair.in_force is None else None
+        if desired is not None and desired.location is None and desired.probe:
             yield desired.id, pair.former
 
 
@@ -193,8 +231,8 @@ def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQue
     Storage decides what is planned for the tables to be made, which are registered where data is found, for those to
     be moved, and for the live ones whose schema is given, which must have it.
     """
-    desired, live = pair.desired, pair.standing
-    if desired is None or desired.absent or desired.refused is not None or not pair.is_in(select):
+    desired, live = pair.wanted_in(select), pair.standing
+    if desired is None:
         return None
     if live is None:
         return StorageQuestion(desired, desired.location)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
+from typing import TypeAlias
 
 from pydantic import BaseModel
 
@@ -21,18 +22,18 @@ from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, address
 from reconciler.model.redaction import is_stand_in, redact_value
-from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.comparison import Outcomes, comparison_of, entry_columns
-from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
-from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
-from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.comparison import entry_columns
+from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
+from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, TablesInMemory, storage_question
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
-from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
+from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan, removes_too_much
 from reconciler.planner.planning import Planning
-from reconciler.planner.safety import removes_too_much
 from reconciler.planner.views import ObjectView
+
+_Said: TypeAlias = Sequence[Entry] | Sequence[Fingerprint]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Recorded:
     """What a plan recorded of one catalog: the states it was made on, as an input to make it again of.
 
     ``tables`` and ``namespaces`` are those it is about, there or not, ``columns`` those that data was found to have.
-    ``questions`` are the tables of which it has to be known where they are or would be.
+    ``questions`` are the tables of which it has to be known where they are or would be, ``entries`` what it says of
+    tables.
     """
 
     source: CatalogInput
@@ -48,6 +50,7 @@ class Recorded:
     namespaces: Sequence[Identifier]
     columns: Mapping[Identifier, Schema]
     questions: Sequence[StorageQuestion]
+    entries: Mapping[Identifier, Change | Blocked]
 
 
 def check_catalogs(
@@ -105,11 +108,13 @@ def _summary_faults(
 def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]) -> Recorded:
     """Return what ``plan`` recorded of the catalog of ``source``."""
     desired = source.desired
+    said: tuple[Change | Blocked, ...] = (*plan.changes, *plan.waiting, *plan.blocked)
+    entries = {one.identifier: one for one in said if one.catalog == desired.name and one.kind == "table"}
+    blocked = [one for one in entries.values() if isinstance(one, Blocked)]
     own = [one for one in plan.fingerprints if one.catalog == desired.name]
     aside = [one for one in own if one.identifier in leftovers]
     tables = {one.identifier: one for one in own if one.kind == "table" and one not in aside}
     namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
-    elsewhere = {one.key: one.unreferenced for one in plan.blocked if one.unreferenced is not None}
     moves = moves_of(desired)
     wanted_as = {key: key if key in desired.tables else moves.target_of(key) or key for key in tables}
     live = Snapshot(
@@ -121,7 +126,8 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier
     facts = Facts(
         occupants={one.identifier: ("something",) for one in own if one.occupied},
         leftovers=[(_live_table if one.kind == "table" else _live_namespace)(one, None) for one in aside if one.view],
-        stored={key: (place,) for (name, _, key), place in elsewhere.items() if name == desired.name},
+        held={one.identifier: one.held_by for one in blocked if one.held_by},
+        stored={one.identifier: (one.unreferenced,) for one in blocked if one.unreferenced is not None},
     )
     return Recorded(
         replace(source, live=live, facts=facts),
@@ -129,6 +135,7 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier
         tuple(namespaces),
         {wanted_as[key]: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
         [question for question in questions if question is not None],
+        entries,
     )
 
 
@@ -159,62 +166,36 @@ def follow(
     Raises:
         PlanFileError: other changes or fingerprints follow, or none can.
     """
-    entries: list[Change | Blocked] = [*plan.changes, *plan.waiting, *plan.blocked]
-    seen = {one.key: one for one in entries}
     planning = Planning()
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
         kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
         one = _recorded(plan, planning.with_written(planning.with_mirror(source, kept)), leftovers)
         found = places_of(one)
-        facts = replace(one.source.facts, places=found.places)
-        one = replace(one, source=replace(one.source, facts=facts))
-        planning.add(one.source, _planned_again(one, found.tables, seen))
-    derived = assemble(manifest, thresholds, planning.plans(), plan.options)
+        one = replace(one, source=replace(one.source, facts=replace(one.source.facts, places=found.places)))
+        planning.add(one.source, _planned_again(one, found.tables))
+    derived = planning.plan(manifest, thresholds, plan.options)
     for fault in _faults(plan, derived):
         raise _edited(fault)
     return plan.model_copy(update={"changes": derived.changes})
 
 
-def _planned_again(
-    one: Recorded,
-    places: Mapping[Identifier, TableFacts],
-    seen: Mapping[Key, Change | Blocked],
-) -> CatalogPlan:
-    source, live = one.source, one.source.live.tables
-    mirrored = source.mirrored
-    facts = {
-        question.table.id: _facts(
-            source.desired.name,
-            question,
-            places[question.table.id],
-            seen.get((source.desired.name, "table", question.table.id)),
-            one.columns.get(question.table.id),
-        )
-        for question in one.questions
-    }
-    for identifier, storage in mirrored.written.items() if mirrored else ():
-        if identifier in facts:
-            facts[identifier] = replace(facts[identifier], storage=storage)
-    held = {
-        identifier: entry.held_by
-        for (catalog, _, identifier), entry in seen.items()
-        if catalog == source.desired.name and isinstance(entry, Blocked) and entry.held_by
-    }
-    comparison, outcomes = comparison_of(source), Outcomes()
-    for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live, held):
-        comparison.add(outcomes, pair, facts.get(pair.desired.id) if pair.desired else None)
-    namespaces = compare_namespaces(source, one.namespaces)
-    return conclude(source, outcomes, namespaces, TablesInMemory(live, source.facts.places))
+def _planned_again(one: Recorded, places: Mapping[Identifier, TableFacts]) -> CatalogPlan:
+    source = one.source
+    facts = {question.table.id: _facts(one, question, places[question.table.id]) for question in one.questions}
+    context, outcomes = CatalogContext.of(source), compare_namespaces(source, one.namespaces)
+    for pair in pairs(context.moves, _blocks(source.desired, one.tables), source.live.tables, source.facts.held):
+        outcomes.compare(context, pair, facts.get(pair.desired.id) if pair.desired else None)
+    return conclude(source, outcomes, TablesInMemory(source.live.tables, source.facts.places))
 
 
-def _facts(
-    catalog: str, question: StorageQuestion, place: TableFacts, entry: Change | Blocked | None, columns: Schema | None
-) -> TableFacts:
+def _facts(one: Recorded, question: StorageQuestion, place: TableFacts) -> TableFacts:
     """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
 
     So did the data of a table that the plan says nothing of. Which of two places was looked at, the entry tells.
     """
+    identifier, mirrored = question.table.id, one.source.mirrored
+    entry, columns = one.entries.get(identifier), one.columns.get(identifier)
     kind = entry.storage or StorageKind.UNKNOWN if entry else StorageKind.DATASET
     detail, cleanup = "", None
     if isinstance(entry, Blocked):
@@ -224,11 +205,13 @@ def _facts(
     schema = None
     if kind is StorageKind.DATASET:
         declared = question.table.schema
-        schema = declared if columns is None else _schema(columns, declared or (), address(catalog, question.table.id))
+        where = address(one.source.desired.name, identifier)
+        schema = declared if columns is None else _schema(columns, declared or (), where)
     shown = entry_columns(entry) if isinstance(entry, Change) else None
     if question.otherwise is not None and not _is_to_move(entry, question):
         place = TableFacts(question.otherwise, place.storage)
-    return replace(place, storage=Storage(kind, schema, detail, cleanup), entry=shown)
+    written = mirrored.written.get(identifier) if mirrored else None
+    return replace(place, storage=written or Storage(kind, schema, detail, cleanup), entry=shown)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
@@ -255,20 +238,16 @@ def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveN
 def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     """Return properties of which ``view`` is the view."""
     secret = {*one.secret_keys, *view.secret_keys}
-    properties = {**view.safeguards, **_restored(view.properties, desired, one.stand_ins_of, secret)}
-    if view.managed_by is not None:
-        properties[ownership.MANAGED_BY] = view.managed_by
-    if view.keys:
-        properties[ownership.KEYS] = ownership.encode_keys(view.keys, view.secret_keys)
-    if view.mirror is not None:
-        properties[ownership.MIRROR] = view.mirror
-    if view.protect:
-        properties[ownership.PROTECT] = "true"
-    if view.requested_location is not None:
-        properties[ownership.REQUESTED_LOCATION] = view.requested_location
-    if view.chosen_location is not None:
-        properties[ownership.CHOSEN_LOCATION] = view.chosen_location
-    return properties
+    marks = {
+        ownership.MANAGED_BY: view.managed_by,
+        ownership.KEYS: ownership.encode_keys(view.keys, view.secret_keys) if view.keys else None,
+        ownership.MIRROR: view.mirror,
+        ownership.PROTECT: "true" if view.protect else None,
+        ownership.REQUESTED_LOCATION: view.requested_location,
+        ownership.CHOSEN_LOCATION: view.chosen_location,
+    }
+    restored = _restored(view.properties, desired, one.stand_ins_of, secret)
+    return {**view.safeguards, **restored, **{key: value for key, value in marks.items() if value is not None}}
 
 
 def _schema(columns: Schema, desired: Schema, where: str) -> Schema:
@@ -294,23 +273,29 @@ def _restored(
 
 
 def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
-    yield from _entry_faults(plan.changes, derived.changes, "changed")
-    yield from _entry_faults(plan.blocked, derived.blocked, "blocked")
-    yield from _entry_faults(plan.waiting, derived.waiting, "waiting")
-    for one, needed in zip_longest(plan.fingerprints, derived.fingerprints):
-        if one is None or needed is None or _difference(one, needed) is not None:
-            odd = one or needed
-            yield f"it does not have the fingerprint of {address(odd.catalog, odd.identifier)} that it needs"
+    for one, other, what in (
+        (plan.changes, derived.changes, "changed"),
+        (plan.blocked, derived.blocked, "blocked"),
+        (plan.waiting, derived.waiting, "waiting"),
+        (plan.fingerprints, derived.fingerprints, "in a recorded state"),
+    ):
+        yield from _entry_faults(one, other, what)
     removed = {summary.name: (summary.removed_tables, summary.unmirrored_tables) for summary in derived.catalogs}
     for summary in plan.catalogs:
         if (summary.removed_tables, summary.unmirrored_tables) != removed.get(summary.name, (0, 0)):
             yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
     if plan.options.mass_removal != removes_too_much(plan.thresholds, plan.catalogs):
         yield "its `mass_removal` is not what its counts come to"
-    yield from _guard_faults(plan, derived)
+    changed, guards = {change.key for change in plan.changes}, {guard.key: guard for guard in plan.guards}
+    for key, guard in guards.items():
+        if key in changed:
+            yield f"{guard.address} is changed although it is protected"
+    for guard in derived.guards:
+        if guard.key not in guards:
+            yield f"it does not say that {guard.address} is protected"
 
 
-def _entry_faults(entries: Sequence[Entry], derived: Sequence[Entry], what: str) -> Iterator[str]:
+def _entry_faults(entries: _Said, derived: _Said, what: str) -> Iterator[str]:
     for entry, follows in zip_longest(entries, derived):
         if entry is None or follows is None or entry.key != follows.key:
             yield _misplaced(entries, derived, what)
@@ -320,7 +305,7 @@ def _entry_faults(entries: Sequence[Entry], derived: Sequence[Entry], what: str)
             yield f"`{field}` of {entry.address} is not what the manifest and the recorded states ask for"
 
 
-def _misplaced(entries: Sequence[Entry], derived: Sequence[Entry], what: str) -> str:
+def _misplaced(entries: _Said, derived: _Said, what: str) -> str:
     """Return which entry there is too much, or too few, or that they are only in another order."""
     have, need = Counter(entry.key for entry in entries), Counter(entry.key for entry in derived)
     for catalog, _, identifier in sorted((have - need).keys()):
@@ -328,17 +313,6 @@ def _misplaced(entries: Sequence[Entry], derived: Sequence[Entry], what: str) ->
     for catalog, _, identifier in sorted((need - have).keys()):
         return f"it does not say that {address(catalog, identifier)} is {what}"
     return f"what is {what} is in another order"
-
-
-def _guard_faults(plan: Plan, derived: Plan) -> Iterator[str]:
-    changed = {change.key for change in plan.changes}
-    guards = {guard.key: guard for guard in plan.guards}
-    for key, guard in guards.items():
-        if key in changed:
-            yield f"{guard.address} is changed although it is protected"
-    for guard in derived.guards:
-        if guard.key not in guards:
-            yield f"it does not say that {guard.address} is protected"
 
 
 def _difference(one: BaseModel, other: BaseModel) -> str | None:

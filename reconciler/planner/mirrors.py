@@ -19,12 +19,10 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import (
     DesiredCatalog,
     DesiredMirror,
-    DesiredMove,
     DesiredNamespace,
     DesiredTable,
     Origin,
 )
-from reconciler.model.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.model.live import Storage
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import Params, ReasonCode, Why
@@ -101,10 +99,9 @@ def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
     Raises:
         graphlib.CycleError: they mirror each other; no manifest with such catalogs is loaded.
     """
-    sorter: TopologicalSorter[str] = TopologicalSorter()
-    for name, desired in catalogs.items():
-        mirror = desired.mirror
-        sorter.add(name, *((mirror.origin,) if mirror is not None and mirror.origin in catalogs else ()))
+    sorter = TopologicalSorter(
+        {name: {one.mirror.origin} & catalogs.keys() if one.mirror else () for name, one in catalogs.items()}
+    )
     sorter.prepare()
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
@@ -190,7 +187,7 @@ class _Following:
     children: Mapping[Identifier, Collection[Identifier]] = field(default_factory=dict)
 
     def name_of(self, origin: Identifier) -> Identifier:
-        return tuple(folded(self.capabilities, name) for name in self.mirror.name_of(origin))
+        return tuple(self.capabilities.folded(name) for name in self.mirror.name_of(origin))
 
     def has_own(self, name: Identifier) -> bool:
         """Return whether the manifest's own blocks say what there is under a name, or that there is nothing."""
@@ -213,86 +210,69 @@ class _Following:
 
     def _fault(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
         """Return why the catalog cannot have a table, None where nothing is known that speaks against it."""
-        one = origins[0]
-        return (
-            self._name_fault(name, origins)
-            or self._kept_fault(name, one)
-            or self._place_fault(name, one)
-            or self._value_fault(name, one)
-        )
+        return self._name_fault(name, origins) or self._place_fault(name, origins[0])
 
     def _name_fault(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
-        one, able, scope = origins[0], self.capabilities, self.desired.scope
-        params: Params = {"catalog": self.desired.name}
+        origin, able, scope = origins[0].id, self.capabilities, self.desired.scope
         if len(origins) > 1:
             others = tuple(address(self.mirror.origin, other.id) for other in origins)
-            last = origins[-1].id
-            write = self._names({last: (*last[:-1], f"{name[-1]}_2")})
-            return Why(ReasonCode.SEVERAL_SOURCES, {**params, "names": others, "write": write})
-        for depth, part in enumerate(name, 1):
-            problem = name_problem(able, part)
+            write = self._renaming(origins[-1].id, name, _another(name, len(name)))
+            return self._why(ReasonCode.SEVERAL_SOURCES, {"names": others, "write": write})
+        for part in name:
+            problem = able.name_problem(part)
             if problem is not None:
-                write = self._good_name(one.id, name, depth)
-                return Why(ReasonCode.BAD_NAME, {**params, "name": part, "detail": problem, "write": write})
-        problem = table_depth_problem(able, len(name) - 1)
+                write = self._renaming(origin, name, tuple(map(self._good, name)))
+                return self._why(ReasonCode.BAD_NAME, {"name": part, "detail": problem, "write": write})
+        problem = able.table_depth_problem(len(name) - 1)
         if problem is not None:
-            return Why(ReasonCode.BAD_DEPTH, {**params, "detail": problem, **self._good_depth(one.id, name)})
+            return self._why(ReasonCode.BAD_DEPTH, {"detail": problem, **self._good_depth(origin, name)})
         if name in self.spaces:
-            return Why(ReasonCode.NAME_OF_NAMESPACE, {**params, **self._beside_namespace(one.id, name)})
-        taken = next((depth for depth in range(1, len(name)) if self._is_own_table(name[:depth])), None)
-        if taken is not None:
-            write = self._renaming(one.id, name, (*name[: taken - 1], f"{name[taken - 1]}_2", *name[taken:]))
-            return Why(ReasonCode.NAME_OF_TABLE, {**params, "name": "/".join(name[:taken]), "write": write})
+            return self._why(ReasonCode.NAME_OF_NAMESPACE, self._beside_namespace(origin, name))
+        for depth in range(1, len(name)):
+            if self._is_own_table(name[:depth]):
+                write = self._renaming(origin, name, _another(name, depth))
+                return self._why(ReasonCode.NAME_OF_TABLE, {"name": "/".join(name[:depth]), "write": write})
         line = self.moves.line_from(name)
         if line is not None:
-            params["line"] = str(line.source)
-            return Why(ReasonCode.NAME_MOVED_AWAY, {**params, **self._beside(one.id, name, line)})
+            write = self._renaming(origin, name, _another(name, len(line.origin)))
+            return self._why(ReasonCode.NAME_MOVED_AWAY, {"line": str(line.source), "write": write})
         if not scope.contains(name):
-            return Why(ReasonCode.OUT_OF_SCOPE, {**self._leave_out(name), "detail": ", ".join(scope.patterns)})
-        return None
+            detail = ", ".join(scope.patterns)
+            return self._why(ReasonCode.OUT_OF_SCOPE, {"leave_out": leave_out(name), "detail": detail})
+        return self._kept_fault(origin, name)
 
-    def _kept_fault(self, name: Identifier, one: Remaining) -> Why | None:
-        """Return what is said of a table that the service has under another name, itself or what it is in."""
-        kept = self._kept_as(name)
+    def _kept_fault(self, origin: Identifier, name: Identifier) -> Why | None:
+        """Return that the service has a table, or what it is in, under another name; None where it has not."""
+        depths = range(len(name), 0, -1)
+        kept = next(((*self.kept[name[:at]], *name[at:]) for at in depths if name[:at] in self.kept), None)
         if kept is None:
             return None
-        depth = _first_difference(name, kept)
-        params: Params = {"name": "/".join(name[:depth]), "other": "/".join(kept[:depth]), "catalog": self.desired.name}
-        params["write"] = self._renaming(one.id, name, kept)
-        return Why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, params, kept)
-
-    def _kept_as(self, name: Identifier) -> Identifier | None:
-        for depth in range(len(name), 0, -1):
-            kept = self.kept.get(name[:depth])
-            if kept is not None:
-                return (*kept, *name[depth:])
-        return None
+        depth, write = _first_difference(name, kept), self._renaming(origin, name, kept)
+        params: Params = {"name": "/".join(name[:depth]), "other": "/".join(kept[:depth]), "write": write}
+        return self._why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, params, kept)
 
     def _place_fault(self, name: Identifier, one: Remaining) -> Why | None:
+        """Return why a table cannot be at the location of its source, or have the properties of it."""
         origin = address(self.mirror.origin, one.id)
         if one.location is None:
             code = ReasonCode.SOURCE_BLOCKED if one.waits else ReasonCode.SOURCE_NOT_READY
             return Why(code, {"name": origin, "other": self.mirror.origin})
+        params: Params = {"leave_out": leave_out(name)}
         problem = locations.check(one.location)
         if problem is not None:
-            return Why(ReasonCode.BAD_LOCATION, {**self._leave_out(name), "name": origin, "detail": problem})
+            return self._why(ReasonCode.BAD_LOCATION, {**params, "name": origin, "detail": problem})
         if self.capabilities.chooses_locations:
-            return Why(ReasonCode.MIRROR_CANNOT_PLACE, self._leave_out(name))
+            return self._why(ReasonCode.MIRROR_CANNOT_PLACE, params)
+        for key, value in one.properties.items() if self.capabilities.table_markers else ():
+            problem = self.capabilities.property_problem(key, value)
+            if problem is not None:
+                return self._why(ReasonCode.BAD_PROPERTY, {**params, "name": origin, "key": key, "detail": problem})
         return None
 
-    def _value_fault(self, name: Identifier, one: Remaining) -> Why | None:
-        origin = address(self.mirror.origin, one.id)
-        for key, value in one.properties.items() if self.capabilities.table_markers else ():
-            problem = property_problem(self.capabilities, key, value)
-            if problem is not None:
-                said: Params = {"name": origin, "key": key, "detail": problem}
-                return Why(ReasonCode.BAD_PROPERTY, {**self._leave_out(name), **said})
-        return None
+    def _why(self, code: ReasonCode, params: Params, kept: Identifier | None = None) -> Why:
+        return Why(code, {"catalog": self.desired.name, **params}, kept)
 
     # ---- what to write
-
-    def _leave_out(self, name: Identifier) -> Params:
-        return {"leave_out": leave_out(name), "catalog": self.desired.name}
 
     def _names(self, names: Mapping[Identifier, Identifier]) -> str:
         pairs = (f"{_written('/'.join(origin))}: {_written('/'.join(to))}" for origin, to in names.items())
@@ -312,37 +292,21 @@ class _Following:
         """Return the line that gives a table another name than a namespace, and what that line catches its own."""
         into, caught = len(self.mirror.into), sorted(self.children.get(origin, ()))
         if len(caught) > _MOST_WRITTEN:
-            return self._leave_out(name)
-        names = {origin: (*name[into:-1], f"{name[-1]}_2")}
+            return {"leave_out": leave_out(name)}
+        names = {origin: _another(name, len(name))[into:]}
         return {"write": self._names(names | {child: self.mirror.name_of(child)[into:] for child in caught})}
 
     def _is_own_table(self, name: Identifier) -> bool:
         block = self.desired.tables.get(name) if self.capabilities.one_name_space else None
         return block is not None and not block.absent
 
-    def _good_name(self, origin: Identifier, name: Identifier, depth: int) -> str:
-        """Return the line that gives another name to what has a bad one, a namespace with all that is below it."""
-        inside = name[len(self.mirror.into) :]
-        at = depth - len(self.mirror.into)
-        is_renamed = (*self.mirror.into, *origin) != self.mirror.name_of(origin)
-        if is_renamed or at < 1:
-            return self._names({origin: tuple(map(self._good, inside))})
-        return self._names({origin[:at]: (*origin[: at - 1], self._good(inside[at - 1]))})
-
-    def _beside(self, origin: Identifier, name: Identifier, line: DesiredMove) -> Params:
-        """Return the line that gives a table a name that a line of ``moved`` does not take away."""
-        inside, at = name[len(self.mirror.into) :], len(line.origin) - 1 - len(self.mirror.into)
-        if at < 0:
-            return {}
-        return {"write": self._names({origin: (*inside[:at], f"{inside[at]}_2", *inside[at + 1 :])})}
-
     def _good(self, name: str) -> str:
         """Return ``name`` as the catalog can hold it, or a word for one that somebody has to think of."""
-        if name_problem(self.capabilities, name) is None:
+        if self.capabilities.name_problem(name) is None:
             return name
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
         made = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_")
-        return made if name_problem(self.capabilities, made) is None else "new_name"
+        return made if self.capabilities.name_problem(made) is None else "new_name"
 
     def _good_depth(self, origin: Identifier, name: Identifier) -> Params:
         """Return the line that puts a table below fewer namespaces; nothing where it is to be below more."""
@@ -358,8 +322,13 @@ class _Following:
 
 
 def _first_difference(name: Identifier, other: Identifier) -> int:
-    """Return how many parts of two names, the last of which differs, tell them apart."""
-    return next(depth for depth in range(1, len(name) + 1) if name[:depth] != other[:depth])
+    """Return how many parts of two names tell them apart; all of them where they are equal."""
+    return next((depth for depth in range(1, len(name)) if name[:depth] != other[:depth]), len(name))
+
+
+def _another(name: Identifier, depth: int) -> Identifier:
+    """Return ``name`` with another one for the namespace or table that its first ``depth`` parts name."""
+    return (*name[: depth - 1], f"{name[depth - 1]}_2", *name[depth:])
 
 
 def leave_out(name: Identifier) -> str:

@@ -136,12 +136,24 @@ class MovedTable:
         """That entry as the catalog has it now, under the old name if need be."""
         return self.live or self.origin
 
+    @property
+    def there(self) -> list[LiveTable]:
+        """The entries that there are, under either name."""
+        return [live for live in (self.live, self.origin) if live is not None]
+
     def is_in(self, scope: Scope) -> bool:
         """Return whether ``scope`` contains the table, by its new name or its old one."""
         one = self.desired or self.live
         return one is not None and (
             scope.contains(one.id) or (self.origin is not None and scope.contains(self.origin.id))
         )
+
+    def wanted_in(self, scope: Scope) -> DesiredTable | None:
+        """Return the block where it asks for a table that can be had and ``scope`` contains; None otherwise."""
+        desired = self.desired
+        if desired is None or desired.absent or desired.refused is not None or not self.is_in(scope):
+            return None
+        return desired
 
 
 def pairs(

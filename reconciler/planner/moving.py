@@ -51,9 +51,9 @@ def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | No
         outcome.before if isinstance(outcome, Change) else view,
         outcome.after if isinstance(outcome, Change) else view,
         _reason(context, origin, pair.live, in_place=in_place),
-        desired=replace(desired, source=line.source),
+        replace(desired, source=line.source),
+        facts,
         probe=desired.probe,
-        storage=facts.storage.kind if facts else None,
     )
     if pair.live is None:
         return change.model_copy(update={"moved_from": origin.id})

@@ -6,60 +6,40 @@ Whether a namespace that should go can go depends on what it holds; that is deci
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from reconciler.model import ownership
-from reconciler.model.desired import DesiredNamespace, Prune
+from reconciler.model.desired import DesiredNamespace
 from reconciler.model.live import LiveNamespace
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
-from reconciler.planner.entries import Action
-from reconciler.planner.outcome import (
-    ABSENT,
-    OWNED_BEFORE,
-    PRUNED,
-    CatalogContext,
-    Outcome,
-    Remark,
-    change_of,
-    removal,
-    unmarkable,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Holds:
-    """What the manifest puts into a namespace; it decides the kind, where there are two."""
-
-    namespaces: bool = False
-    tables: bool = False
-
-
-_NOTHING = Holds()
+from reconciler.planner.entries import Action, Kind
+from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
 
 
 def diff_namespace(
     context: CatalogContext,
     desired: DesiredNamespace | None,
     live: LiveNamespace | None,
-    holds: Holds = _NOTHING,
+    *,
+    holds: Collection[Kind] = (),
     renamed_to: DesiredNamespace | None = None,
     origin: LiveNamespace | None = None,
 ) -> Outcome:
     """Return what has to happen to one namespace; a removal still has to be checked for what is inside.
 
-    ``renamed_to`` is the block that one without a block has under another name, and ``origin`` what one with a block
-    is under the name that it had before.
+    ``holds`` is what the manifest puts into it, which decides the kind where there are two. ``renamed_to`` is the block
+    that one without a block has under another name, and ``origin`` what one with a block is under the name that it had
+    before.
     """
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
         if live is None and desired is not None and not desired.absent:
             return context.blocked(Why(ReasonCode.MADE_OUTSIDE), desired, None)
         return None
-    if desired is None:
-        return None if live is None else _unnamed(context, live, renamed_to)
-    if desired.absent:
-        return None if live is None else _absent(context, desired, live)
-    kind = _kind(context, desired, holds)
+    if desired is None or desired.absent:
+        return None if live is None else unwanted(context, desired, live, renamed_to)
+    kinds = context.capabilities.namespace_kinds
+    kind = (desired.kind or kinds["namespace" not in holds]) if kinds else None
     fault = _kind_fault(context, desired, live, kind, holds)
     if fault:
         return context.blocked(fault, desired, live)
@@ -75,26 +55,23 @@ def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, o
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
     if origin is None or context.is_foreign(origin.properties):
         why = Why(ReasonCode.MIRRORED if params else ReasonCode.IN_MANIFEST, params)
-        return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired=desired)
+        return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired)
     params["name"] = "/".join(origin.id)
     if ownership.is_protected(origin.properties) and desired.protect is not False:
         return context.blocked(Why(ReasonCode.PROTECTED, params), desired, None)
     if able.lost_with_namespace:
         params["lost"] = able.lost_with_namespace
     why = Why(ReasonCode.NAMESPACE_MOVED, params)
-    made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired=desired)
+    made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired)
     return made.model_copy(update={"takes_from": origin.id})
 
 
-def _kind(context: CatalogContext, desired: DesiredNamespace, holds: Holds) -> str | None:
-    kinds = context.capabilities.namespace_kinds
-    if kinds is None:
-        return None
-    return desired.kind or kinds[0 if holds.namespaces else 1]
-
-
 def _kind_fault(
-    context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, holds: Holds
+    context: CatalogContext,
+    desired: DesiredNamespace,
+    live: LiveNamespace | None,
+    kind: str | None,
+    holds: Collection[Kind],
 ) -> Why | None:
     """Return why a namespace cannot be, or become, what the manifest says; None when it can, or has no kind."""
     kinds = context.capabilities.namespace_kinds
@@ -109,40 +86,17 @@ def _kind_fault(
     if live is not None and desired.kind is not None and live.kind != desired.kind:
         return Why(ReasonCode.KIND_CHANGED, {"kind": live.kind or "", "other_kind": desired.kind})
     is_now = kind if live is None else live.kind
-    if is_now == inner and holds.namespaces:
+    if is_now == inner and "namespace" in holds:
         return Why(ReasonCode.KIND_HOLDS_NO_NAMESPACES, {"kind": inner, "other_kind": outer})
-    if is_now == outer and holds.tables:
+    if is_now == outer and "table" in holds:
         return Why(ReasonCode.KIND_HOLDS_NO_TABLES, {"kind": outer, "other_kind": inner})
     return None
 
 
-def _unnamed(context: CatalogContext, live: LiveNamespace, renamed_to: DesiredNamespace | None) -> Outcome:
-    """A live namespace that the manifest does not name."""
-    if not context.capabilities.namespace_markers:
-        return None  # nobody can tell whose it is
-    owner = ownership.owner_of(live.properties)
-    if owner == context.owner and renamed_to is not None:
-        lifted = renamed_to if renamed_to.protect is False else None
-        why = Why(ReasonCode.MOVED_AWAY, {"name": "/".join(renamed_to.id)})
-        return removal(context, Action.DROP_NAMESPACE, live, why, lifted)
-    if owner == context.owner and context.prune is not Prune.NEVER:
-        return removal(context, Action.DROP_NAMESPACE, live, OWNED_BEFORE, None)
-    if context.prune is not Prune.ALL:
-        return None
-    if context.is_foreign(live.properties):
-        return context.foreign(live)
-    return removal(context, Action.DROP_NAMESPACE, live, PRUNED, None)
-
-
-def _absent(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
-    if context.is_foreign(live.properties):
-        return context.foreign(live, desired)
-    return removal(context, Action.DROP_NAMESPACE, live, ABSENT, desired)
-
-
 def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
-    if context.is_foreign(live.properties):
-        return context.foreign(live, desired)
+    foreign = context.foreign(live, desired)
+    if foreign:
+        return foreign
     before = context.view(desired, live)
     marked = context.marks(desired, live.properties, context.capabilities.namespace_markers)
     after = marked.model_copy(update={"kind": live.kind})
@@ -159,4 +113,4 @@ def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNames
         why = Why(ReasonCode.ADOPTED if before.managed_by is None else ReasonCode.MARKS)
     else:
         why = Why(ReasonCode.DIFFERS)
-    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, why, desired=desired)
+    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, why, desired)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from reconciler.model.names import Identifier
+from reconciler.model import locations, ownership
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredMove
+from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params
-from reconciler.planner.entries import Note
+from reconciler.planner.comparison import Outcomes
+from reconciler.planner.entries import Action, Change, Note
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.outcome import Tally
+from reconciler.planner.outcome import Remark
 
 _NAMESPACES_NAMED = 5
+_NAMED = 3
+_NAMESPACE, _NAME = slice(0, -1), slice(-1, None)
 
 
-def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier], Tally]) -> Iterator[Note]:
+def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier], Remark]) -> Iterator[Note]:
     """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised.
 
     A topic of many namespaces is one note.
@@ -28,19 +36,19 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
         unsafe: Params = {"key": safeguard.key, "value": safeguard.value, "detail": safeguard.danger}
         hazardous: Params = {"key": safeguard.hazard or "", "detail": safeguard.danger}
         guards = {NoteCode.UNSAFE: unsafe, NoteCode.HAZARDOUS: hazardous}
-    for topic, where, tally in _counted(catalog, remarks):
-        about: Params = {"where": where, "count": tally.count, "name": tally.first.identifier[-1]}
+    for topic, where, remark in _counted(catalog, remarks):
+        about: Params = {"where": where, "count": remark.count, "name": remark.identifier[-1]}
         if topic is NoteCode.UNMANAGED:
             about |= {"owner": owner, "catalog": catalog}
-        yield Note(catalog=catalog, code=topic, params={**about, **guards.get(topic, {}), **tally.first.params})
+        yield Note(catalog=catalog, code=topic, params={**about, **guards.get(topic, {}), **remark.params})
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
         yield Note(catalog=catalog, code=NoteCode.UNPROTECTABLE_TABLES, params={"count": protected})
 
 
 def _counted(
-    catalog: str, remarks: Mapping[tuple[NoteCode, Identifier], Tally]
-) -> Iterator[tuple[NoteCode, str, Tally]]:
+    catalog: str, remarks: Mapping[tuple[NoteCode, Identifier], Remark]
+) -> Iterator[tuple[NoteCode, str, Remark]]:
     """Yield each topic, where something is to be said of it, and of how many objects."""
     for topic in sorted({topic for topic, _ in remarks}):
         found = sorted(key for key in remarks if key[0] == topic)
@@ -50,3 +58,139 @@ def _counted(
             continue
         for key in found:
             yield topic, "/".join((catalog, *key[1])), remarks[key]
+
+
+_Hint: TypeAlias = tuple[NoteCode, Params]
+
+
+def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]:
+    """Yield what is worth saying about the names of a catalog's objects.
+
+    Args:
+        source: the catalog; its live tables are not looked at.
+        outcomes: what comparing its objects came to, and is planned.
+    """
+    catalog, live = source.desired.name, source.live.namespaces
+    done = [
+        line
+        for line in sorted(outcomes.moved - outcomes.moving, key=lambda line: (line.source.file, line.source.line))
+        if line.is_table or line.origin not in live
+    ]
+    if len(done) == 1:
+        [line] = done
+        params: Params = {"name": "/".join(line.origin), "other": "/".join(line.to), "line": str(line.source)}
+        yield Note(catalog=catalog, code=NoteCode.MOVE_DONE, params=params)
+    elif done:
+        names = tuple(str(line.source) for line in done)
+        yield Note(catalog=catalog, code=NoteCode.MOVE_DONE, params={"count": len(done), "names": names})
+    for line in sorted(outcomes.moving, key=lambda line: line.to):
+        there = None if line.is_table else live.get(line.origin)
+        if there is not None and ownership.owner_of(there.properties) != source.desired.owner:
+            params = {"name": address(catalog, line.origin)}
+            yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_NAMESPACE, params=params)
+    for line in sorted(source.desired.moves, key=lambda line: line.to):
+        left = () if line.is_table else _left_behind(source, line)
+        if left:
+            params = {"name": address(catalog, line.origin), "other": address(catalog, line.to), "names": tuple(left)}
+            yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_PROPERTIES, params=params)
+    hints = [*_hints(source.capabilities, outcomes.changes)]
+    for code, hint in hints[:_NAMED]:
+        yield Note(catalog=catalog, code=code, params=hint)
+    if len(hints) > _NAMED:
+        yield Note(catalog=catalog, code=NoteCode.RENAMES_LIKELY, params={"count": len(hints) - _NAMED})
+
+
+def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
+    """Return the properties that others have set of a namespace, and that the one it is moved to lacks."""
+    origin, there = (source.live.namespaces.get(name) for name in (line.origin, line.to))
+    if origin is None or there is None:
+        return ()
+    places = source.capabilities.namespace_places
+    found = ownership.others(origin.properties)
+    return sorted(key for key, value in found.items() if key not in places and there.properties.get(key) != value)
+
+
+def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:
+    """Yield a hint for each pair of a new table and one that goes that may be one table with a new name.
+
+    They may be where they are at one location, where they are the only ones of their namespace, and where they have one
+    name in two namespaces; a namespace whose tables all turn up in another one is one rename. Of the others of a
+    namespace, the new tables without data are told with those that go.
+    """
+    named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
+    new = [change for change in named if change.is_new and change.moved_from is None]
+    gone = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
+    found: dict[Identifier, Identifier] = {}
+    taken: set[Identifier] = set()
+    for pairs in (_at_one_place(new, gone), _only_ones(new, gone, _NAMESPACE), _only_ones(new, gone, _NAME)):
+        for origin, to in pairs:
+            if origin not in found and to not in taken and _can_move(able, origin, to):
+                found[origin] = to
+                taken.add(to)
+    words = {change.identifier: change.action.verb for change in new}
+    dropped = {change.identifier for change in changes if change.action is Action.DROP_NAMESPACE}
+    made = {change.identifier for change in changes if change.action is Action.CREATE_NAMESPACE}
+    whole: defaultdict[tuple[Identifier, Identifier], int] = defaultdict(int)
+    for origin, to in sorted(found.items()):
+        if origin[-1] == to[-1] and origin[:-1] in dropped and to[:-1] in made:
+            whole[origin[:-1], to[:-1]] += 1
+        else:
+            yield _hint(origin, "deregister", to, words[to])
+    for (origin, to), _ in sorted(whole.items()):
+        yield _hint(origin, "drop", to, "create")
+    empty = [change.identifier for change in new if change.action is not Action.REGISTER_TABLE]
+    yield from _undecided(
+        able,
+        [name for name in empty if name not in taken],
+        [change.identifier for change in gone if change.identifier not in found],
+    )
+
+
+def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> _Hint:
+    params: Params = {"name": "/".join(origin), "does": goes, "other": "/".join(to), "other_does": comes}
+    return NoteCode.RENAME_LIKELY, params
+
+
+def _undecided(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[_Hint]:
+    """Yield a hint for each namespace in which nobody can tell which of the tables that go a new one may be."""
+    comes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
+    goes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
+    for names, by_namespace in ((new, comes), (gone, goes)):
+        for name in sorted(names):
+            by_namespace[name[:-1]].append(name)
+    for namespace in sorted(comes.keys() & goes.keys()):
+        if _can_move(able, goes[namespace][0], comes[namespace][0]):
+            to = comes[namespace][0] if len(comes[namespace]) == 1 else (*namespace, "NEW")
+            params: Params = {"name": "/".join((*namespace, "OLD")), "other": "/".join(to)}
+            params |= {"added": _first(comes[namespace]), "count": len(comes[namespace])}
+            params |= {"names": _first(goes[namespace]), "more": len(goes[namespace])}
+            yield NoteCode.RENAME_UNDECIDED, params
+
+
+def _first(names: Sequence[Identifier]) -> tuple[str, ...]:
+    return tuple("/".join(name) for name in names[:_NAMED])
+
+
+def _can_move(able: Capabilities, origin: Identifier, to: Identifier) -> bool:
+    if able.pinned_root_tables and min(len(origin), len(to)) == 1:
+        return False
+    return able.renames(origin, to) or able.table_markers
+
+
+def _at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tuple[Identifier, Identifier]]:
+    views = ((change, change.before) for change in gone)
+    left = {locations.place(view.location): change for change, view in views if view and view.location}
+    for change in new:
+        place = change.destination and locations.place(change.destination)
+        if place in left:
+            yield left[place].identifier, change.identifier
+
+
+def _only_ones(new: Sequence[Change], gone: Sequence[Change], part: slice) -> Iterator[tuple[Identifier, Identifier]]:
+    """Yield the pairs that have a part of their identifiers to themselves."""
+    comes, goes = (Counter(change.identifier[part] for change in changes) for changes in (new, gone))
+    by_part = {change.identifier[part]: change.identifier for change in gone}
+    for change in new:
+        key = change.identifier[part]
+        if comes[key] == 1 and goes[key] == 1:
+            yield by_part[key], change.identifier

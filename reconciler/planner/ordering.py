@@ -16,7 +16,7 @@ from typing import TypeAlias
 from reconciler.model import locations
 from reconciler.model.live import StorageKind
 from reconciler.model.names import Identifier
-from reconciler.planner.entries import Action, Change, Key, Kind
+from reconciler.planner.entries import Action, Change, Key
 
 _PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
     (Action.DECLARE_TABLE, StorageKind.NOTHING): 0,
@@ -129,8 +129,8 @@ def _by_place(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
     phases: tuple[defaultdict[str, set[int]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
     for at, change in enumerate(changes):
         phase = _PHASES.get((change.action, change.storage))
-        if phase is not None and change.after and change.after.location:
-            phases[phase][locations.place(change.after.location)].add(at)
+        if phase is not None and change.destination:
+            phases[phase][locations.place(change.destination)].add(at)
     for place, writing in phases[1].items():
         for first, then in ((phases[0][place], writing), (writing, phases[2][place])):
             yield from ((at, other) for at in then for other in first if changes[at].catalog != changes[other].catalog)
@@ -145,12 +145,11 @@ def _freed_by(
 ) -> set[int]:
     """Return the removals that have to happen first, because they free the change's name or location."""
     freed: set[int] = set()
-    other_kind: Kind = "table" if change.kind == "namespace" else "namespace"
-    namesake = index.get((change.catalog, other_kind, change.identifier))
+    namesake = index.get(change.namesake)
     if namesake is not None and changes[namesake].action.removes and not takes_emptied_name(change, left):
         freed.add(namesake)
-    if change.kind == "table" and change.after and change.after.location:
-        leaving = freed_places.get((change.catalog, locations.place(change.after.location)), set())
+    if change.destination:
+        leaving = freed_places.get((change.catalog, locations.place(change.destination)), set())
         # Two relocations may swap places, so only a new table waits for one.
         freed |= {at for at in leaving if change.before is None or changes[at].action is Action.DEREGISTER_TABLE}
     return freed

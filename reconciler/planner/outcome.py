@@ -8,46 +8,33 @@ from typing import TypeAlias
 
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.desired import DesiredNamespace, DesiredTable, Prune, Source
-from reconciler.model.live import LiveNamespace, LiveTable, StorageKind
-from reconciler.model.names import Identifier, address
+from reconciler.model.desired import DesiredNamespace, DesiredTable, Prune
+from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change, Protection
-from reconciler.planner.explain import explain
-from reconciler.planner.facts import TableFacts
+from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.mirrors import leave_out
-from reconciler.planner.views import ObjectView, view_of
-
-ABSENT = Why(ReasonCode.ABSENT)
-OWNED_BEFORE = Why(ReasonCode.NO_LONGER_IN_MANIFEST)
-PRUNED = Why(ReasonCode.NOT_IN_MANIFEST)
+from reconciler.planner.moves import NO_MOVES, Moves, moves_of
+from reconciler.planner.views import ObjectView, explain, view_of
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What is worth saying of an object, and counting: ``topic`` groups remarks into one note.
-
-    ``params`` are of this object alone.
-    """
+    """Something to note about an object, or about ``count`` of them, of which it names the first."""
 
     topic: NoteCode
     identifier: Identifier
     params: Params = field(default_factory=Params)
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """Remarks of one topic in one namespace: how many, and the first of them by its identifier."""
-
-    first: Remark
     count: int = 1
 
-    def with_others(self, other: Tally | None) -> Tally:
-        """Return both together."""
+    def with_others(self, other: Remark | None) -> Remark:
+        """Return both as one."""
         if other is None:
             return self
-        return Tally(min(self.first, other.first, key=lambda remark: remark.identifier), self.count + other.count)
+        first = self if self.identifier <= other.identifier else other
+        return Remark(self.topic, first.identifier, first.params, self.count + other.count)
 
 
 Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
@@ -56,7 +43,11 @@ Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 
 @dataclass(frozen=True, slots=True)
 class CatalogContext:
-    """What is the same for every object of a catalog; ``mirror`` is the catalog that it follows, if it does."""
+    """What is the same for every object of a catalog.
+
+    ``mirror`` is the catalog that it mirrors, ``scope`` the manifest's part of it, ``select`` the part to plan, and
+    ``moves`` the objects with another name before.
+    """
 
     catalog: str
     owner: str
@@ -65,10 +56,36 @@ class CatalogContext:
     adopt: bool = False
     take_over: bool = False
     mirror: str | None = None
+    scope: Scope = EVERYTHING
+    select: Scope = EVERYTHING
+    moves: Moves = NO_MOVES
+
+    @classmethod
+    def of(cls, source: CatalogInput) -> CatalogContext:
+        """Return the context of a catalog."""
+        desired, options = source.desired, source.options
+        return cls(
+            catalog=desired.name,
+            owner=desired.owner,
+            prune=desired.prune,
+            capabilities=source.capabilities,
+            adopt=options.adopt,
+            take_over=options.take_over,
+            mirror=desired.mirror.origin if desired.mirror else None,
+            scope=desired.scope,
+            select=options.select,
+            moves=moves_of(desired),
+        )
 
     def address(self, identifier: Identifier) -> str:
         """Return what a person calls the object."""
         return address(self.catalog, identifier)
+
+    def is_removable(self, table: Identifier, owner: str | None) -> bool:
+        """Return whether pruning may remove a live table of ``owner``, desired or not."""
+        if self.prune is Prune.NEVER or not self.capabilities.table_markers or not self.scope.contains(table):
+            return False
+        return self.prune is Prune.ALL or owner == self.owner
 
     def is_foreign(self, properties: Mapping[str, str]) -> bool:
         """Return whether another manifest owns the object and this plan does not take it over."""
@@ -77,8 +94,10 @@ class CatalogContext:
 
     def foreign(
         self, live: LiveNamespace | LiveTable, desired: DesiredNamespace | DesiredTable | None = None
-    ) -> Blocked:
-        """Return the entry of an object that another manifest owns."""
+    ) -> Blocked | None:
+        """Return the entry of an object that another manifest owns; None for any other object."""
+        if not self.is_foreign(live.properties):
+            return None
         params: Params = {"owner": ownership.owner_of(live.properties) or "", "manifest": self.owner}
         if desired is None:
             params["key"] = "prune: owned"
@@ -132,11 +151,6 @@ class CatalogContext:
         managed = {*(desired.properties if desired else ()), *ownership.recorded_keys(live.properties)}
         return view_of(live, managed, self.capabilities.safeguard)
 
-    def is_safe(self, properties: Mapping[str, str]) -> bool:
-        """Return whether a table's entry has the property that keeps its data from being deleted."""
-        safeguard = self.capabilities.safeguard
-        return safeguard is None or not safeguard.missing(properties)
-
     def safeguards(self, before: Mapping[str, str]) -> dict[str, str]:
         """Return what an entry is to say to be safe that says ``before`` (``ObjectView.safeguards``)."""
         safeguard = self.capabilities.safeguard
@@ -170,10 +184,10 @@ def change_of(
     before: ObjectView | None,
     after: ObjectView | None,
     why: Why,
-    *,
     desired: DesiredNamespace | DesiredTable | None = None,
+    facts: TableFacts | None = None,
+    *,
     probe: bool = True,
-    storage: StorageKind | None = None,
 ) -> Change:
     """Return the change from ``before`` to ``after``, which ``desired`` asks for, with the fields that differ."""
     secret_keys = _secret_keys(desired, before)
@@ -191,7 +205,7 @@ def change_of(
         source=desired.source if desired else None,
         mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
         probe=probe,
-        storage=storage,
+        storage=facts.storage.kind if facts else None,
         secret_keys=secret_keys,
     )
 
@@ -211,31 +225,58 @@ def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action
     return Why(ReasonCode.MIRRORED, {"mirror": shown})
 
 
-def removal(
+def unwanted(
     context: CatalogContext,
-    action: Action,
+    desired: DesiredNamespace | DesiredTable | None,
+    live: LiveNamespace | LiveTable,
+    renamed_to: DesiredNamespace | None = None,
+) -> Outcome:
+    """Return what happens to a live object whose block says that it is absent, or that has no block.
+
+    ``renamed_to`` is the block that a namespace without one has under another name.
+    """
+    if desired is not None:
+        return context.foreign(live, desired) or _removal(context, live, Why(ReasonCode.ABSENT), desired)
+    is_table, owner = isinstance(live, LiveTable), ownership.owner_of(live.properties)
+    able = context.capabilities
+    if not (able.table_markers if is_table else able.namespace_markers):
+        return None  # nobody can tell whose it is
+    if owner != context.owner:
+        if context.prune is Prune.ALL:
+            return context.foreign(live) or _removal(context, live, Why(ReasonCode.NOT_IN_MANIFEST))
+        is_unmanaged = is_table and owner is None and context.prune is Prune.OWNED
+        return Remark(NoteCode.UNMANAGED, live.id) if is_unmanaged else None
+    if renamed_to is not None:
+        lifted = renamed_to if renamed_to.protect is False else None
+        return _removal(context, live, Why(ReasonCode.MOVED_AWAY, {"name": "/".join(renamed_to.id)}), lifted)
+    if context.prune is Prune.NEVER:
+        return None
+    mirror = ownership.mirror_of(live.properties) if is_table else None
+    if mirror is None:
+        return _removal(context, live, Why(ReasonCode.NO_LONGER_IN_MANIFEST))
+    if mirror != context.mirror:
+        return Remark(NoteCode.MIRRORED_BEFORE, live.id, {"mirror": mirror})
+    return _removal(context, live, Why(ReasonCode.MIRROR_ENDED, {"mirror": mirror}))
+
+
+def _removal(
+    context: CatalogContext,
     live: LiveNamespace | LiveTable,
     why: Why,
-    desired: DesiredNamespace | DesiredTable | None,
+    desired: DesiredNamespace | DesiredTable | None = None,
 ) -> Change | Protection:
     """Return the change that takes ``live`` out of the catalog, or the guard that keeps a protected one."""
-    if ownership.is_protected(live.properties) and not (desired and desired.protect is False):
-        return guard_of(context, action, live.id, why, desired.source if desired else None)
-    return change_of(context, action, live.id, context.view(None, live), None, why, desired=desired)
-
-
-def guard_of(
-    context: CatalogContext, would: Action, identifier: Identifier, why: Why, source: Source | None
-) -> Protection:
-    """Return the entry of a protected object that ``would`` have been removed."""
+    action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
+    if not ownership.is_protected(live.properties) or (desired and desired.protect is False):
+        return change_of(context, action, live.id, context.view(None, live), None, why, desired)
     return Protection(
         catalog=context.catalog,
-        kind=would.kind,
-        identifier=identifier,
-        would=would,
+        kind=action.kind,
+        identifier=live.id,
+        would=action,
         code=why.code,
         params=why.params,
-        source=source,
+        source=desired.source if desired else None,
     )
 
 

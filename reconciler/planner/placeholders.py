@@ -15,20 +15,15 @@ from pydantic import BaseModel
 
 from reconciler.model import locations
 from reconciler.model.reasons import PLACES
-from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
+from reconciler.planner.entries import Fingerprint
 from reconciler.planner.plan import Plan
-from reconciler.planner.views import FieldChange, ObjectView
+from reconciler.planner.views import ObjectView
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _Edit = Callable[[str], str]
-_TEXTS = (
-    "location",
-    "unreferenced",
-    "requested_location",
-    "chosen_location",
-    "detail",
-    "held_by",
-)
+_ENTRIES = ("changes", "waiting", "blocked", "guards", "notes", "fingerprints")
+_TEXTS = ("location", "unreferenced", "requested_location", "chosen_location", "detail", "held_by")
+_PARTS = (*_TEXTS, "params", "fields", "before", "after", "found", "moved", "view")
 
 
 def hide_places(plan: Plan, places: Mapping[str, str]) -> Plan:
@@ -58,48 +53,29 @@ def _edited(plan: Plan, texts: Mapping[str, str]) -> Plan:
     def edit(text: str) -> str:
         return pattern.sub(lambda match: texts[match[1]], text)
 
-    return plan.model_copy(
-        update={
-            "changes": _all(plan.changes, edit),
-            "waiting": _all(plan.waiting, edit),
-            "blocked": _all(plan.blocked, edit),
-            "guards": _all(plan.guards, edit),
-            "notes": _all(plan.notes, edit),
-            "fingerprints": tuple(_fingerprint(one, edit) for one in plan.fingerprints),
-        }
-    )
+    return _model(plan, edit, _ENTRIES)
 
 
-def _all(models: Iterable[ModelT], edit: _Edit) -> tuple[ModelT, ...]:
-    return tuple(_model(one, edit) for one in models)
+def _model(one: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
+    """Return ``one`` with its locations edited; a model without any that differs is returned as it is."""
+    values = {name: value for name in parts if (value := getattr(one, name, None))}
+    edits = {name: edited for name, value in values.items() if (edited := _value(value, edit)) is not value}
+    view = edits.get("view")
+    if isinstance(one, Fingerprint) and isinstance(view, ObjectView) and one.is_of(one.view):
+        edits["digest"] = one.digest_of(view)  # one that was not that of its view stays wrong
+    return one.model_copy(update=edits) if edits else one
 
 
-def _model(one: ModelT, edit: _Edit) -> ModelT:
-    """Return ``one`` with its texts edited; what has none that differs is returned as it is."""
-    update: dict[str, object] = {}
-    params = getattr(one, "params", None)
-    edits = {key: edit(params[key]) for key in PLACES if key in params} if params else {}
-    if params and edits.items() - params.items():
-        update["params"] = {**params, **edits}
-    for name in _TEXTS:
-        text = getattr(one, name, None)
-        if isinstance(text, str) and (edited := edit(text)) != text:
-            update[name] = edited
-    if isinstance(one, Change | Blocked | Protection | Note | Fingerprint | ObjectView | FieldChange):
-        for name in ("before", "after", "found", "moved"):
-            value = getattr(one, name, None)
-            if isinstance(value, ObjectView) and (view := _model(value, edit)) is not value:
-                update[name] = view
-            elif isinstance(one, FieldChange) and isinstance(value, str) and (text := edit(value)) != value:
-                update[name] = text
-    if isinstance(one, Change) and one.fields:
-        update["fields"] = _all(one.fields, edit)
-    return one.model_copy(update=update) if update else one
-
-
-def _fingerprint(one: Fingerprint, edit: _Edit) -> Fingerprint:
-    """Return ``one`` with the digest of its edited view; one that was not that of its view stays wrong."""
-    if one.view is None or (view := _model(one.view, edit)) is one.view:
-        return one
-    edited = one.model_copy(update={"view": view})
-    return edited.model_copy(update={"digest": edited.digest_of(view)}) if one.is_of(one.view) else edited
+def _value(value: object, edit: _Edit) -> object:
+    """Return an edited text, model, tuple of models or parameters; the same object where nothing differs."""
+    if isinstance(value, str):
+        edited: object = edit(value)
+    elif isinstance(value, BaseModel):
+        return _model(value, edit)
+    elif isinstance(value, tuple):
+        edited = tuple(_value(one, edit) for one in value)
+    elif isinstance(value, dict):
+        edited = {**value, **{key: edit(value[key]) for key in PLACES if key in value}}
+    else:
+        return value
+    return value if edited == value else edited

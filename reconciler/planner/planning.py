@@ -1,19 +1,31 @@
-"""Several catalogs planned one after the other, those that others mirror first, and the one plan that comes of it."""
+"""Plan several catalogs, each after the one that it mirrors, and put the plans together in one order."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import TypeVar
 
-from reconciler.model.live import Storage
+from reconciler.model import locations
+from reconciler.model.desired import DesiredTable, Thresholds
+from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier
+from reconciler.model.ownership import is_reserved_key, recorded_keys, recorded_secrets
+from reconciler.model.redaction import is_sensitive, is_stand_in
 from reconciler.planner.catalog import CatalogPlan, standing
-from reconciler.planner.comparison import comparison_of
-from reconciler.planner.entries import Fingerprint
+from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.mirrors import NOTHING_KEPT, Remains, mirrored
-from reconciler.planner.remaining import remains_of, written_by
+from reconciler.planner.mirrors import NOTHING_KEPT, Remaining, Remains, mirrored
+from reconciler.planner.ordering import order
+from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.plan import ManifestRef, Options, Plan, removes_too_much
+
+_NONE_GIVEN = Options()
+_SETTLES_PLACE = (Action.CREATE_TABLE, Action.DECLARE_TABLE)
+_EntryT = TypeVar("_EntryT", Change, Blocked)
+_Of = TypeVar("_Of", bound=Entry | Fingerprint)
 
 
 @dataclass(slots=True)
@@ -47,23 +59,50 @@ class Planning:
         self._planned[source.desired.name] = source, plan
         self._written.update(written_by(source, plan))
 
-    def plans(self) -> list[CatalogPlan]:
-        """Return the plans of all catalogs, with the states of all that decides what becomes of what follows it."""
+    def plan(self, manifest: ManifestRef, thresholds: Thresholds, options: Options = _NONE_GIVEN) -> Plan:
+        """Return one plan of the plans of all catalogs: ordered, and the same bytes for the same input.
+
+        It has the states of everything that decides what becomes of what is mirrored.
+        """
         watched: defaultdict[str, set[Identifier]] = defaultdict(set)
         for name, (source, plan) in reversed(self._planned.items()):
             plan.fingerprints += _watched(source, plan, watched[name])
             mirror = source.desired.mirror
             if mirror is not None and mirror.origin in self._planned:
                 watched[mirror.origin] |= _followed(source, plan, watched[name])
-        return [plan for _, plan in self._planned.values()]
+        plans = [plan for _, plan in self._planned.values()]
+        outcomes = [plan.outcomes for plan in plans]
+        summaries = tuple(sorted((plan.summary for plan in plans), key=attrgetter("name")))
+        return Plan(
+            manifest=manifest,
+            thresholds=thresholds,
+            options=options.model_copy(update={"mass_removal": removes_too_much(thresholds, summaries)}),
+            catalogs=summaries,
+            changes=order(change for one in outcomes for change in one.changes),
+            blocked=_in_order(blocked for one in outcomes for blocked in one.blocked.values()),
+            waiting=_in_order(change for one in outcomes for change in one.waiting),
+            guards=_in_order(guard for one in outcomes for guard in one.guards),
+            notes=tuple(sorted((note for one in outcomes for note in one.notes), key=attrgetter("catalog", "message"))),
+            fingerprints=_in_order(fingerprint for plan in plans for fingerprint in plan.fingerprints),
+        )
+
+
+def _in_order(entries: Iterable[_Of]) -> tuple[_Of, ...]:
+    return tuple(sorted(entries, key=_place_of))
+
+
+def _place_of(one: Entry | Fingerprint) -> tuple[str, Identifier, str, Identifier]:
+    """Return the sort key of an object; of its two fingerprints one may be that of a move."""
+    moved_to = one.moved_to if isinstance(one, Fingerprint) else None
+    return one.catalog, one.identifier, one.kind, moved_to or ()
 
 
 def _watched(source: CatalogInput, plan: CatalogPlan, watched: Collection[Identifier]) -> list[Fingerprint]:
     """Return the fingerprints of the tables in ``watched`` that the plan has none of yet."""
     known = {one.identifier for one in plan.fingerprints if one.kind == "table"}
-    comparison, blocks = comparison_of(source), source.desired.tables
+    context, blocks = CatalogContext.of(source), source.desired.tables
     return [
-        standing(source, comparison, "table", identifier, live)
+        standing(source, context, "table", identifier, live)
         for identifier in sorted(set(watched) - known)
         for live in (source.live.tables.get(identifier),)
         if live is not None or (block := blocks.get(identifier)) is None or block.refused is None
@@ -74,8 +113,92 @@ def _followed(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Identif
     """Return the tables that decide what becomes of what the plan is about, and of the tables in ``watched``."""
     if source.mirrored is None:
         return set()
-    entries = (*plan.changes, *plan.waiting, *plan.blocked)
     namespaces = [one.identifier for one in plan.fingerprints if one.kind == "namespace"]
-    tables = {*watched, *(one.identifier for one in entries if one.kind == "table")}
+    tables = {*watched, *(one.identifier for one in plan.outcomes.entries if one.kind == "table")}
     tables |= set(source.mirrored.witnesses(namespaces))
     return {origin for table in tables for origin in source.mirrored.origins_of(table)}
+
+
+# ---- what a plan leaves for the catalogs that mirror it --------------------------------------------------------------
+
+
+def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
+    """Return the tables that a catalog has once its plan is carried out.
+
+    What is blocked stays as it is, or is shown as it was to be; it waits, as does what waits with it.
+
+    Args:
+        source: the catalog, with its live tables.
+        plan: made of it.
+    """
+    outcomes = plan.outcomes
+    tables = {table.id: _live(table, source.desired.tables.get(table.id)) for table in source.live.tables.values()}
+    gone: set[Identifier] = set()
+    for change in _of_tables(outcomes.changes):
+        left = change.moved_from or (change.identifier if change.action is Action.DEREGISTER_TABLE else None)
+        if left is not None:
+            tables.pop(left, None)
+            gone.add(left)
+        if change.after is not None:
+            tables[change.identifier] = _made(source, change)
+    unsettled: list[Change | Blocked] = [*_of_tables(outcomes.waiting), *_of_tables(outcomes.blocked.values())]
+    for one in unsettled:
+        there = {one.moved_from or one.identifier, one.identifier} & tables.keys()
+        for name in there:
+            tables[name] = replace(tables[name], waits=True)
+        if one.identifier not in there and not (isinstance(one, Change) and one.after is None):
+            tables[one.identifier] = replace(_made(source, one), waits=True)
+    written = written_by(source, plan)
+    for table in tables.values() if written else ():
+        storage = written.get(locations.place(table.location)) if table.location is not None else None
+        if storage is not None:
+            tables[table.id] = replace(table, written=storage)
+    return Remains(tables, frozenset(gone - tables.keys()))
+
+
+def written_by(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Storage]:
+    """Return the data that the plan writes where nothing is, and that it takes for written already, by its place."""
+    known = source.mirrored.written if source.mirrored else {}
+    found: dict[str, Storage] = {}
+    for change in _of_tables(plan.outcomes.changes):
+        after = change.after
+        if after is None or after.location is None:
+            continue
+        if after.columns and change.storage is StorageKind.NOTHING:
+            found[locations.place(after.location)] = Storage(StorageKind.DATASET, after.columns, change.address)
+        elif change.identifier in known:
+            found[locations.place(after.location)] = known[change.identifier]
+    return found
+
+
+def _of_tables(entries: Iterable[_EntryT]) -> Iterator[_EntryT]:
+    return (one for one in entries if one.kind == "table")
+
+
+def _live(table: LiveTable, block: DesiredTable | None) -> Remaining:
+    keys = recorded_keys(table.properties) | (block.properties.keys() if block else set())
+    secret = recorded_secrets(table.properties).union(block.secret_keys if block else ())
+    return Remaining(table.id, table.location, _taken_over(table.properties, keys, secret))
+
+
+def _made(source: CatalogInput, one: Change | Blocked) -> Remaining:
+    """Return a table as the plan makes it, or as it would be if it could."""
+    if isinstance(one, Blocked):
+        block, location = source.desired.tables.get(one.identifier), one.unreferenced or one.location
+        properties: Mapping[str, str] = block.properties if block else {}
+    else:
+        is_chosen = source.capabilities.ignores_location and one.action in _SETTLES_PLACE
+        location = one.after.location if one.after and not is_chosen else None
+        properties = one.after.properties if one.after else {}
+    return Remaining(one.identifier, location, _taken_over(properties, properties, one.secret_keys))
+
+
+def _taken_over(properties: Mapping[str, str], keys: Iterable[str], secret: Collection[str]) -> dict[str, str]:
+    """Return the properties that a mirror has as well: no mark of lancens or of a catalog, and no secret."""
+    return {
+        key: value
+        for key in sorted(keys)
+        if (value := properties.get(key)) is not None
+        and key not in secret
+        and not (is_reserved_key(key) or is_sensitive(key, value) or is_stand_in(value))
+    }

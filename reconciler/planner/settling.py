@@ -16,9 +16,8 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.comparison import Outcomes
-from reconciler.planner.entries import Action, Blocked, Change, Kind, Note
-from reconciler.planner.facts import CatalogInput
-from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.entries import Action, Blocked, Change, Note
+from reconciler.planner.facts import CatalogInput, LiveTables
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 
 _MOST_NOTES = 5
@@ -35,16 +34,15 @@ class _Clash:
     unreferenced: str | None = None
 
 
-def settle(source: CatalogInput, settled: Outcomes, drops: Collection[Change], tables: LiveTables) -> None:
+def settle(source: CatalogInput, settled: Outcomes, tables: LiveTables) -> None:
     """Leave in ``settled.changes`` what of these and of ``drops`` can be planned; the rest waits or is blocked.
 
     Args:
         source: the catalog; its live tables and the facts about tables are not looked at.
-        settled: what comparing its objects came to, without the drops of namespaces.
-        drops: these; whether a namespace is empty then is decided here.
+        settled: the outcomes of comparing its objects; whether a namespace of ``drops`` is empty is decided here.
         tables: answers what has to be known of the live tables as a whole.
     """
-    candidates = list(drops)
+    candidates = settled.drops
     held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
     while True:
         waits = _waits(settled, held)
@@ -115,7 +113,7 @@ def _blocked(clash: _Clash) -> Blocked:
         before=change.found if change.moved_from else change.before,
         moved_from=change.moved_from,
         moved=change.before if change.moved_from else None,
-        location=change.after.location if change.after else None,
+        location=change.destination,
         storage=change.storage,
         unreferenced=clash.unreferenced,
         secret_keys=change.secret_keys,
@@ -131,8 +129,8 @@ def _waits(settled: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Chan
         return None
     above = {one.identifier for one in settled.blocked.values() if one.kind == "namespace"}
     held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
-    places = {locations.place(place) for one in held if (place := _place(one)) is not None}
-    names = {(one.kind, one.identifier) for one in held if _would_be_new(one)}
+    places = {locations.place(one.destination) for one in held if one.destination is not None}
+    names = {one.key for one in held if one.is_new}
     kept = {one.kept_as for one in settled.blocked.values() if one.kept_as is not None}
 
     def waits(change: Change) -> bool:
@@ -146,24 +144,9 @@ def _waits(settled: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Chan
         if identifier in kept:
             return True
         place = change.before.location if change.before else None
-        return (place is not None and locations.place(place) in places) or (_other(change.kind), identifier) in names
+        return (place is not None and locations.place(place) in places) or change.namesake in names
 
     return waits
-
-
-def _would_be_new(one: Blocked | Change) -> bool:
-    return one.is_new if isinstance(one, Change) else one.before is None
-
-
-def _place(one: Blocked | Change) -> str | None:
-    """Return where a table is or would be; nothing for one that goes."""
-    if isinstance(one, Blocked):
-        return one.location
-    return one.after.location if one.after else None
-
-
-def _other(kind: Kind) -> Kind:
-    return "namespace" if kind == "table" else "table"
 
 
 def _decide_drops(
@@ -211,9 +194,9 @@ def _shared_locations(
     place_of = source.facts.place_of
     touched = {change.identifier for change in changes if change.kind == "table"}
     created = {
-        place_of(change.after.location): change
+        place_of(change.destination): change
         for change in changes
-        if change.action is Action.CREATE_TABLE and change.after and change.after.location
+        if change.action is Action.CREATE_TABLE and change.destination
     }
     if not created:
         return
@@ -223,8 +206,8 @@ def _shared_locations(
             yield _Clash(change, Why(ReasonCode.LOCATION_TAKEN, {"name": address(change.catalog, table.id)}), table)
     arriving: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
-        if change.kind == "table" and change.after and change.after.location:
-            arriving[place_of(change.after.location)].append(change)
+        if change.destination:
+            arriving[place_of(change.destination)].append(change)
     for one in sorted(blocked, key=lambda one: one.identifier, reverse=True):
         writing = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
         if writing is not None and writing.key != one.key:
@@ -244,12 +227,11 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
     """
     place_of = source.facts.place_of
     found = {
-        place_of(change.after.location): change
+        place_of(change.destination): change
         for change in changes
         if change.action is Action.REGISTER_TABLE
-        and change.after
-        and change.after.location
-        and locations.place(change.after.location) not in source.written
+        and change.destination
+        and locations.place(change.destination) not in source.written
         and (block := source.desired.tables.get(change.identifier)) is not None
         and block.location is None
     }
@@ -276,7 +258,7 @@ def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: Liv
     if not doubts:
         return
     taken = {place_of(one.location) for one in tables.at({place_of(place) for _, place in doubts})}
-    taken |= {place_of(one.after.location) for one in changes if one.after and one.after.location}
+    taken |= {place_of(one.destination) for one in changes if one.destination}
     for change, place in doubts:
         if place_of(place) not in taken:
             fault = Why(ReasonCode.UNREFERENCED_DATA, {"location": locations.redact(place)})
@@ -293,12 +275,12 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
     namespaces = {change.identifier for change in new if change.kind == "namespace"}
     taken = {table.id: table for table in tables.named(namespaces)}
     for change in new:
-        kind = _other(change.kind)
         others = source.live.namespaces if change.kind == "table" else taken
         there = others.get(change.identifier)
         if there is None:
             continue
         if takes_emptied_name(change, left):
             yield _Clash(change, Why(ReasonCode.NAME_TAKEN_UNTIL_MOVED), there)
-        elif (change.catalog, kind, change.identifier) not in leaving:
-            yield _Clash(change, Why(ReasonCode.NAME_TAKEN, {"kind": change.kind, "other_kind": kind}), there)
+        elif change.namesake not in leaving:
+            params: Params = {"kind": change.kind, "other_kind": change.namesake[1]}
+            yield _Clash(change, Why(ReasonCode.NAME_TAKEN, params), there)

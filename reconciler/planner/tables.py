@@ -5,35 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model import locations, ownership
-from reconciler.model.desired import DesiredTable, Evolve, Prune
+from reconciler.model.auto_cleanup import unbound
+from reconciler.model.columns import Schema
+from reconciler.model.desired import DesiredTable, Evolve
 from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.names import Identifier
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
-from reconciler.planner.entries import Action, Blocked
+from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
-from reconciler.planner.mending import rename_hint
-from reconciler.planner.outcome import (
-    ABSENT,
-    OWNED_BEFORE,
-    PRUNED,
-    CatalogContext,
-    Outcome,
-    Remark,
-    change_of,
-    removal,
-    unmarkable,
-)
-from reconciler.planner.schemas import SchemaDifference, evolved
-from reconciler.planner.table_entries import entry_after, touches_entry, with_shown_columns
-from reconciler.planner.table_faults import (
-    existing_fault,
-    found_columns,
-    immovable,
-    other_columns,
-    schema_difference,
-    storage_fault,
-    unkeepable,
-    unreachable,
+from reconciler.planner.moves import MovedTable
+from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
+from reconciler.planner.schemas import (
+    SchemaDifference,
+    code_by_service,
+    compare,
+    evolved,
+    mending_of,
+    named_metadata,
+    rename_hint,
 )
 from reconciler.planner.views import ObjectView
 
@@ -54,10 +44,8 @@ def diff_table(
         facts: what storage holds, for the tables of ``facts.storage_questions``.
         held: what has the name of a new table, in words; empty where nothing does.
     """
-    if desired is None:
-        return None if live is None else _unnamed(context, live)
-    if desired.absent:
-        return None if live is None else _absent(context, desired, live)
+    if desired is None or desired.absent:
+        return None if live is None else unwanted(context, desired, live)
     if desired.refused is not None:
         return context.blocked(desired.refused, desired, live, facts)
     if live is None:
@@ -80,127 +68,74 @@ def _is_settled(context: CatalogContext, desired: DesiredTable, live: LiveTable)
     for key, value in desired.properties.items():
         if properties.get(key) != value:
             return False
-    return context.is_safe(properties) and has_true_request(live) and not is_relocated(desired, live)
-
-
-def _unnamed(context: CatalogContext, live: LiveTable) -> Outcome:
-    """A live table that the manifest does not name."""
-    if not context.capabilities.table_markers:
-        return None  # nobody can tell whose it is
-    owner = ownership.owner_of(live.properties)
-    if owner != context.owner:
-        if context.prune is not Prune.ALL:
-            return Remark(NoteCode.UNMANAGED, live.id) if owner is None and context.prune is Prune.OWNED else None
-        if context.is_foreign(live.properties):
-            return context.foreign(live)
-    elif context.prune is Prune.NEVER:
-        return None
-    mirror = ownership.mirror_of(live.properties) if owner == context.owner else None
-    if mirror is not None and mirror != context.mirror:
-        return Remark(NoteCode.MIRRORED_BEFORE, live.id, {"mirror": mirror})
-    if mirror is not None:
-        why = Why(ReasonCode.MIRROR_ENDED, {"mirror": mirror})
-    else:
-        why = OWNED_BEFORE if owner == context.owner else PRUNED
-    return removal(context, Action.DEREGISTER_TABLE, live, why, None)
-
-
-def _absent(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> Outcome:
-    if context.is_foreign(live.properties):
-        return context.foreign(live, desired)
-    return removal(context, Action.DEREGISTER_TABLE, live, ABSENT, desired)
+    safeguard = context.capabilities.safeguard
+    if safeguard is not None and safeguard.missing(properties):
+        return False
+    return has_true_request(live) and not is_relocated(desired, live)
 
 
 def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
         raise ValueError(f"{context.address(desired.id)} is planned without looking at its storage")
-    if context.capabilities.makes_no_tables:
-        refused = Why(ReasonCode.MAKES_NO_TABLES, {"detail": context.capabilities.makes_no_tables})
-        return context.blocked(refused, desired, None, facts)
-    if facts.location is None and not context.capabilities.places_tables:
+    able, storage = context.capabilities, facts.storage
+    if able.makes_no_tables:
+        return context.blocked(Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts)
+    if facts.location is None and not able.places_tables:
         return context.blocked(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
-    problem = unkeepable(context, desired) or storage_fault(
-        desired, facts, vends=context.capabilities.vends_credentials
+    fault = (
+        unkeepable(context, desired)
+        or storage_fault(desired, facts, vends=able.vends_credentials)
+        or unregistrable(context, desired, facts)
     )
-    if problem:
-        return context.blocked(problem, desired, None, facts)
-    after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(
-        update={"location": facts.location, "safeguards": context.safeguards({})}
-    )
-    storage = facts.storage
+    if fault:
+        return context.blocked(fault, desired, None, facts)
+    action, columns = Action.DECLARE_TABLE, None
+    why = Why(ReasonCode.NEW_UNPROBED)
     if storage.kind is StorageKind.DATASET:
-        if context.capabilities.chooses_locations:
-            return context.blocked(unreachable(facts), desired, None, facts)
-        difference = schema_difference(desired, facts)
-        blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
-        if blocking:
-            return context.blocked(other_columns(facts, blocking, difference.extra, None), desired, None, facts)
+        action, columns = Action.REGISTER_TABLE, found_columns(desired, facts)
         why = Why(ReasonCode.DATA_FOUND)
         if storage.detail:
             why = Why(ReasonCode.SOURCE_WRITES_DATA, {"name": storage.detail})
-        after = after.model_copy(update={"columns": found_columns(desired, facts)})
-        return change_of(
-            context, Action.REGISTER_TABLE, desired.id, None, after, why, desired=desired, storage=storage.kind
-        )
-    why = Why(ReasonCode.NEW_WITHOUT_DATA if storage.kind is StorageKind.NOTHING else ReasonCode.NEW_UNPROBED)
-    if desired.schema is not None and storage.kind is StorageKind.NOTHING:
-        after = after.model_copy(update={"columns": desired.schema})
-        return change_of(
-            context, Action.CREATE_TABLE, desired.id, None, after, why, desired=desired, storage=storage.kind
-        )
-    return change_of(
-        context,
-        Action.DECLARE_TABLE,
-        desired.id,
-        None,
-        after,
-        why,
-        desired=desired,
-        probe=desired.probe,
-        storage=storage.kind,
+    elif storage.kind is StorageKind.NOTHING:
+        why, columns = Why(ReasonCode.NEW_WITHOUT_DATA), desired.schema
+        action = Action.DECLARE_TABLE if columns is None else Action.CREATE_TABLE
+    after = context.marks(desired, {}, able.table_markers).model_copy(
+        update={"location": facts.location, "safeguards": context.safeguards({}), "columns": columns}
     )
+    probe = desired.probe or action is not Action.DECLARE_TABLE
+    return change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
 
 
 def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
     """A table that is both in the manifest and in the catalog."""
-    if context.is_foreign(live.properties):
-        return context.foreign(live, desired)
-    can_move = context.capabilities.relocate_table
-    moved = _is_to_move(desired, live, facts, can_move=can_move)
-    fixed = immovable(context, live, can_move=can_move) if moved else None
-    if fixed is not None:
-        return context.blocked(fixed, desired, live, facts)
-    without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
+    foreign = context.foreign(live, desired)
+    if foreign:
+        return foreign
+    moved = _is_to_move(desired, live, facts, can_move=context.capabilities.relocate_table)
     difference = schema_difference(desired, facts)
-    served_as = live.id if live.managed_versioning else None
-    fault = unkeepable(context, desired) or existing_fault(desired, facts, difference, moved=moved, served_as=served_as)
+    fault = (immovable(context, live) if moved else None) or unkeepable(context, desired)
+    fault = fault or existing_fault(desired, live, facts, difference, moved=moved)
     if fault:
         return context.blocked(fault, desired, live, facts)
-
-    before = context.view(desired, live) or ObjectView()
-    after = entry_after(context, desired, live, before, moved=moved)
-    before, after = with_shown_columns(context, facts, before, after)
-    grows = bool(difference.missing or difference.relaxed)
-    if not moved and not without_data and not grows:
-        if not touches_entry(before, after):
-            return None
+    before, after = _views(context, desired, live, facts, moved=moved)
+    found = found_columns(desired, facts)
+    if moved:
+        action, why = Action.RELOCATE_TABLE, Why(ReasonCode.RELOCATED)
+    elif lacks_data(desired, facts):
+        action, why = Action.CREATE_TABLE, Why(ReasonCode.NO_DATA)
+        after = after.model_copy(update={"columns": desired.schema})
+    elif found is not None and difference.grows:
+        action, why = Action.ALTER_TABLE, _growth(difference, live)
+        before = before.model_copy(update={"columns": found})
+        after = after.model_copy(update={"columns": evolved(found, difference)})
+    elif not _touches_entry(before, after):
+        return None
+    else:
         topic = _left_alone(context, before, after)
         if topic is not None:
             return Remark(topic, live.id)
-    if without_data and not moved and desired.schema is not None:
-        after = after.model_copy(update={"columns": desired.schema})
-        why = Why(ReasonCode.NO_DATA)
-        return _update(context, desired, live, facts, Action.CREATE_TABLE, before, after, why)
-    if moved:
-        why = Why(ReasonCode.RELOCATED)
-        return _update(context, desired, live, facts, Action.RELOCATE_TABLE, before, after, why)
-    found = found_columns(desired, facts)
-    if grows and found is not None:
-        before = before.model_copy(update={"columns": found})
-        after = after.model_copy(update={"columns": evolved(found, difference)})
-        return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, _growth(difference, live))
-    why = _why(context, desired, before, after)
-    return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, why)
+        action, why = Action.UPDATE_TABLE, _why(context, desired, before, after)
+    return _update(context, desired, facts, action, before, after, why, live)
 
 
 def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
@@ -214,13 +149,15 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
 
 
 def remarks_on(
-    context: CatalogContext,
-    desired: DesiredTable | None,
-    live: LiveTable | None,
-    facts: TableFacts | None,
-    outcome: Outcome,
+    context: CatalogContext, pair: MovedTable, facts: TableFacts | None, outcome: Outcome
 ) -> Iterator[Remark]:
     """Yield what is to be said of a table beside its ``outcome``."""
+    safeguard = context.capabilities.safeguard
+    if safeguard is not None and not isinstance(outcome, Change):
+        for entry in pair.there:
+            for key in safeguard.missing(entry.properties):
+                yield Remark(NoteCode.UNSAFE if key == safeguard.key else NoteCode.HAZARDOUS, entry.id)
+    desired, live = pair.desired, pair.live
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
     if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
@@ -246,33 +183,74 @@ def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None
     return can_move or desired.probe or not is_unanswered(desired, live)
 
 
+def _views(
+    context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, moved: bool
+) -> tuple[ObjectView, ObjectView]:
+    """Return an entry as it is and as it is to be; what the catalog cannot change of it stays as it is."""
+    before = context.view(desired, live) or ObjectView()
+    capabilities = context.capabilities
+    after = context.marks(desired, live.properties, capabilities.table_markers)
+    requested, chosen = _request(desired, before) if capabilities.alter_table else before.request
+    if moved:  # the answer to the move will tell
+        requested, chosen = None, None
+    after = after.model_copy(
+        update={
+            "location": desired.location if moved else live.location,
+            "requested_location": requested,
+            "chosen_location": chosen,
+            "safeguards": context.safeguards(before.safeguards) if capabilities.alter_table else before.safeguards,
+        }
+    )
+    if facts is None or facts.entry is None or capabilities.keeps_first_columns:
+        return before, after
+    return (
+        before.model_copy(update={"shown_columns": facts.entry.shown}),
+        after.model_copy(update={"shown_columns": facts.entry.to_show}),
+    )
+
+
+def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:
+    """Return what the marks of the location asked for are to say of an entry that stays where it is.
+
+    Where the service's answer was never recorded, the place of the entry is taken for it, unless the manifest names
+    that place itself.
+    """
+    requested, chosen = before.request
+    if before.is_request_true:
+        return requested, chosen
+    unanswered = requested is not None and chosen is None and not locations.same(requested, before.location)
+    named = desired.location is not None and locations.same(desired.location, before.location)
+    return (requested, before.location) if unanswered and not named else (None, None)
+
+
+def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
+    """Return whether two views of a table that stays where it is differ in anything that its entry keeps."""
+    return any(
+        one != other
+        for one, other in (
+            (before.content, after.content),
+            (before.marks, after.marks),
+            (before.request, after.request),
+            (before.safeguards, after.safeguards),
+            (before.shown_columns, after.shown_columns),
+        )
+    )
+
+
 def _update(
     context: CatalogContext,
     desired: DesiredTable,
-    live: LiveTable,
     facts: TableFacts | None,
     action: Action,
     before: ObjectView,
     after: ObjectView,
     why: Why,
+    live: LiveTable,
 ) -> Outcome:
     """Return the update, or why there is none where the catalog cannot make it."""
-    capabilities = context.capabilities
-    storage = facts.storage.kind if facts else None
     relocates = action is Action.RELOCATE_TABLE
-    is_touched = relocates or touches_entry(before, after)
-    if (capabilities.alter_table or not is_touched) and (capabilities.relocate_table or not relocates):
-        return change_of(
-            context,
-            action,
-            desired.id,
-            before,
-            after,
-            why,
-            desired=desired,
-            probe=desired.probe,
-            storage=storage,
-        )
+    if context.capabilities.alter_table or not (relocates or _touches_entry(before, after)):
+        return change_of(context, action, desired.id, before, after, why, desired, facts, probe=desired.probe)
     if desired.mirrors is not None:
         keys = before.properties.items() ^ after.properties.items()
         differing = ["location"] if relocates else sorted({key for key, _ in keys}) or ["its marks"]
@@ -308,3 +286,113 @@ def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, aft
     if before.managed_by != after.managed_by:
         return Why(ReasonCode.TAKEN_OVER)
     return Why(ReasonCode.MARKS)
+
+
+_NO_DIFFERENCE = SchemaDifference()
+
+
+def unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
+    """Return why the catalog cannot hold what the block says, None when it can."""
+    keeps = context.capabilities.table_markers or not desired.properties
+    return None if keeps else Why(ReasonCode.KEEPS_NO_PROPERTIES)
+
+
+def immovable(context: CatalogContext, live: LiveTable) -> Why | None:
+    """Return why an entry cannot be given another location; None where it can."""
+    if context.capabilities.chooses_locations:
+        return Why(ReasonCode.LOCATION_CHOSEN, {"location": locations.redact(live.location)})
+    return None if context.capabilities.relocate_table else Why(ReasonCode.CANNOT_RELOCATE)
+
+
+def unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
+    """Return why data that was found cannot be registered as a new table; None where it can, or there is none."""
+    if facts.storage.kind is not StorageKind.DATASET:
+        return None
+    if context.capabilities.chooses_locations:
+        return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
+    difference = schema_difference(desired, facts)
+    blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
+    return _other_columns(facts, blocking, difference.extra, None) if blocking else None
+
+
+def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
+    """Return why nothing can be decided from storage, None when something can.
+
+    ``vends``: its catalog hands out credentials for tables that it has, and it has none of this one yet.
+    """
+    storage, params = facts.storage, Params(location=_place(facts))
+    if facts.problem is not None:
+        return Why(ReasonCode.BAD_LOCATION, {**params, "detail": facts.problem})
+    if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
+        return None
+    if storage.kind is StorageKind.NOT_LANCE:
+        return Why(ReasonCode.NOT_LANCE, params)
+    code = ReasonCode.STORAGE_UNREADABLE
+    if storage.kind is StorageKind.DENIED:
+        code = ReasonCode.CREDENTIALS_NOT_VENDED if vends else ReasonCode.STORAGE_DENIED
+    return Why(code, {**params, "detail": storage.detail})
+
+
+def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
+    """Return whether nothing is where a table with a schema is to be."""
+    return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
+
+
+def existing_fault(
+    desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, moved: bool
+) -> Why | None:
+    """Return why what storage holds forbids any plan for a live table, None when it does not."""
+    if facts is None:
+        return None
+    fault = storage_fault(desired, facts)
+    if fault:
+        return fault
+    served_as = live.id if live.managed_versioning else None
+    blocking = difference.blocking(desired.evolve, desired.extra_columns)
+    if blocking:
+        return _other_columns(facts, blocking, difference.extra, None if moved else desired.evolve, served_as)
+    if moved and desired.probe and facts.storage.kind is StorageKind.NOTHING:
+        return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
+    if moved and difference.grows:
+        return Why(ReasonCode.RELOCATED_AND_ALTERED)
+    if served_as is not None and not moved and (lacks_data(desired, facts) or difference.grows):
+        code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
+        return Why(code, {"code": code_by_service(served_as, difference)})
+    if not difference.grows:
+        return None
+    reason, code = unbound(facts.location or ""), ReasonCode.UNBOUND_COMMIT
+    cleanup = facts.storage.cleanup
+    # Columns are added in one commit, and may be null after another.
+    due = cleanup.due_within(bool(difference.missing) + bool(difference.relaxed)) if cleanup else None
+    if reason is None and cleanup and due is not None:
+        reason, code = cleanup.reason(due), ReasonCode.CLEANUP_DUE
+    return None if reason is None else Why(code, {"location": _place(facts), "detail": reason})
+
+
+def _other_columns(
+    facts: TableFacts,
+    blocking: SchemaDifference,
+    extra: Schema,
+    evolve: Evolve | None,
+    served_as: Identifier | None = None,
+) -> Why:
+    """Return the fault of a table whose data has other columns than its block."""
+    mending = mending_of(blocking, extra, facts.location or "", evolve, served_as)
+    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **mending})
+
+
+def schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
+    """Return what separates the data's columns from the block's; nothing where they are not compared."""
+    found = found_columns(desired, facts)
+    return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
+
+
+def found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
+    """Return the columns of the data as they are compared; None where they are not."""
+    if desired.schema is None or facts is None or facts.storage.schema is None:
+        return None
+    return named_metadata(facts.storage.schema, desired.schema)
+
+
+def _place(facts: TableFacts) -> str:
+    return locations.redact(facts.location) or "its location"

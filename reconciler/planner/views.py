@@ -14,7 +14,7 @@ from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Safeguard
 from reconciler.model.columns import Column, Schema, ShownColumn
 from reconciler.model.live import LiveNamespace, LiveTable
-from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties
+from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties, redact_value
 
 
 class Document(BaseModel):
@@ -188,3 +188,63 @@ class FieldChange(Document):
     path: str
     before: str | None = None
     after: str | None = None
+
+
+def explain(
+    before: ObjectView | None, after: ObjectView | None, address: str, secret: Collection[str] = ()
+) -> tuple[FieldChange, ...]:
+    """Return the fields in which two views differ, in order of their paths, with sensitive values replaced.
+
+    Views of a creation or removal (one side None) have no fields to compare. ``address`` is the object's, ``secret``
+    the property keys whose values are secrets whatever they are called.
+    """
+    if before is None or after is None:
+        return ()
+    from deepdiff import DeepDiff
+
+    stays = locations.same(before.location, after.location)
+    # Left to itself DeepDiff takes dictionaries with little in common as one value, secrets and all, and skips keys
+    # that start with two underscores.
+    difference = DeepDiff(
+        _plain(before, address, stays=stays),
+        _plain(after, address, stays=stays),
+        view="tree",
+        threshold_to_diff_deeper=0,
+        ignore_private_variables=False,
+    )
+    found: list[FieldChange] = []
+    for kind, items in difference.items():
+        for item in items:
+            path = item.path(output_format="list")
+            one, other = (redact_value(str(path[-1]), str(value), address, secret) for value in (item.t1, item.t2))
+            is_added, is_removed = kind == "dictionary_item_added", kind == "dictionary_item_removed"
+            change = FieldChange(
+                path=".".join(map(str, path)), before=None if is_added else one, after=None if is_removed else other
+            )
+            found.append(change)
+    return tuple(sorted(found, key=lambda field: field.path))
+
+
+def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
+    """Return ``view`` as it is compared; ``stays``: the entry is not moved, which changes what is recorded of it."""
+    plain: dict[str, Any] = {
+        "properties": view.properties,
+        "safeguards": view.safeguards,
+        "protect": str(view.protect).lower(),
+        "schema": {column.name: column_text(column, address) for column in view.columns or ()},
+        "shown-columns": {column.name: column.type for column in view.shown_columns or ()},
+    }
+    texts = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
+    if stays:
+        texts["requested-location"] = locations.redact(view.requested_location)
+        texts["chosen-location"] = locations.redact(view.chosen_location)
+    return plain | {key: text for key, text in texts.items() if text is not None}
+
+
+def column_text(column: Column, address: str) -> str:
+    """Return the type of a column of the object at ``address``, with stand-ins for sensitive metadata."""
+    text = column.type if column.nullable else f"{column.type} not null"
+    if column.metadata:
+        metadata = sorted(redact_properties(column.metadata, address).items())
+        text += " {" + ", ".join(f"{key}: {value}" for key, value in metadata) + "}"
+    return text

@@ -13,7 +13,7 @@ from reconciler.auditor import figures
 from reconciler.auditor.document import AuditDocument, RunSummary
 from reconciler.auditor.records import Severity
 from reconciler.model.display import count
-from reconciler.output.page import render_page
+from reconciler.output.templating import render_page
 from reconciler.report import charts
 from reconciler.report.data import PageData
 

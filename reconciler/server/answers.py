@@ -1,11 +1,15 @@
-"""From the response of an operation to JSON that may leave the house."""
+"""Answers as JSON: responses without secrets, and errors with statuses."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from lance_namespace.errors import ErrorCode
 from pydantic import BaseModel, RootModel
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from reconciler.backends.service_options import PUBLIC_OPTIONS
 from reconciler.model import locations
@@ -13,14 +17,14 @@ from reconciler.model.redaction import redact_properties
 
 _KEPT_BACK = {"context"}
 _PUBLIC = PUBLIC_OPTIONS | {"azure_storage_use_emulator", "use_emulator"}
-"""Whatever is not here stays here: an option that nobody has thought of may be a secret."""
+"""Only these options are shown, as an unknown one may be a secret."""
 
 
-def shown(response: BaseModel) -> Any:
-    """Return ``response`` as JSON values.
+def public_fields(response: BaseModel) -> Any:
+    """Return ``response`` as JSON values without secrets.
 
-    Of the storage options those are kept that say where data is and not who opens it; user information and queries of
-    locations are left out, and so are the values of properties whose keys look like those of secrets.
+    Storage options are kept if they tell where data is, not who may open it. User information and queries of locations
+    are removed, and so are values of properties with sensitive keys.
     """
     if isinstance(response, RootModel):
         return response.model_dump(mode="json")
@@ -38,9 +42,64 @@ def shown(response: BaseModel) -> Any:
 
 
 def public_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Return those of ``options`` that are no secret; an address that holds one is none of them."""
+    """Return the storage options that hold no secret, also not in an address."""
     return {
         key: value
         for key, value in options.items()
         if key.lower() in _PUBLIC and locations.redact(value) == value and "@" not in value
     }
+
+
+_STATUSES = {
+    ErrorCode.UNSUPPORTED: 406,
+    ErrorCode.NAMESPACE_NOT_EMPTY: 409,
+    ErrorCode.INVALID_INPUT: 400,
+    ErrorCode.CONCURRENT_MODIFICATION: 409,
+    ErrorCode.PERMISSION_DENIED: 403,
+    ErrorCode.UNAUTHENTICATED: 401,
+    ErrorCode.SERVICE_UNAVAILABLE: 503,
+    ErrorCode.INTERNAL: 500,
+    ErrorCode.INVALID_TABLE_STATE: 409,
+    ErrorCode.TABLE_SCHEMA_VALIDATION_ERROR: 400,
+    ErrorCode.THROTTLING: 429,
+}
+
+TRY_AGAIN = {"Retry-After": "1"}
+"""The header of a 503 after which nothing was done, so that a client may retry (RFC 9110, section 10.2.3)."""
+
+
+class Json(JSONResponse):
+    """A JSON response in ASCII, which may hold lone surrogates of a catalog."""
+
+    def render(self, content: Any) -> bytes:
+        """Encode ``content``."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class _Refusal(Json):
+    """An error, with the id of its request as the specification's ``instance``."""
+
+    def __init__(self, fields: Mapping[str, object], status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(fields, status_code=status, headers=headers)
+        self._fields = fields
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the error."""
+        request_id = scope.get("state", {}).get("request_id")
+        if request_id is not None:
+            self.body = self.render({**self._fields, "instance": request_id})
+            self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
+
+
+def status_of(code: ErrorCode) -> int:
+    """Return the HTTP status of an error code."""
+    if code.name.endswith("_NOT_FOUND"):
+        return 404
+    return 409 if code.name.endswith("_ALREADY_EXISTS") else _STATUSES[code]
+
+
+def refusal(code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Json:
+    """Return an error response, with the status of its code by default."""
+    body = {"error": message, "code": int(code)}
+    return _Refusal(body, status or status_of(code), dict(headers or {}))

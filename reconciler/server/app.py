@@ -1,11 +1,14 @@
-"""The ASGI application: routes, limits, and the way from a request to its answer."""
+"""The ASGI application: routes, limits, and the path of a request to its answer."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
@@ -18,18 +21,13 @@ from starlette.routing import Match, Route
 
 from reconciler.model.names import join
 from reconciler.server import openapi
-from reconciler.server.answers import shown
+from reconciler.server.answers import TRY_AGAIN, Json, public_fields, refusal
 from reconciler.server.catalogs import ServedCatalogs
-from reconciler.server.error_bodies import TRY_AGAIN, Json, refusal
-from reconciler.server.guard import Observer, TokenGuard
-from reconciler.server.logs import logger
-from reconciler.server.metrics import CONTENT_TYPE, Metrics
+from reconciler.server.guard import Access, Observer, Settings, TokenGuard
+from reconciler.server.logs import CONTENT_TYPE, Metrics, logger
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
 from reconciler.server.requests import parse
 from reconciler.server.sandbox import Sandbox
-from reconciler.server.settings import Settings
-from reconciler.server.tokens import Access
-from reconciler.server.workers import Workers
 
 _CLIENT_GONE = 499
 _MOST_PROCESSES = 4
@@ -38,14 +36,14 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(catalogs: ServedCatalogs, settings: Settings | None = None) -> Starlette:
-    """Return the application that serves ``catalogs``. It closes nothing: the catalogs stay the caller's.
+    """Return the application that serves ``catalogs``, which the caller closes.
 
-    Its ``state.workers`` tells how many calls to them still go on.
+    Its ``state.workers`` tells how many calls to the catalogs are running.
     """
     chosen = settings or Settings()
     metrics = Metrics()
     workers = Workers(chosen.workers)
-    # What has taken too long is ended, and tidied up, while the client still waits.
+    # The sandbox gives up before the request does, so that the client gets its error.
     sandbox = Sandbox(max(1, min(_MOST_PROCESSES, chosen.workers // 8)), 0.8 * chosen.timeout_seconds)
     for namespace in catalogs.namespaces:
         namespace.sandbox = sandbox
@@ -71,7 +69,7 @@ class _Server:
         self._is_ready = False
 
     def routes(self) -> list[Route]:
-        """Return today's routes, the early ones, those about the server itself, and what is left."""
+        """Return all routes: operations, early names, the server's own, the rest."""
         found = [
             Route("/healthz", self._health, methods=["GET"]),
             Route("/readyz", self._ready, methods=["GET"]),
@@ -93,14 +91,14 @@ class _Server:
     def _endpoint(self, operation: Operation) -> Endpoint:
         async def work(request: Request) -> Response:
             if operation.writes and request.state.access is not Access.WRITE:
-                return _noted(request, ErrorCode.PERMISSION_DENIED, "this token may read only")
+                return _logged_refusal(request, ErrorCode.PERMISSION_DENIED, "this token may read only")
             body = await self._body(request)
             return await self._workers.run(partial(self._work, operation, request, body))
 
         return self._guarded(operation.name, work)
 
     def _guarded(self, name: str, work: Endpoint) -> Endpoint:
-        """Return ``work`` within its time, with an answer for every error of it."""
+        """Return ``work`` with a time limit, and a response for each of its errors."""
 
         async def answer(request: Request) -> Response:
             request.state.operation = name
@@ -108,61 +106,56 @@ class _Server:
                 async with asyncio.timeout(self._settings.timeout_seconds):
                     return await work(request)
             except LanceNamespaceError as error:
-                return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
+                return _logged_refusal(request, error.code, self._catalogs.without_secrets(str(error)))
             except TimeoutError:
                 return self._too_late(request)
-            except asyncio.CancelledError:  # the server stops, and has waited for as long as it was told to
-                return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, "not done before the server had to stop")
+            except asyncio.CancelledError:  # the server stops, and its grace period is over
+                return _logged_refusal(request, ErrorCode.SERVICE_UNAVAILABLE, "not done before the server had to stop")
             except ClientDisconnect:
                 return Response(status_code=_CLIENT_GONE)
             except HTTPException:
                 raise
-            except Exception:  # noqa: BLE001 - the edge: what nobody foresaw is an answer, and a line in the log
+            except Exception:  # noqa: BLE001 - the edge: a bug becomes a 500 and a line in the log
                 logger.exception("unforeseen error", extra={"fields": {"operation": name}})
-                return _noted(request, ErrorCode.INTERNAL, "the server failed; its log says where")
+                return _logged_refusal(request, ErrorCode.INTERNAL, "the server failed; its log says where")
 
         return answer
 
     def _work(self, operation: Operation, request: Request, body: bytes) -> Response:
-        """Read the request, ask the catalog, write the answer: in a thread, where no other request waits for it."""
+        """Answer a request, in a worker thread."""
         request.state.has_begun = True
         model, data = parse(operation, request.path_params, request.query_params, request.headers, body)
         request.state.id = join(getattr(model, "id", None) or ())
-        return Json(shown(self._catalogs.answer(operation, model, data)))
+        return Json(public_fields(self._catalogs.answer(operation, model, data)))
 
     def _too_late(self, request: Request) -> Response:
         said = f"not done within {self._settings.timeout_seconds:g} s"
         if getattr(request.state, "has_begun", False):
-            return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, said)
-        headers = {**TRY_AGAIN, "Connection": "close"}  # the rest of its body may still be on the way
-        return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, f"{said}: its turn never came, try again", headers)
+            return _logged_refusal(request, ErrorCode.SERVICE_UNAVAILABLE, said)
+        headers = {**TRY_AGAIN, "Connection": "close"}  # the rest of its body may still arrive
+        return _logged_refusal(request, ErrorCode.SERVICE_UNAVAILABLE, f"{said}: it never started; try again", headers)
 
     async def _body(self, request: Request) -> bytes:
-        """Return the body, of whatever length is announced, up to the longest there may be."""
+        """Return the body, up to the limit whatever length is announced."""
         limit = self._settings.max_body_bytes
         announced = request.headers.get("content-length", "0")
-        chunks: list[bytes] = []
-        length = int(announced) if announced.isdigit() else 0
+        length, body = int(announced) if announced.isdigit() else 0, bytearray()
         if length <= limit:
-            length = 0
             async for chunk in request.stream():
-                chunks.append(chunk)
-                length += len(chunk)
-                if length > limit:
+                body += chunk
+                if len(body) > limit:
                     break
-        if length > limit:
+        if max(length, len(body)) > limit:
             raise HTTPException(413, f"the body is longer than {limit} bytes", {"Connection": "close"})
-        return b"".join(chunks)
+        return bytes(body)
 
     async def _list_operations(self, _request: Request) -> Response:
         return Json({"operations": await self._workers.run(partial(offered, self._catalogs.namespaces))})
 
-    async def _health(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
-    async def _ready(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _ready(self, _request: Request) -> Response:
         async with self._asking:
             if time.monotonic() >= self._asked_until:
                 self._is_ready = await self._catalogs_answer()
@@ -179,7 +172,7 @@ class _Server:
             text = self._catalogs.without_secrets(str(error)) or "no answer in time"
             logger.warning("not ready", extra={"fields": {"reason": text}})
             return False
-        except Exception:  # noqa: BLE001 - the edge: whoever asks wants to know whether it is ready, and no more
+        except Exception:  # noqa: BLE001 - the edge: a probe needs a status, and the log has the error
             logger.exception("not ready")
             return False
         return True
@@ -188,26 +181,26 @@ class _Server:
         for namespace in self._catalogs.namespaces:
             namespace.list_namespaces(ListNamespacesRequest(id=[], limit=1))
 
-    async def _measured(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _measured(self, _request: Request) -> Response:
         return Response(self._metrics.text(), media_type=CONTENT_TYPE)
 
-    async def _described(self, request: Request) -> Response:
-        request.state.operation = "probe"
+    async def _described(self, _request: Request) -> Response:
         return self._document
 
 
-def _noted(request: Request, code: ErrorCode, message: str, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a refusal whose code is in the log as well."""
+def _logged_refusal(
+    request: Request, code: ErrorCode, message: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return an error whose code the log shows, too."""
     request.state.code = int(code)
     return refusal(code, message, headers=headers)
 
 
 async def _unsupported(request: Request) -> Response:
-    """Answer every other route of the protocol: the operations that read and write rows, indices, tags, versions.
+    """Answer the protocol's other operations with Unsupported.
 
     Raises:
-        HTTPException: there is such a route, for another method.
+        HTTPException: the route exists for another method.
     """
     partly = (one for one in request.app.routes if one.matches(request.scope)[0] is Match.PARTIAL)
     allowed = sorted({method for route in partly for method in route.methods})
@@ -217,9 +210,42 @@ async def _unsupported(request: Request) -> Response:
 
 
 async def _http_refusal(request: Request, error: Exception) -> Response:
-    """Answer what is refused before an operation is asked: no such route, another method, a body too long."""
-    assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
+    """Answer requests without an operation, such as those with no such route."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
     if error.status_code in (404, 405):
         message = f"{request.method} is nothing here; /openapi.json lists what is served"
         return refusal(ErrorCode.UNSUPPORTED, message, error.status_code, error.headers)
     return refusal(ErrorCode.INVALID_INPUT, error.detail, error.status_code, error.headers)
+
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Workers:
+    """Threads for calls to catalogs, at most ``most`` at once.
+
+    A call that is cancelled while it waits is not made.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._pool = ThreadPoolExecutor(most, "catalogs")
+        self._lock = threading.Lock()
+        self._active = 0
+
+    @property
+    def active(self) -> int:
+        """How many calls are running, including cancelled ones."""
+        return self._active
+
+    async def run(self, call: Callable[[], AnswerT]) -> AnswerT:
+        """Return the result of ``call``, which runs to its end even if cancelled."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._counted, call)
+
+    def _counted(self, call: Callable[[], AnswerT]) -> AnswerT:
+        with self._lock:
+            self._active += 1
+        try:
+            return call()
+        finally:
+            with self._lock:
+                self._active -= 1

@@ -1,26 +1,18 @@
-"""What is served: one catalog as it is, or several below their names."""
+"""The served catalogs: one as it is, or several below their names."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 
-from lance_namespace import (
-    DeregisterTableResponse,
-    DescribeNamespaceResponse,
-    DescribeTableResponse,
-    ListNamespacesResponse,
-    ListTablesRequest,
-    ListTablesResponse,
-    NamespaceExistsResponse,
-)
+import lance_namespace as spec
 from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 from pydantic import BaseModel
 
 from reconciler.backends.base import Backend
 from reconciler.model.names import DELIMITER
 from reconciler.model.redaction import scrub
-from reconciler.namespace.paging import page_of
+from reconciler.namespace.shared import page_of
 from reconciler.server.operations import Operation
 from reconciler.server.served import ServedNamespace
 
@@ -34,7 +26,7 @@ class ServedCatalogs(ABC):
 
     @abstractmethod
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
-        """Return the response to a request whose ``id`` is as the client sees it.
+        """Return the response to a request, with identifiers as the client sees them.
 
         Raises:
             LanceNamespaceError: as the operation does.
@@ -46,19 +38,19 @@ class ServedCatalogs(ABC):
 
 
 class OneCatalog(ServedCatalogs):
-    """A catalog whose root is the server's; ``places`` are those beside its own that its tables may be at."""
+    """One catalog as the root; its tables may also be below ``places``."""
 
     def __init__(self, backend: Backend, secrets: Collection[str] = (), places: Sequence[str] = ()) -> None:
         self._namespace = ServedNamespace(backend, places)
         super().__init__((self._namespace,), secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
-        """Return the catalog's own answer."""
+        """Return the response of the catalog."""
         return operation.run(self._namespace, request, data)
 
 
 class ManyCatalogs(ServedCatalogs):
-    """Several catalogs; the first level of an identifier is the catalog's name. See :class:`OneCatalog`."""
+    """Several catalogs, whose names begin identifiers; see :class:`OneCatalog`."""
 
     def __init__(
         self, backends: Mapping[str, Backend], secrets: Collection[str] = (), places: Sequence[str] = ()
@@ -67,28 +59,30 @@ class ManyCatalogs(ServedCatalogs):
         super().__init__(tuple(self._named.values()), secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
-        """Return the answer of the catalog that the identifier begins with, names as seen from here."""
+        """Return the response of the catalog that the identifier names first."""
         names: list[str] = getattr(request, "id", None) or []
         if not names:
             return self._at_root(operation, request)
         catalog, *rest = names
         if operation.names_a_table and not rest:
-            raise InvalidInputError(f"`{catalog}` is not a table: the first name is that of a catalog")
+            raise InvalidInputError(f"`{catalog}` is not a table: the first name must be a catalog's")
         if catalog not in self._named:
             if operation.name == "CreateNamespace" and not rest:
-                raise UnsupportedOperationError(f"`{catalog}` would be a catalog; those are in the server's manifest")
+                raise UnsupportedOperationError(
+                    f"catalog `{catalog}` cannot be created: catalogs are in the server's manifest"
+                )
             known = ", ".join(sorted(self._named))
             raise NamespaceNotFoundError(f"there is no catalog `{catalog}` here; there are {known}")
         update: dict[str, object] = {"id": rest}
         above = getattr(request, "new_namespace_id", None)
         if above is not None:
             if above[:1] != [catalog]:
-                raise UnsupportedOperationError("a table is not renamed from one catalog to another")
+                raise UnsupportedOperationError("a table cannot be renamed into another catalog")
             update["new_namespace_id"] = above[1:]
         answer = operation.run(self._named[catalog], request.model_copy(update=update), data)
-        if isinstance(answer, DescribeTableResponse) and answer.namespace is not None:
+        if isinstance(answer, spec.DescribeTableResponse) and answer.namespace is not None:
             return answer.model_copy(update={"namespace": [catalog, *answer.namespace]})
-        if isinstance(answer, DeregisterTableResponse) and answer.id is not None:
+        if isinstance(answer, spec.DeregisterTableResponse) and answer.id is not None:
             return answer.model_copy(update={"id": [catalog, *answer.id]})
         return answer
 
@@ -96,21 +90,21 @@ class ManyCatalogs(ServedCatalogs):
         token, limit = getattr(request, "page_token", None), getattr(request, "limit", None)
         if operation.name == "ListNamespaces":
             page = page_of(self._named, token, limit)
-            return ListNamespacesResponse(namespaces=page.names, page_token=page.token)
+            return spec.ListNamespacesResponse(namespaces=page.names, page_token=page.token)
         if operation.name == "ListTables":
-            return ListTablesResponse(tables=[])
+            return spec.ListTablesResponse(tables=[])
         if operation.name == "ListAllTables":
             page = page_of(self._all_tables(), token, limit)
-            return ListTablesResponse(tables=page.names, page_token=page.token)
+            return spec.ListTablesResponse(tables=page.names, page_token=page.token)
         if operation.name == "DescribeNamespace":
-            return DescribeNamespaceResponse(properties={})
+            return spec.DescribeNamespaceResponse(properties={})
         if operation.name == "NamespaceExists":
-            return NamespaceExistsResponse()
-        raise InvalidInputError(f"{operation.name} is not possible on the root, which holds the catalogs")
+            return spec.NamespaceExistsResponse()
+        raise InvalidInputError(f"{operation.name} cannot be used on the root, which holds the catalogs")
 
     def _all_tables(self) -> list[str]:
         return [
             f"{name}{DELIMITER}{table}"
             for name, namespace in self._named.items()
-            for table in namespace.list_all_tables(ListTablesRequest()).tables
+            for table in namespace.list_all_tables(spec.ListTablesRequest()).tables
         ]

@@ -1,46 +1,192 @@
-"""What every request passes before it reaches a route: who may come in, and what is noted about it."""
+"""Admission: settings, tokens, and the middleware that every request passes."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import hmac
+import os
 import re
 import time
 import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
 
 from lance_namespace.errors import ErrorCode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reconciler.model import display
-from reconciler.server.error_bodies import TRY_AGAIN, refusal
-from reconciler.server.logs import logger
-from reconciler.server.metrics import Metrics
-from reconciler.server.settings import Settings
-from reconciler.server.tokens import Access
+from reconciler.model.errors import ConfigError
+from reconciler.server.answers import TRY_AGAIN, refusal
+from reconciler.server.logs import Metrics, logger
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
-"""What is answered without a token: nothing there depends on what the catalogs hold."""
+"""Routes without a token: their answers do not depend on what the catalogs hold."""
+_PROBES = OPEN_PATHS | {"/metrics"}
 
 _LONGEST_LOGGED = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
+_SHORTEST_TOKEN = 16
+_MOST_REQUESTS = 2048
+_OWN_FILES = 64
+_MOST_FILES = 65_536
+
+
+class Access(Enum):
+    """What a request may do."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+
+
+class TokenFile:
+    """A token in a file, which can be replaced while the server runs.
+
+    Raises:
+        ConfigError: there is no such file, or it holds no token; the message shows none of its content.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        self._version: tuple[int, ...] | None
+        self._digest: bytes | None
+        try:
+            self._version, self._digest = self._look(), _digest(_token_in(self._path))
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}") from None
+
+    def digest(self) -> bytes | None:
+        """Return the digest of the token that the file holds now; None if it holds none."""
+        try:
+            version = self._look()
+        except OSError:
+            version = None
+        if version != self._version:
+            self._version, self._digest = version, self._read()
+        return self._digest
+
+    def _look(self) -> tuple[int, ...]:
+        status = self._path.stat()
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    def _read(self) -> bytes | None:
+        try:
+            digest = _digest(_token_in(self._path))
+        except (ConfigError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            logger.warning("a token is no longer valid", extra={"fields": {"file": str(self._path), "why": reason}})
+            return None
+        logger.info("a token was replaced", extra={"fields": {"file": str(self._path)}})
+        return digest
+
+
+class Tokens:
+    """The tokens of a server, as digests. Without any, all may do everything."""
+
+    def __init__(
+        self, *, read_only: Iterable[str | TokenFile] = (), read_write: Iterable[str | TokenFile] = ()
+    ) -> None:
+        self._known: list[tuple[bytes | TokenFile, Access]] = [
+            (token if isinstance(token, TokenFile) else _digest(token), access)
+            for tokens, access in ((read_write, Access.WRITE), (read_only, Access.READ))
+            for token in tokens
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def access(self, headers: Mapping[str, str]) -> Access:
+        """Return what a request with ``headers`` may do, in constant time.
+
+        The token is a bearer token in ``authorization``, or without that header in ``x-api-key`` (Lance REST
+        specification, "BearerAuth" and "ApiKeyAuth").
+        """
+        if not self._known:
+            return Access.WRITE
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if "authorization" not in headers:
+            scheme, token = "bearer", headers.get("x-api-key", "")
+        given = _digest(token.strip())
+        digests = ((one.digest() if isinstance(one, TokenFile) else one, access) for one, access in self._known)
+        allowed = [access for digest, access in digests if hmac.compare_digest(digest or b"", given)]
+        return allowed[0] if allowed and scheme.lower() == "bearer" else Access.NONE
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _token_in(path: Path) -> str:
+    """Return the token in a file; no message shows it."""
+    try:
+        token = path.read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} holds no token: it is not text") from None
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(f"{path} holds no token: expected one word of {_SHORTEST_TOKEN} or more ASCII characters")
+    return token
+
+
+def request_limit() -> int:
+    """Raise the limit on open files; return how many requests fit at once."""
+    with contextlib.suppress(ImportError):  # Windows has no such limit
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        if soft != resource.RLIM_INFINITY:
+            return max(16, min(_MOST_REQUESTS, soft - _OWN_FILES))
+    return _MOST_REQUESTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How requests are admitted.
+
+    Args:
+        tokens: who may read and write.
+        max_body_bytes: the longest body.
+        timeout_seconds: how long a request may take, from its first byte to the catalog's answer.
+        workers: how many requests use catalogs at once; others wait.
+        ready_seconds: how long an answer about readiness is cached.
+        max_requests: how many requests are admitted at once; others get 503.
+        hosts: the names of this server; None for any.
+    """
+
+    tokens: Tokens = field(default_factory=Tokens)
+    max_body_bytes: int = 16 * 1024 * 1024
+    timeout_seconds: float = 60.0
+    workers: int = 32
+    ready_seconds: float = 5.0
+    max_requests: int = _MOST_REQUESTS
+    hosts: frozenset[str] | None = None
+
 
 class Observer:
-    """Gives each request an id, measures it and logs it, and routes it by its path as it was sent."""
+    """Gives each request an id, measures and logs it, and routes it by its raw path."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and note how it ended."""
+        """Pass a request on and record how it ended."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        state = {"operation": "other", "access": Access.NONE, "request_id": request_id}
-        scope["state"] = state
-        scope["path"] = scope["raw_path"].decode("ascii", "replace")
+        scope["path"] = path = scope["raw_path"].decode("ascii", "replace")
+        operation = "probe" if path in _PROBES else "other"
+        scope["state"] = state = {"operation": operation, "access": Access.NONE, "request_id": request_id}
         status = 500
         began = time.perf_counter()
 
@@ -77,10 +223,10 @@ class Observer:
 
 
 class TokenGuard:
-    """Lets in who has a token, and no web page, as many at once as there is room for.
+    """Admits requests with a token, up to a number at once, and none from web pages.
 
-    A page in somebody's browser can send requests to a server on their own machine. Browsers name the page in
-    Origin, and a page that hides behind a name of its own shows in Host.
+    A page in a browser can send requests to a server on the same machine. Browsers name the page in Origin, and Host
+    reveals a page whose own name resolves to this machine.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -89,9 +235,9 @@ class TokenGuard:
         self._inside = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it; one about the server's health is always passed on."""
+        """Pass a request on or reject it; ``/healthz`` always passes."""
         if self._inside >= self._settings.max_requests and scope.get("path") != "/healthz":
-            said = "the server has as many requests as it takes; nothing was done, try again"
+            said = "the server has too many requests; nothing was done, try again"
             await refusal(ErrorCode.SERVICE_UNAVAILABLE, said, headers=TRY_AGAIN)(scope, receive, send)
             return
         self._inside += 1
@@ -103,17 +249,18 @@ class TokenGuard:
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         if "content-length" in headers and "transfer-encoding" in headers:
-            # RFC 9112, section 6.3: what follows may be a request that a proxy before this took for a body.
+            # RFC 9112, section 6.3: request smuggling; a proxy may have taken the next request for a body.
             said = "a body has a Content-Length or a Transfer-Encoding, not both"
             await refusal(ErrorCode.INVALID_INPUT, said, headers={"Connection": "close"})(scope, receive, send)
             return
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
+        hosts = self._settings.hosts
         if "origin" in headers:
             answer = refusal(ErrorCode.PERMISSION_DENIED, "requests of web pages are not served")
-        elif not self._is_own_name(headers.get("host", "")):
-            answer = refusal(ErrorCode.PERMISSION_DENIED, "this server does not go by the name in the Host header")
+        elif hosts is not None and re.sub(r":\d*$", "", headers.get("host", "")).lower() not in hosts:
+            answer = refusal(ErrorCode.PERMISSION_DENIED, "the Host header names another server")
         else:
             access = self._settings.tokens.access(headers)
             scope["state"]["access"] = access
@@ -124,7 +271,3 @@ class TokenGuard:
             said = "the token is not known" if has_one else "a token is needed, as a bearer token or in `x-api-key`"
             answer = refusal(ErrorCode.UNAUTHENTICATED, said, headers={"WWW-Authenticate": "Bearer"})
         await answer(scope, receive, send)
-
-    def _is_own_name(self, host: str) -> bool:
-        hosts = self._settings.hosts
-        return hosts is None or re.sub(r":\d*$", "", host).lower() in hosts

@@ -1,11 +1,14 @@
-"""Structured logs: one JSON object a line, on stderr. No header, query or body is ever part of one."""
+"""JSON logs on stderr, without headers, queries and bodies, and metrics."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 _LEVELS = {"reconciler.server": logging.INFO, "uvicorn.error": logging.WARNING, "asyncio": logging.ERROR}
 
@@ -13,10 +16,10 @@ logger = logging.getLogger("reconciler.server")
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record's message as ``event``, with the fields given as ``extra={"fields": {…}}`` beside it."""
+    """Formats a record as JSON: ``event``, and ``extra={"fields": {…}}``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line."""
+        """Return the record as one line."""
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -24,18 +27,11 @@ class JsonLines(logging.Formatter):
         }
         line.update(getattr(record, "fields", {}))
         if record.exc_info and record.exc_info[0] is not None:
-            # The text of an unforeseen error may hold anything; where it happened does not.
+            # The text of an unexpected error may hold secrets; its position does not.
             line["error"] = record.exc_info[0].__name__
-            line["at"] = _place(record)
+            at = traceback.extract_tb(record.exc_info[2])[-1:]
+            line["at"] = f"{at[0].filename}:{at[0].lineno}" if at else ""
         return json.dumps(line)
-
-
-def _place(record: logging.LogRecord) -> str:
-    assert record.exc_info is not None  # noqa: S101 - asked by the caller
-    trace = record.exc_info[2]
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
 
 
 def log_to_stderr() -> None:
@@ -47,3 +43,35 @@ def log_to_stderr() -> None:
         log.handlers = [handler]
         log.setLevel(level)
         log.propagate = False
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Metrics:
+    """The metrics of one server. Labels hold names of operations, never of objects."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._requests = Counter(
+            "lancens_requests", "Requests answered.", ["operation", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "lancens_request_seconds",
+            "Time from a request's first byte to its answer.",
+            ["operation"],
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self.in_flight = Gauge("lancens_requests_in_flight", "Requests being answered.", registry=self._registry)
+
+    def observe(self, operation: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        self._requests.labels(operation, str(status)).inc()
+        self._seconds.labels(operation).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return the metrics in Prometheus' text format."""
+        return generate_latest(self._registry)

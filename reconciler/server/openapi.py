@@ -1,4 +1,4 @@
-"""The OpenAPI document of what is served, made from the table of operations."""
+"""The OpenAPI document, generated from the table of operations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REFUSALS = {
     "404": "There is no such namespace or table.",
     "405": "The route is for another method, which `Allow` names.",
     "406": "The catalog cannot do this, or it would delete data.",
-    "409": "The name is taken, the namespace is not empty, or somebody else changed it at the same moment.",
+    "409": "The name is taken, the namespace is not empty, or another client changed it at the same time.",
     "413": "The body is too long.",
     "429": "The catalog is asked too often.",
     "500": "The server failed.",
@@ -51,17 +51,23 @@ _IDENTIFIER = {
 }
 
 
+_NAMES = {"type": "object", "properties": {"operations": {"type": "array", "items": {"type": "string"}}}}
+_LIST_OPERATIONS = {
+    "operationId": "ListOperations",
+    "summary": "The names of the operations that every catalog here supports.",
+    "responses": {"200": {"description": "Done.", "content": {"application/json": {"schema": _NAMES}}}},
+}
 _ABOUT_THE_SERVER = {
     "/healthz": ("health", "That the server runs.", "application/json"),
     "/readyz": ("readiness", "Whether the catalogs answer; 503 where one does not.", "application/json"),
     "/metrics": ("metrics", "Counts of requests, for Prometheus.", "text/plain"),
     "/openapi.json": ("openapi", "This document.", "application/json"),
 }
-"""The routes beside those of the protocol: an operation id, what is answered, and as what."""
+"""The routes about the server itself: operation id, summary and media type."""
 
 
 def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document; ``with_tokens`` says whether tokens are asked for."""
+    """Return the OpenAPI 3.1 document; ``with_tokens`` adds the security schemes."""
     served = [operation for operation in operations if operation.name not in REFUSED]
     models = dict.fromkeys(model for operation in served for model in (operation.request, operation.response))
     _, definitions = models_json_schema([(model, "validation") for model in models], ref_template=_REF)
@@ -69,12 +75,15 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     paths: dict[str, dict[str, Any]] = {}
     for operation in served:
         if operation.path is not None:
-            paths.setdefault(operation.path, {})[operation.method.lower()] = _current(operation)
+            paths.setdefault(operation.path, {})[operation.method.lower()] = _current(operation, operation.path)
         for name in (operation.name, *(early for early, now in ALIASES.items() if now == operation.name)):
             current = name == operation.name and operation.path is None
-            paths[f"/{name}"] = {"post": _early(operation, operation.name if current else f"post{name}")}
-    paths["/ListOperations"] = {"post": _list_operations()}
-    paths |= {path: {"get": _about(path, *told)} for path, told in _ABOUT_THE_SERVER.items()}
+            described = _described(operation, operation.name if current else f"post{name}")
+            if operation.takes_data:
+                described["parameters"] = [_query("id"), _DELIMITER, _query("mode"), _query("properties")]
+            paths[f"/{name}"] = {"post": described}
+    paths["/ListOperations"] = {"post": _LIST_OPERATIONS}
+    paths |= {path: {"get": _about(path, *about)} for path, about in _ABOUT_THE_SERVER.items()}
     components: dict[str, Any] = {"schemas": schemas}
     found: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -91,42 +100,35 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     return found
 
 
-def _current(operation: Operation) -> dict[str, Any]:
-    parameters: list[dict[str, Any]] = [_DELIMITER]
-    if operation.path is not None and "{id}" in operation.path:
-        parameters.insert(0, _IDENTIFIER)
-        others = [name for name in re.findall(r"{(\w+)}", operation.path) if name != "id"]
-        parameters += [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in others]
-    described = {"operationId": operation.name, **_both(operation), "parameters": parameters}
+def _current(operation: Operation, path: str) -> dict[str, Any]:
+    """Describe an operation at its route ``path``."""
+    names = re.findall(r"{(\w+)}", path)
+    fields = [name for name in names if name != "id"]
+    parameters = [*([_IDENTIFIER] if "id" in names else []), _DELIMITER]
+    parameters += [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in fields]
+    described = {**_described(operation, operation.name), "parameters": parameters}
     if operation.takes_data:
-        parameters += [_text("mode"), _text("properties")]
+        parameters += [_query("mode"), _query("properties")]
     elif operation.method == "GET":
         del described["requestBody"]
-        parameters += [_text("page_token"), _query("limit", {"type": "integer", "minimum": 1})]
+        parameters += [_query("page_token"), _query("limit", type="integer", minimum=1)]
         if "include_declared" in operation.request.model_fields:
-            parameters.append(_query("include_declared", {"type": "boolean", "default": True}))
+            parameters.append(_query("include_declared", type="boolean", default=True))
     return described
 
 
-def _early(operation: Operation, operation_id: str) -> dict[str, Any]:
-    described = {"operationId": operation_id, **_both(operation)}
-    if operation.takes_data:
-        described["parameters"] = [_text("id"), _DELIMITER, _text("mode"), _text("properties")]
-    return described
-
-
-def _both(operation: Operation) -> dict[str, Any]:
-    """Return what is said of an operation at each of its routes."""
-    body = _data() if operation.takes_data else _json(operation.request)
-    return {"summary": operation.summary, "responses": _responses(operation.response), "requestBody": body}
-
-
-def _list_operations() -> dict[str, Any]:
-    answer = {"type": "object", "properties": {"operations": {"type": "array", "items": {"type": "string"}}}}
+def _described(operation: Operation, operation_id: str) -> dict[str, Any]:
+    """Describe the request and the responses of an operation."""
+    stream = {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}}
+    error = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorResponse")}}}
     return {
-        "operationId": "ListOperations",
-        "summary": "The names of the operations that every catalog here supports.",
-        "responses": {"200": {"description": "Done.", "content": {"application/json": {"schema": answer}}}},
+        "operationId": operation_id,
+        "summary": operation.summary,
+        "requestBody": {"required": True, "content": stream} if operation.takes_data else _json(operation.request),
+        "responses": {
+            "200": {"description": "Done.", **_json(operation.response)},
+            **{status: {"description": text, "content": error} for status, text in _REFUSALS.items()},
+        },
     }
 
 
@@ -136,26 +138,9 @@ def _about(path: str, operation_id: str, summary: str, media_type: str) -> dict[
     return {**described, "security": []} if path in OPEN_PATHS else described
 
 
-def _text(name: str) -> dict[str, Any]:
-    return _query(name, {"type": "string"})
-
-
-def _query(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"name": name, "in": "query", "schema": schema}
+def _query(name: str, **schema: object) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": schema or {"type": "string"}}
 
 
 def _json(model: type[BaseModel]) -> dict[str, Any]:
     return {"content": {"application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}}}
-
-
-def _data() -> dict[str, Any]:
-    stream = {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}}
-    return {"required": True, "content": stream}
-
-
-def _responses(model: type[BaseModel]) -> dict[str, Any]:
-    error = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorResponse")}}}
-    return {
-        "200": {"description": "Done.", **_json(model)},
-        **{status: {"description": text, "content": error} for status, text in _REFUSALS.items()},
-    }

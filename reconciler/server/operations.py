@@ -1,4 +1,4 @@
-"""The operations that are served, in one table: names, routes, models, and what each asks of a catalog."""
+"""The table of served operations: names, routes, models, and the call of each."""
 
 from __future__ import annotations
 
@@ -7,26 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import lance_namespace
-from lance_namespace import (
-    CountTableRowsRequest,
-    CreateTableRequest,
-    DeclareTableRequest,
-    DeclareTableResponse,
-    DescribeNamespaceResponse,
-    DescribeTableRequest,
-    DescribeTableResponse,
-    ListTablesRequest,
-    ListTablesResponse,
-    RegisterTableRequest,
-)
+import lance_namespace as spec
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
 from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.live import PropertyChanges
-from reconciler.namespace.requests import specification_errors
+from reconciler.namespace.shared import specification_errors
 from reconciler.server.served import ServedNamespace
 
 Run = Callable[[ServedNamespace, Any, bytes], BaseModel]
@@ -35,7 +23,7 @@ _READS = re.compile(r"(List|Describe|Get|Count)\w+|\w+Exists")
 
 
 class AlterNamespaceRequest(BaseModel):
-    """A merge into the properties of a namespace: keys to set, keys to remove, every other one stays."""
+    """A merge into the properties of a namespace: keys to set and keys to remove."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -45,27 +33,26 @@ class AlterNamespaceRequest(BaseModel):
 
     @property
     def changes(self) -> PropertyChanges:
-        """The merge."""
+        """The merge for a backend."""
         return PropertyChanges(self.set_properties, frozenset(self.unset_properties))
 
 
 class AlterTableRequest(AlterNamespaceRequest):
-    """A merge into the properties of a table's entry and, where given, its new location; the data stays."""
+    """A merge into a table's properties, and optionally a new location."""
 
     location: StrictStr | None = None
 
 
 class RowCount(RootModel[int]):
-    """The answer of CountTableRows: a number by itself."""
+    """The answer of CountTableRows: a bare number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the specification.
 
-    ``path`` is today's route, None for one that has none: ``{id}`` is where the identifier stands, and other names in
-    braces are fields of the request. Every operation is at ``POST /<name>`` as well. ``run`` takes the catalog, the
-    request and the body that is not JSON.
+    ``path`` is its route, if it has one: ``{id}`` is the identifier, and other names in braces are fields of the
+    request. Every operation is at ``POST /<name>``, too. ``run`` gets the catalog, the request and a body of data.
     """
 
     name: str
@@ -78,7 +65,7 @@ class Operation:
 
     @property
     def writes(self) -> bool:
-        """Whether it takes a token that may write: any that is not known to only read does."""
+        """Whether it needs a token that may write: all but known reads do."""
         return _READS.fullmatch(self.name) is None
 
     @property
@@ -88,7 +75,7 @@ class Operation:
 
     @property
     def names_a_table(self) -> bool:
-        """Whether the identifier is that of a table, not of a namespace."""
+        """Whether the identifier is a table's, not a namespace's."""
         return self.name == "AlterTable" or (self.path is not None and self.path.startswith("/v1/table/{id}"))
 
 
@@ -96,7 +83,7 @@ def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest,
     with specification_errors():
         identifier = namespace.backend.namespace_id_of(request.id, root=False)
         live = namespace.backend.alter_namespace(identifier, request.changes)
-    return DescribeNamespaceResponse(properties=dict(live.properties))
+    return spec.DescribeNamespaceResponse(properties=dict(live.properties))
 
 
 def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: bytes) -> BaseModel:
@@ -108,7 +95,7 @@ def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: 
         live = backend.alter_table(identifier, request.changes, location)
         if location is not None:
             require_place(backend, live, location, request.changes.undone(before))
-    return DescribeTableResponse(
+    return spec.DescribeTableResponse(
         table=identifier[-1],
         namespace=list(identifier[:-1]),
         location=live.location,
@@ -116,28 +103,28 @@ def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: 
     )
 
 
-def _declare_table(namespace: ServedNamespace, request: DeclareTableRequest, _data: bytes) -> BaseModel:
+def _declare_table(namespace: ServedNamespace, request: spec.DeclareTableRequest, _data: bytes) -> BaseModel:
     namespace.checked(request.location)
     return namespace.declare_table(request.model_copy(update={"vend_credentials": False}))
 
 
-def _register_table(namespace: ServedNamespace, request: RegisterTableRequest, _data: bytes) -> BaseModel:
+def _register_table(namespace: ServedNamespace, request: spec.RegisterTableRequest, _data: bytes) -> BaseModel:
     namespace.checked(request.location)
     return namespace.register_table(request)
 
 
-def _create_table(namespace: ServedNamespace, request: CreateTableRequest, data: bytes) -> BaseModel:
+def _create_table(namespace: ServedNamespace, request: spec.CreateTableRequest, data: bytes) -> BaseModel:
     if request.storage_options:
-        raise InvalidInputError("storage options of a client are not used here: the server writes with its own")
+        raise InvalidInputError("the server writes with its own storage options: send none")
     return namespace.create_table(request, data)
 
 
-def _describe_table(namespace: ServedNamespace, request: DescribeTableRequest, _data: bytes) -> BaseModel:
-    """Answer without what the catalog hands out to this server: it is not passed on, so it is not asked for."""
+def _describe_table(namespace: ServedNamespace, request: spec.DescribeTableRequest, _data: bytes) -> BaseModel:
+    """Describe without vended credentials, which clients would not get."""
     return namespace.describe_table(request.model_copy(update={"vend_credentials": False}))
 
 
-def _count_table_rows(namespace: ServedNamespace, request: CountTableRowsRequest, _data: bytes) -> BaseModel:
+def _count_table_rows(namespace: ServedNamespace, request: spec.CountTableRowsRequest, _data: bytes) -> BaseModel:
     return RowCount(namespace.count_table_rows(request).count or 0)
 
 
@@ -151,20 +138,20 @@ _RUN: Mapping[str, Run] = {
     "DescribeTable": _describe_table,
     "RegisterTable": _register_table,
 }
-"""What is asked of a catalog where that is more than the method of the operation's name."""
+"""The calls of operations that need more than the catalog's method of their name."""
 
 _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
-    "AlterNamespace": (AlterNamespaceRequest, DescribeNamespaceResponse),
-    "AlterTable": (AlterTableRequest, DescribeTableResponse),
-    "CountTableRows": (CountTableRowsRequest, RowCount),
-    "CreateEmptyTable": (DeclareTableRequest, DeclareTableResponse),
-    "ListAllTables": (ListTablesRequest, ListTablesResponse),
+    "AlterNamespace": (AlterNamespaceRequest, spec.DescribeNamespaceResponse),
+    "AlterTable": (AlterTableRequest, spec.DescribeTableResponse),
+    "CountTableRows": (spec.CountTableRowsRequest, RowCount),
+    "CreateEmptyTable": (spec.DeclareTableRequest, spec.DeclareTableResponse),
+    "ListAllTables": (spec.ListTablesRequest, spec.ListTablesResponse),
 }
-"""The models of the operations that have none of their own name."""
+"""The models of operations that have none of their name in the specification."""
 
 
 def _operation(name: str, route: str, summary: str) -> Operation:
-    """Return an operation; its models and the method asked are those of its name, where no table above says more."""
+    """Return an operation, by default with models and method of its name."""
     asked = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
     def plain(namespace: ServedNamespace, request: BaseModel, _data: bytes) -> BaseModel:
@@ -172,8 +159,8 @@ def _operation(name: str, route: str, summary: str) -> Operation:
         return answer
 
     request, response = _MODELS.get(name) or (
-        getattr(lance_namespace, f"{name}Request"),
-        getattr(lance_namespace, f"{name}Response"),
+        getattr(spec, f"{name}Request"),
+        getattr(spec, f"{name}Response"),
     )
     method, _, path = route.partition(" ")
     return Operation(name, summary, method, path or None, request, response, _RUN.get(name, plain))
@@ -222,14 +209,14 @@ ALIASES = {"GetNamespace": "DescribeNamespace", "GetTable": "DescribeTable"}
 
 
 REFUSED = frozenset({"DropTable"})
-"""Operations that no catalog here supports, each with a route of its own that says why."""
+"""Operations that no catalog supports; their routes answer why."""
 
 
 def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
-    """Return the names for ListOperations: what every one of ``namespaces`` can do.
+    """Return the operations that all ``namespaces`` support.
 
     Raises:
-        LanceNamespaceError: a catalog that only knows it itself does not answer.
+        LanceNamespaceError: a catalog could not be asked for its capabilities.
     """
     with specification_errors():
         able = [optional.asked_capabilities(namespace.backend) for namespace in namespaces]

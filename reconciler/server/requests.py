@@ -1,6 +1,6 @@
-"""From an HTTP request to the request of an operation.
+"""Parse HTTP requests into requests of operations.
 
-Paths are read as sent, not decoded: a name may hold what separates the parts of a path.
+Paths are split before they are decoded, as a name may contain a slash.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _IN_QUERY = {
     "properties": dict,
     "storage_options": dict,
 }
-"""The fields that clients send in the query, and what their texts stand for."""
+"""The fields that clients send in the query, with their types."""
 
 
 def identifier_in_path(text: str, query: QueryParams) -> list[str]:
-    """Return the names that the percent-encoded ``text`` of a route joins; the delimiter alone is the root.
+    """Return the names in the percent-encoded ``text``; the delimiter is the root.
 
-    A plus sign stands for a space: clients that mean a plus sign encode it, and pylance writes spaces so.
+    A plus sign is a space, as pylance writes it.
 
     Raises:
-        InvalidInputError: it is not UTF-8, or the delimiter cannot be one.
+        InvalidInputError: the text is not UTF-8, or the delimiter is too long.
     """
     delimiter = query.get("delimiter") or DELIMITER
     if len(delimiter) > _LONGEST_DELIMITER:
@@ -63,13 +63,13 @@ def _decoded(text: str, what: str) -> str:
 def parse(
     operation: Operation, route: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes
 ) -> tuple[BaseModel, bytes]:
-    """Return the request of ``operation``, and the data that comes with it.
+    """Return the request of ``operation``, and the data in its body.
 
-    ``route`` is what stands in the path, percent-encoded: ``id``, the identifier, and other fields. Without ``id``, the
-    identifier is in the body, or in the query where the body is data.
+    ``route`` has the percent-encoded fields of the path. Without ``id`` there, the identifier is in the body, or in the
+    query if the body is data.
 
     Raises:
-        InvalidInputError: something cannot be read; the message says what, and repeats no value.
+        InvalidInputError: naming what cannot be read, without its value.
     """
     fields = _from_query(operation, query)
     fields |= {key: _decoded(text, f"`{key}`") for key, text in route.items() if key != "id"}
@@ -77,17 +77,17 @@ def parse(
     if operation.takes_data:
         if named is None:
             named = identifier_in_path(query.get("id", ""), query)
-        _refuse_endless(named)
+        _check_length(named)
         return _model(operation, {"id": named, **fields}), body
     given = _from_body(operation, headers, body)
-    _refuse_endless(named if named is not None else given.get("id"))
+    _check_length(named if named is not None else given.get("id"))
     if named is not None and given.get("id") not in (None, named):
         raise InvalidInputError("the identifier in the body is not the one in the path")
     return _model(operation, {**given, **fields, **({} if named is None else {"id": named})}), b""
 
 
-def _refuse_endless(names: object) -> None:
-    """Refuse an identifier that no catalog holds, before anything is done for each of its names."""
+def _check_length(names: object) -> None:
+    """Raise if an identifier is longer than any catalog's."""
     if not isinstance(names, list):
         return
     if len(names) > _MOST_NAMES or sum(len(name) for name in names if isinstance(name, str)) > _LONGEST_IDENTIFIER:
@@ -104,35 +104,25 @@ def _from_body(operation: Operation, headers: Headers, body: bytes) -> dict[str,
         raise InvalidInputError(f"the body of {operation.name} is longer than {_LONGEST_JSON} bytes")
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise InvalidInputError(f"the body of {operation.name} is JSON: send `Content-Type: application/json`")
+        raise InvalidInputError(f"the body of {operation.name} must be JSON: send `Content-Type: application/json`")
     return _object(body, "the body")
 
 
 def _object(text: str | bytes, what: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{what} has a lone surrogate, which is not a character") from None
     except (ValueError, RecursionError):
         raise InvalidInputError(f"{what} is not JSON") from None
     if not isinstance(value, dict):
         raise InvalidInputError(f"{what} is not a JSON object")
-    if not _is_unicode(text, value):
-        raise InvalidInputError(f"{what} holds half of a surrogate pair, which is no character")
     return value
 
 
-def _is_unicode(text: str | bytes, value: object) -> bool:
-    """Return whether every text in ``value``, the JSON that ``text`` is, can be written as UTF-8."""
-    if (b"\\u" if isinstance(text, bytes) else "\\u") not in text:  # type: ignore[operator]
-        return True
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _from_query(operation: Operation, query: QueryParams) -> dict[str, Any]:
-    """Return the fields of the request that are in the query; what belongs to none is left to others."""
+    """Return the fields of the request in the query; unknown parameters are ignored."""
     return {
         key: _value(key, text)
         for key, text in query.items()
@@ -146,11 +136,11 @@ def _value(key: str, text: str) -> Any:
         return _object(text, f"`{key}`")
     if kind is bool:
         if text.lower() not in _FLAGS:
-            raise InvalidInputError(f"`{key}` is true or false")
+            raise InvalidInputError(f"`{key}` must be true or false")
         return _FLAGS[text.lower()]
     if kind is int:
         if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 10):
-            raise InvalidInputError(f"`{key}` is a number")
+            raise InvalidInputError(f"`{key}` must be a number")
         return int(text)
     return text
 
@@ -158,12 +148,9 @@ def _value(key: str, text: str) -> Any:
 def _model(operation: Operation, fields: Mapping[str, Any]) -> BaseModel:
     try:
         return operation.request.model_validate(fields)
-    except (ValidationError, RecursionError) as error:
-        raise InvalidInputError(_faults(error)) from None
-
-
-def _faults(error: ValidationError | RecursionError) -> str:
-    if isinstance(error, RecursionError):
-        return "the body is nested too deeply"
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"`{'.'.join(map(str, detail['loc'][:1]))}`: {detail['msg']}" for detail in details[:5])
+    except RecursionError:
+        raise InvalidInputError("the body is nested too deeply") from None
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False, include_context=False)
+        texts = [f"`{'.'.join(map(str, detail['loc'][:1]))}`: {detail['msg']}" for detail in details[:5]]
+        raise InvalidInputError("; ".join(texts)) from None

@@ -1,4 +1,4 @@
-"""Listening, and stopping without cutting anybody off."""
+"""Listen, serve, and stop gracefully."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 _LARGEST_HEAD = 64 * 1024
 _BACKLOG = 128
-"""How many connections are accepted at a time; where files run out, asyncio 3.11 logs a failure for each of them."""
+"""How many connections are accepted at a time; asyncio 3.11 logs an error for each when files run out."""
 _IDLE_SECONDS = 30
-"""How long a connection stays open without a next request."""
+"""How long an idle connection stays open."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where a server listens; port 0 is any that is free."""
+    """Where a server listens; port 0 is any free one."""
 
     host: str
     port: int
@@ -47,16 +47,16 @@ class ListenAddress:
         return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
 
     def own_names(self, given: Collection[str] = ()) -> frozenset[str] | None:
-        """Return what a Host header may say: the ``given`` names, and on a loopback address its own.
+        """Return the names that a Host header may have, loopback ones included.
 
-        None where the server is reached by names it cannot know.
+        None if the server cannot know its names.
         """
         own = {"localhost", "127.0.0.1", "[::1]", self.host, f"[{self.host}]"} if self.is_loopback else set()
         return frozenset({*own, *(name.lower() for name in given)}) or None
 
 
 def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
-    """Return how uvicorn serves ``app``; a reverse proxy bounds how long a client may take to send and to read."""
+    """Return the configuration of uvicorn; a proxy must limit slow clients."""
     import uvicorn
 
     return uvicorn.Config(
@@ -75,45 +75,41 @@ def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
 
 
 def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: Callable[[str], None]) -> None:
-    """Serve ``app`` until SIGINT or SIGTERM; requests that have begun get ``grace_seconds`` to end.
+    """Serve until SIGINT or SIGTERM; running requests get ``grace_seconds``.
 
-    ``started`` is called with the server's URL once it listens. A second signal ends it at once.
+    ``started`` gets the URL once the server listens. A second signal ends it at once.
 
     Raises:
-        ConfigError: the address cannot be listened on.
+        ConfigError: the server cannot listen on the address.
     """
     import uvicorn
 
     with _listening(address) as listener:
         config = listener_config(app, grace_seconds)
         started(address.url(listener.getsockname()[1]))
-        with _stopped_is_done():
+        with _signals_end_quietly():
             uvicorn.Server(config).run(sockets=[listener])
 
 
 @contextlib.contextmanager
 def _listening(address: ListenAddress) -> Iterator[socket.socket]:
-    try:
-        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, place = found[0]
-        listener = socket.socket(family, kind, protocol)
+    with contextlib.ExitStack() as stack:
         try:
+            found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            family, kind, protocol, _, place = found[0]
+            listener = stack.enter_context(socket.socket(family, kind, protocol))
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(place)
             listener.listen(1024)
-        except OSError:
-            listener.close()
-            raise
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(f"cannot listen on {address.host} port {address.port}: {reason}") from None
-    with listener:
+        except (OSError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ConfigError(f"cannot listen on {address.host} port {address.port}: {reason}") from None
         yield listener
 
 
 @contextlib.contextmanager
-def _stopped_is_done() -> Iterator[None]:
-    """Make being told to stop an end like any other: uvicorn sends itself the signal again when it has stopped."""
+def _signals_end_quietly() -> Iterator[None]:
+    """Ignore the signal that uvicorn sends itself again after it has stopped."""
     before = signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         with contextlib.suppress(KeyboardInterrupt):

@@ -1,6 +1,6 @@
-"""Processes in which clients' expressions and data are worked on, with so much memory and time and no more.
+"""Evaluate clients' SQL and data in processes with limited memory and time.
 
-An engine that evaluates what a client sends ends its process when memory runs out, and nothing stops it before that.
+The engine aborts its process when memory runs out, and nothing stops it earlier; so it runs in none of the server's.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import select
 import struct
 import subprocess
@@ -16,22 +17,71 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 
+from reconciler import storage
 from reconciler.model import errors
-from reconciler.model.errors import InternalError, InvalidInputError, ServiceUnavailableError
+from reconciler.model.errors import BackendError, InternalError, InvalidInputError, ServiceUnavailableError
 
-HEAD = struct.Struct("!Q")
+_HEAD = struct.Struct("!Q")
 _MOST_CALLS = 64
-"""After so many a process has made room: what the engine keeps counts against the next call."""
+"""A process ends after this many calls, because memory that the engine keeps counts against the next one."""
+_WORK = {work.__name__: work for work in (storage.count_rows, storage.write_stream, storage.compute_columns)}
+
+_FUNCTIONS = (
+    "abs array_contains array_has array_length arrow_cast bit_length btrim cast ceil char_length character_length "
+    "coalesce concat contains date_part date_trunc ends_with extract floor greatest isnan least left length lower "
+    "ltrim mod nullif octet_length position power regexp_like regexp_match right round rtrim signum sqrt starts_with "
+    "strpos substr substring to_date to_timestamp trim try_cast upper"
+)
+_LANGUAGE = (
+    "and as between binary by case char decimal distinct else fixed_size_binary float from ilike in is like not "
+    "numeric on or then time timestamp varchar when"
+)
+FUNCTIONS = frozenset(_FUNCTIONS.split())
+"""Functions whose results are not much larger than their arguments."""
+
+_BEFORE_PARENTHESES = FUNCTIONS.union(_LANGUAGE.split())
+
+_TOKENS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[^\W\d]\w*|\d[\w.]*|--|/\*|\S""")
+_UNCLEAR = re.compile(r"""--|/\*|[$'"`]|'.*\\'""", re.DOTALL)
+
+
+def check_expressions(expressions: Iterable[str]) -> None:
+    """Raise if an expression uses more than clients may use.
+
+    Raises:
+        InvalidInputError: it calls another function, or has quotes or comments that could hide a call.
+    """
+    for expression in expressions:
+        before, end = "", 0
+        for found in _TOKENS.finditer(expression):
+            one = found[0]
+            if one == "(" and not _may_call(before):
+                raise InvalidInputError(f"`{before[:40]}` is not a function that this server evaluates: {_FUNCTIONS}")
+            if _UNCLEAR.fullmatch(one) or (one[0] == "'" and end == found.start() and before[-1:].isalnum()):
+                raise InvalidInputError(
+                    "an expression cannot have comments, `$`, an open quote, or a backslash or letter before a quote"
+                )
+            before, end = one, found.end()
+
+
+def _may_call(before: str) -> bool:
+    """Return whether a parenthesis after ``before`` makes no forbidden call."""
+    if before[:1] in ('"', "`", "'"):
+        return False
+    return not (before[:1].isalpha() or before[:1] == "_") or before.casefold() in _BEFORE_PARENTHESES
 
 
 class Sandbox:
-    """At most ``most`` processes, started when they are needed; twice as many calls again wait for one.
+    """Up to ``most`` processes, started on demand.
 
-    A call may take ``seconds``, and ``mebibytes`` beside what the engine needs by itself.
+    Twice as many calls may wait for one.
+
+    A call may take ``seconds``, and ``mebibytes`` of memory beyond what the engine needs by itself.
     """
 
     def __init__(self, most: int, seconds: float, mebibytes: int = 1024) -> None:
@@ -43,19 +93,19 @@ class Sandbox:
         weakref.finalize(self, _end_all, self._idle)
 
     def run(self, work: Callable[..., Any], *given: object) -> Any:
-        """Return what ``work``, a function of ``reconciler.storage``, returns for ``given``.
+        """Return the result of ``work``, a function of ``reconciler.storage``.
 
         Raises:
             BackendError: as ``work`` does.
-            InvalidInputError: it takes more memory than a client's request may.
-            ServiceUnavailableError: it takes too long, or too many wait already.
+            InvalidInputError: it takes too much memory.
+            ServiceUnavailableError: it takes too long, or too many calls wait already.
         """
         if not self._places.acquire(blocking=False):
             raise ServiceUnavailableError("too many requests with data or expressions wait already; try again later")
         try:
             until = time.monotonic() + self._seconds
             if not self._turns.acquire(timeout=self._seconds):
-                raise ServiceUnavailableError(f"its turn did not come within {self._seconds:g} s; try again later")
+                raise ServiceUnavailableError(f"it did not start within {self._seconds:g} s; try again later")
             try:
                 return self._answer(pickle.dumps((work.__name__, given)), until)
             finally:
@@ -65,63 +115,60 @@ class Sandbox:
 
     def _answer(self, call: bytes, until: float) -> Any:
         process = self._idle.popleft() if self._idle else _Process(self._mebibytes)
+        is_kept = False
         try:
             answer = process.ask(call, until)
+            is_kept = process.calls < _MOST_CALLS and answer.get("error") != MemoryError.__name__
         except TimeoutError:
-            process.end()
-            raise ServiceUnavailableError(f"not done within {self._seconds:g} s, and given up") from None
-        except EOFError:
-            process.end()
-            raise self._too_large() from None
-        except BaseException:
-            process.end()
-            raise
-        if process.calls < _MOST_CALLS and answer.get("error") != MemoryError.__name__:
-            self._idle.append(process)
-        else:
-            process.end()
+            raise ServiceUnavailableError(f"not done within {self._seconds:g} s, and stopped") from None
+        except EOFError:  # the engine aborts when memory runs out
+            answer = {"error": MemoryError.__name__}
+        finally:
+            if is_kept:
+                self._idle.append(process)
+            else:
+                process.end()
         if "error" not in answer:
             return answer["value"]
         if answer["error"] == MemoryError.__name__:
-            raise self._too_large()
+            raise InvalidInputError(f"it takes more than the {self._mebibytes} MiB of memory that a request may use")
         raise getattr(errors, answer["error"], InternalError)(answer["text"])
-
-    def _too_large(self) -> InvalidInputError:
-        return InvalidInputError(f"it takes more than the {self._mebibytes} MiB of memory that a request may use")
 
 
 class _Process:
-    """One process, which answers one call after the other."""
+    """One process, which answers calls one after the other."""
 
     def __init__(self, mebibytes: int) -> None:
-        self._running = subprocess.Popen(  # noqa: S603 - this Python
-            [sys.executable, "-m", "reconciler.server.sandboxed", str(mebibytes)],
+        self._running = running = subprocess.Popen(  # noqa: S603 - this Python
+            [sys.executable, "-m", __name__, str(mebibytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # the terminal's Ctrl-C is for the server, which lets calls end
+            start_new_session=True,  # Ctrl-C in the terminal is for the server, which lets calls end
         )
+        assert running.stdin is not None and running.stdout is not None  # noqa: S101, PT018 - both are piped
+        self._stdin, self._stdout = running.stdin, running.stdout
         self.calls = 0
 
     def ask(self, call: bytes, until: float) -> dict[str, Any]:
         """Return the answer to ``call``.
 
         Raises:
-            TimeoutError: there is none by ``until``.
+            TimeoutError: it did not arrive by ``until``.
             EOFError: the process ended.
         """
         self.calls += 1
         sending = threading.Thread(target=self._send, args=(call,), daemon=True)
         sending.start()
-        (length,) = HEAD.unpack(self._read(HEAD.size, until))
+        (length,) = _HEAD.unpack(self._read(_HEAD.size, until))
         return dict(json.loads(self._read(length, until)))
 
     def _send(self, call: bytes) -> None:
-        with suppress(OSError):  # the process ended, which whoever reads its answer sees
-            _of(self._running.stdin).write(HEAD.pack(len(call)) + call)
-            _of(self._running.stdin).flush()
+        with suppress(OSError):  # the process ended, which reading the answer reports
+            self._stdin.write(_HEAD.pack(len(call)) + call)
+            self._stdin.flush()
 
     def _read(self, length: int, until: float) -> bytes:
-        found, descriptor = b"", _of(self._running.stdout).fileno()
+        found, descriptor = b"", self._stdout.fileno()
         while len(found) < length:
             left = until - time.monotonic()
             if left <= 0 or not select.select([descriptor], [], [], left)[0]:
@@ -133,19 +180,57 @@ class _Process:
         return found
 
     def end(self) -> None:
-        """Kill the process; it holds nothing that would have to be saved."""
+        """Kill the process, which has no state to save."""
         self._running.kill()
         self._running.wait()
-        for pipe in (self._running.stdin, self._running.stdout):
+        for pipe in (self._stdin, self._stdout):
             with suppress(OSError):
-                _of(pipe).close()
-
-
-def _of(pipe: IO[bytes] | None) -> IO[bytes]:
-    assert pipe is not None  # noqa: S101 - both are piped
-    return pipe
+                pipe.close()
 
 
 def _end_all(processes: deque[_Process]) -> None:
     for process in processes:
         process.end()
+
+
+def main(mebibytes: int) -> None:
+    """Answer the calls on stdin until it ends, as a sandbox process."""
+    calls, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # other output must not mix with the answers
+    _warm_up()
+    _limit_memory(mebibytes)
+    while len(head := calls.read(_HEAD.size)) == _HEAD.size:
+        name, given = pickle.loads(calls.read(_HEAD.unpack(head)[0]))  # noqa: S301 - from the server, its parent
+        answer = json.dumps(_answer(name, given)).encode()
+        answers.write(_HEAD.pack(len(answer)) + answer)
+        answers.flush()
+
+
+def _answer(name: str, given: tuple[Any, ...]) -> dict[str, object]:
+    try:
+        return {"value": _WORK[name](*given)}
+    except BackendError as error:
+        return {"error": type(error).__name__, "text": str(error)}
+    except MemoryError:
+        return {"error": MemoryError.__name__}
+
+
+def _warm_up() -> None:
+    """Start the engine's threads now, as their stacks count as memory."""
+    import pyarrow as pa
+
+    storage.in_memory(pa.table({"id": [1]})).count_rows(filter="id > 1")
+
+
+def _limit_memory(mebibytes: int) -> None:
+    """Limit the data segment to its size plus ``mebibytes``, on Linux."""
+    with suppress(ImportError, OSError, StopIteration):
+        import resource
+
+        lines = Path("/proc/self/status").read_text("ascii").splitlines()
+        used = next(int(line.split()[1]) for line in lines if line.startswith("VmData:")) * 1024
+        resource.setrlimit(resource.RLIMIT_DATA, (used + mebibytes * 1024 * 1024,) * 2)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -25,7 +25,7 @@ from reconciler.model.live import LiveNamespace, LiveTable, Storage
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
-from reconciler.planner.comparison import Comparison, Outcomes
+from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import (
     CatalogInput,
@@ -37,6 +37,7 @@ from reconciler.planner.facts import (
     storage_question,
 )
 from reconciler.planner.moves import NO_MOVES, MovedTable, pairs
+from reconciler.planner.outcome import CatalogContext
 from reconciler.spark.reading import readings_of
 from reconciler.spark.schemas import chunks
 from reconciler.spark.tasks import packed, unpacked
@@ -89,22 +90,22 @@ class Compared:
         self.aside += other.aside
         self.questions += other.questions
 
-    def compare(self, comparison: Comparison, found: Iterable[MovedTable]) -> None:
+    def compare(self, context: CatalogContext, found: Iterable[MovedTable]) -> None:
         """Compare the tables that need no answer; keep the others in ``aside`` and ``questions``."""
         waiting: list[MovedTable] = []
         for pair in found:
             one = pair.desired or pair.live
-            if one is not None and comparison.moves and comparison.moves.concerns(one.id):
+            if one is not None and context.moves and context.moves.concerns(one.id):
                 self.aside.append(pair)
-            elif _is_in_question(pair, comparison.select):
+            elif _is_in_question(pair, context.select):
                 waiting.append(pair)
             else:
-                self._add(comparison, pair, None)
+                self._add(context, pair, None)
         self.questions += (Questions(len(some), packed(some)) for some in chunks(waiting, _QUESTIONS_TOGETHER))
 
     def ask(
         self,
-        comparison: Comparison,
+        context: CatalogContext,
         together: Sequence[MovedTable],
         spaces: Collection[Identifier],
         written: Mapping[Identifier, Storage],
@@ -113,7 +114,7 @@ class Compared:
         """Compare tables, and ask storage and the catalog where that is needed.
 
         Args:
-            comparison: the rules of the comparison.
+            context: the rules of the comparison.
             together: the tables.
             spaces: the live namespaces.
             written: what storage will hold by the plan of another catalog.
@@ -122,8 +123,8 @@ class Compared:
         Raises:
             CatalogError: the catalog could not say where a table goes, or what has its name.
         """
-        asked = [question for pair in together if (question := storage_question(pair, comparison.select))]
-        names = [*names_in_question(together, comparison.select)]
+        asked = [question for pair in together if (question := storage_question(pair, context.select))]
+        names = [*names_in_question(together, context.select)]
         facts: Mapping[Identifier, TableFacts] = {}
         held: Mapping[Identifier, str] = {}
         if asked or names:
@@ -133,19 +134,19 @@ class Compared:
         self.schemas.update(schemas_to_show(asked, facts))
         for pair in together:
             name = pair.desired.id if pair.desired else ()
-            self._add(comparison, replace(pair, held=held.get(name, "")), facts.get(name))
+            self._add(context, replace(pair, held=held.get(name, "")), facts.get(name))
 
     def unfound(self, source: CatalogInput) -> list[DesiredNamespace | DesiredTable]:
         """Return the blocks of the namespaces and tables that were not found."""
         blocks = missing_blocks(source.desired, source.live)
         return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in self.missing]
 
-    def _add(self, comparison: Comparison, pair: MovedTable, facts: TableFacts | None) -> None:
+    def _add(self, context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> None:
         self.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
-        comparison.add(self.outcomes, pair, facts)
+        self.outcomes.compare(context, pair, facts)
         if pair.desired is not None and pair.live is None and not pair.desired.absent:
             self.missing.add(pair.desired.id)
-            self.new.update(new_names([pair], comparison.select))
+            self.new.update(new_names([pair], context.select))
 
 
 def _is_in_question(pair: MovedTable, select: Scope) -> bool:
@@ -221,13 +222,13 @@ class Reader:
 
     Args:
         specs: the catalogs by name.
-        comparisons: the rules of the comparison for each catalog.
+        contexts: the rules of the comparison for each catalog.
         whole: the catalogs of which the driver needs every table.
         globs: the globs of each catalog to match its tables with.
     """
 
     specs: Mapping[str, CatalogSpec]
-    comparisons: Mapping[str, Comparison]
+    contexts: Mapping[str, CatalogContext]
     whole: Collection[str]
     globs: Mapping[str, Collection[Scope]]
 
@@ -254,7 +255,7 @@ class Reader:
         for scope in self.globs[name]:
             if any(map(scope.contains, (*here, *found.late))):
                 found.selected.add(scope)
-        found.compared.compare(self.comparisons[name], pairs(NO_MOVES, blocks, here))
+        found.compared.compare(self.contexts[name], pairs(NO_MOVES, blocks, here))
         return found
 
 
@@ -277,7 +278,7 @@ class Asker:
     """Asks storage and the catalogs, and compares; runs on the executors. See :meth:`Compared.ask`."""
 
     specs: Mapping[str, CatalogSpec]
-    comparisons: Mapping[str, Comparison]
+    contexts: Mapping[str, CatalogContext]
     spaces: Mapping[str, frozenset[Identifier]]
     written: Mapping[str, Mapping[Identifier, Storage]]
 
@@ -286,9 +287,7 @@ class Asker:
         (name, loads), compared = asked, Compared()
         together = [pair for load in loads for pair in unpacked(load)]
         try:
-            compared.ask(
-                self.comparisons[name], together, self.spaces[name], self.written[name], self.specs[name].connect
-            )
+            compared.ask(self.contexts[name], together, self.spaces[name], self.written[name], self.specs[name].connect)
         except CatalogError as error:
             return error
         return compared

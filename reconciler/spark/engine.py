@@ -24,20 +24,16 @@ from reconciler.model.display import count
 from reconciler.model.live import LiveTable, Snapshot, Storage
 from reconciler.model.names import Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
-from reconciler.operations.facts import ask_occupants, check_selection, links_to, names_kept
+from reconciler.operations.facts import ask_occupants, check_selection, find_stored, links_to, names_kept
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
-from reconciler.operations.unregistered import find_stored
-from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.comparison import comparison_of
-from reconciler.planner.facts import CatalogInput, Facts, Stored
-from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.facts import CatalogInput, Facts, LiveTables, Stored, TablesInMemory
 from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import NO_MOVES, pairs
+from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.placeholders import hide_places
-from reconciler.planner.plan import Options, Plan
+from reconciler.planner.plan import Options, Plan, check_removals
 from reconciler.planner.planning import Planning
-from reconciler.planner.safety import check_removals
 from reconciler.spark.comparing import (
     Asker,
     Compared,
@@ -104,12 +100,8 @@ def plan_on_spark(
                 planning.add(source, plan)
                 sources.append((source, tables))
         check_selection(select, sources)
-    made = assemble(
-        reference(manifest),
-        manifest.thresholds,
-        planning.plans(),
-        Options(select=tuple(select), adopt=adopt, take_over=take_over),
-    )
+    asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
+    made = planning.plan(reference(manifest), manifest.thresholds, asked)
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
@@ -231,7 +223,7 @@ class _Fleet:
             CatalogError: something could not be read.
         """
         specs = {name: self.connections[name].spec for name in sources}
-        comparisons = {name: comparison_of(source) for name, source in sources.items()}
+        contexts = {name: CatalogContext.of(source) for name, source in sources.items()}
         globs = {name: self._globs(source) for name, source in sources.items()}
         found = {name: ComparedUnits() for name in sources}
         with stage(self.spark, f"Reading {_catalogs(specs)}") as progress:
@@ -243,7 +235,7 @@ class _Fleet:
                 name = listing.spec.name
                 own, homeless[name] = units_with_blocks(listing, max(size, 1), sources[name].desired.tables)
                 units += own
-            reader = Reader(specs, comparisons, self.mirrored, globs)
+            reader = Reader(specs, contexts, self.mirrored, globs)
             for unit, one in zip(units, in_tasks(self.spark, units, reader), strict=True):
                 found[unit.spec.name].merge(one)
             progress.note(count(sum(one.count for one in found.values()), "table"))
@@ -251,7 +243,7 @@ class _Fleet:
             if failed:
                 raise min(failed, key=lambda failure: failure[:2])[2]
             for name, one in found.items():
-                one.compared.compare(comparisons[name], pairs(NO_MOVES, homeless[name], one.late))
+                one.compared.compare(contexts[name], pairs(NO_MOVES, homeless[name], one.late))
             progress.note(count(sum(len(one.compared.outcomes.changes) for one in found.values()), "change"))
         snapshots = {name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes))) for name, one in found.items()}
         return _Read(units, found, {name: replace(one, live=snapshots[name]) for name, one in sources.items()})
@@ -287,7 +279,7 @@ class _Fleet:
             read.compared(name).questions.clear()
         asker = Asker(
             {name: self.connections[name].spec for name in read.sources},
-            {name: comparison_of(source) for name, source in read.sources.items()},
+            {name: CatalogContext.of(source) for name, source in read.sources.items()},
             {name: frozenset(source.live.namespaces) for name, source in read.sources.items()},
             {name: _written(source) for name, source in read.sources.items()},
         )
@@ -298,7 +290,7 @@ class _Fleet:
 
     def _compare_aside(self, source: CatalogInput, compared: Compared) -> None:
         """Compare the tables that may have had another name, on the driver."""
-        comparison, connection = comparison_of(source), self.connections[source.desired.name]
+        context, connection = CatalogContext.of(source), self.connections[source.desired.name]
         blocks = {pair.desired.id: pair.desired for pair in compared.aside if pair.desired is not None}
         live = {pair.live.id: pair.live for pair in compared.aside if pair.live is not None}
 
@@ -307,8 +299,8 @@ class _Fleet:
             with connection.spec.errors():
                 yield connection.backend
 
-        together = [*pairs(comparison.moves, blocks, live)]
-        compared.ask(comparison, together, source.live.namespaces, _written(source), connect)
+        together = [*pairs(context.moves, blocks, live)]
+        compared.ask(context, together, source.live.namespaces, _written(source), connect)
 
     def _known(self, read: _Read) -> Mapping[str, Mapping[Identifier, LiveTable]]:
         """Return the live tables of each catalog that the driver needs.
@@ -349,7 +341,8 @@ def _conclude(source: CatalogInput, connection: Connection, compared: Compared, 
         live=replace(source.live, notes=(*source.live.notes, *notes)),
         facts=replace(source.facts, occupants=occupants, leftovers=leftovers),
     )
-    return conclude(source, compared.outcomes, namespaces, tables)
+    compared.outcomes.merge(namespaces)
+    return conclude(source, compared.outcomes, tables)
 
 
 def _catalogs(names: Collection[str]) -> str:

@@ -116,7 +116,7 @@ def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -
             yield from _readings(backend, replace(unit, namespaces=(namespace,)), last_attempt, foreign)
         return
     others: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = {}
-    if foreign and unit.only is None and isinstance(backend, optional.HoldsForeignTables):
+    if foreign and unit.only is None and isinstance(backend, optional.HoldsForeign):
         others = dict(zip(unit.namespaces, _foreign_tables(backend, unit, last_attempt), strict=True))
     yield Reading(unit.namespaces, snapshot, others)
     new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_selected(unit, found)]

@@ -1,7 +1,7 @@
-"""Every commit on a dataset: the very next version of the one that was looked at, and none that cleans up old ones.
+"""Every commit on a dataset, right after the version read and without a clean-up.
 
-Lance cleans a dataset up right after a commit whose version its ``lance.auto_cleanup.interval`` divides, by any
-client, and pylance 14 has no flag that skips it. So the version of a commit has to be known before it is made.
+Lance cleans up right after any client's commit whose version is a multiple of ``lance.auto_cleanup.interval``.
+pylance 14 has no flag to skip that, so the version of a commit must be known before it is made.
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ from reconciler.model import locations
 from reconciler.model.auto_cleanup import CLEANUP_REMEDY, UNBOUND_REMEDY, AutoCleanup, unbound
 from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, UnsupportedOperationError
 from reconciler.storage.files import rename_new
-from reconciler.storage.metadata import manifests
-from reconciler.storage.probing import cleanup_of
 from reconciler.storage.pylance import open_dataset, translated
+from reconciler.storage.reading import cleanup_of, manifests
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lance import LanceDataset
 
 
 def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int = 1) -> None:
-    """Return when none of the next ``commits`` versions would clean up.
+    """Raise if one of the next ``commits`` versions would set off the auto clean-up.
 
     Raises:
-        InvalidTableStateError: one would.
+        InvalidTableStateError: naming the version and what to do.
     """
     due = cleanup.due_within(commits) if cleanup is not None else None
     if cleanup is not None and due is not None:
@@ -36,9 +34,9 @@ def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int =
 
 
 def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> bool:
-    """Commit ``table`` as the first version of a dataset; return False where there is one already.
+    """Commit ``table`` as the first version of a dataset; return False if one exists.
 
-    ``write_dataset(mode="create")`` looks whether a dataset is there and then overwrites what has come since.
+    pylance's ``write_dataset(mode="create")`` checks first, and then overwrites a dataset that was made in between.
 
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
@@ -53,13 +51,15 @@ def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> 
 def commit_whole(
     location: str, dataset: Any | None, schema: Any, fragments: Iterable[Any], options: Mapping[str, str]
 ) -> bool:
-    """Commit ``fragments`` as all there is in the version after that of ``dataset``, the first one where it is None.
+    """Commit ``fragments`` as the whole content of the next version.
+
+    The version is the one after ``dataset``, or the first if that is None.
 
     Returns:
-        whether that was done; not where others have made that version.
+        False if another writer committed that version first.
 
     Raises:
-        InvalidTableStateError: the commit would clean up.
+        InvalidTableStateError: the commit would set off the auto clean-up.
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
     """
     import lance
@@ -70,7 +70,7 @@ def commit_whole(
     into, version = (locations.pylance_uri(location), 0) if dataset is None else (dataset, dataset.version)
     operation, given = lance.LanceOperation.Overwrite(schema, list(fragments)), dict(options) or None
     try:
-        # Without retries pylance puts an `Overwrite`, and nothing else, only right after the version that was read.
+        # With `max_retries=0` pylance commits an `Overwrite`, and no other operation, right after `read_version` only.
         lance.LanceDataset.commit(into, operation, read_version=version, max_retries=0, storage_options=given)
     except CommitConflictError:
         return False
@@ -82,29 +82,34 @@ def commit_whole(
 
 
 def is_latest(location: str, version: int, options: Mapping[str, str]) -> bool:
-    """Return whether a ``version`` that was committed just now is the latest one.
+    """Return whether ``version``, committed just now, is the latest one.
 
-    Where it is not, others have gone on from it, or had taken that number before, and a clean-up has freed it.
+    Otherwise others committed after it, or had used that number before a clean-up freed it.
     """
     return max(manifests(location, options)) == version
 
 
 @contextmanager
 def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -> Iterator[Any]:
-    """Give the dataset at ``location`` for ``commits`` commits that add or relax columns, or rows.
-
-    Each gets the very next version or fails.
+    """Yield the dataset for ``commits`` commits, each of the next version or failing.
 
     Raises:
-        ConcurrentModificationError: somebody else committed meanwhile.
-        UnsupportedOperationError: pylance has no way to be sure of the next version in this store.
-        InvalidTableStateError: one of the commits would clean up; or as :func:`translated`.
+        ConcurrentModificationError: another writer committed in between.
+        UnsupportedOperationError: pylance cannot guarantee the next version in this store.
+        InvalidTableStateError: one of the commits would set off the auto clean-up; or as :func:`translated`.
     """
+    import lance
+
     reason = unbound(location)
     if reason is not None:
         raise UnsupportedOperationError(f"{locations.redact(location)}: {reason}; {UNBOUND_REMEDY}")
     with translated(location, options):
-        dataset, versions = _opened(location, options)
+        versions: Any = _NextVersions(location, options)
+        if locations.scheme(location) == "shared-memory":  # only this process writes there
+            dataset = open_dataset(location, options)
+        else:
+            given = dict(options) or None
+            dataset = lance.dataset(namespace_client=versions, table_id=["t"], storage_options=given)
         expect_no_cleanup(location, cleanup_of(dataset), commits)
         looked_at = int(dataset.version)
         versions.left = [looked_at + number for number in range(1, commits + 1)]
@@ -112,23 +117,25 @@ def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -
             yield dataset
         except Exception:
             if not is_latest(location, int(dataset.version), options):
-                raise _beaten(location) from None
+                raise _lost_race(location) from None
             raise
         if dataset.version != looked_at and not is_latest(location, int(dataset.version), options):
             there = {field.name: field.nullable for field in open_dataset(location, options).schema}
             if any(there.get(field.name) not in (True, field.nullable) for field in dataset.schema):
-                raise _beaten(location)
+                raise _lost_race(location)
 
 
-def _beaten(location: str) -> ConcurrentModificationError:
+def _lost_race(location: str) -> ConcurrentModificationError:
     shown = locations.redact(location)
-    return ConcurrentModificationError(f"{shown}: another writer has changed the dataset meanwhile")
+    return ConcurrentModificationError(f"{shown}: another writer has changed the dataset in the meantime")
 
 
 class _NextVersions:
-    """What pylance asks of a namespace that gives out the versions of a dataset: no other than those that are left.
+    """A namespace, as far as pylance asks one to commit versions.
 
-    Left alone, pylance puts a commit of columns on top of changes of the configuration, which may set up a clean-up.
+    It admits the versions in ``left`` only.
+
+    By itself pylance rebases a commit of columns onto changes of the configuration, which may configure a clean-up.
     """
 
     def __init__(self, location: str, options: Mapping[str, str]) -> None:
@@ -162,24 +169,3 @@ class _NextVersions:
         rename_new(self._folder, staged.rpartition("/")[2], path.rpartition("/")[2], self._options)
         del self.left[0]
         return {"version": {"version": version, "manifest_path": path, "manifest_size": request["manifest_size"]}}
-
-
-def _opened(location: str, options: Mapping[str, str]) -> tuple[Any, _NextVersions]:
-    """Return the dataset, opened so that the versions of its commits are given out here.
-
-    In the memory of this process they are not: nobody else writes there.
-    """
-    import lance
-
-    versions: Any = _NextVersions(location, options)
-    if locations.scheme(location) == "shared-memory":
-        return open_dataset(location, options), versions
-    return lance.dataset(namespace_client=versions, table_id=["t"], storage_options=dict(options) or None), versions
-
-
-def in_memory(table: pa.Table) -> LanceDataset:
-    """Return a dataset with the rows of ``table`` that nothing else sees, and that goes when it is let go."""
-    import lance
-
-    made: LanceDataset = lance.write_dataset(table, "memory://alone")
-    return made

@@ -1,15 +1,18 @@
-"""The files at a location, on this machine or in an object store."""
+"""The files and directories at a location, on this machine or in an object store."""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reconciler.model import locations
+from reconciler.storage.pylance import translated
 
 MANIFEST_SUFFIX = ".manifest"
 
@@ -21,9 +24,9 @@ def local_path(location: str) -> Path | None:
 
 
 def real_places(found: Iterable[str]) -> dict[str, str]:
-    """Return those of some locations on this machine that symbolic links lead elsewhere, each with where that is.
+    """Return the real path of each local location that symbolic links lead elsewhere.
 
-    Both are normalised. Nothing has to be there: of what is missing, the directories above it count.
+    Both are normalised. Nothing has to exist: the links of existing parent directories are followed.
     """
     elsewhere: dict[str, str] = {}
     directories: dict[str, str] = {}
@@ -35,7 +38,7 @@ def real_places(found: Iterable[str]) -> dict[str, str]:
         if above not in directories:
             directories[above] = _real(above or "/")
         real = str(Path(directories[above], name))
-        if os.path.islink(real):  # noqa: PTH114 - `Path.is_symlink` raises for what no file can be called
+        if os.path.islink(real):  # noqa: PTH114 - `Path.is_symlink` raises for an impossible file name
             real = _real(real)
         if real != place:
             elsewhere[place] = real
@@ -43,7 +46,7 @@ def real_places(found: Iterable[str]) -> dict[str, str]:
 
 
 def _real(path: str) -> str:
-    """Return where symbolic links lead; what no file can be called is where it says."""
+    """Follow symbolic links; return an impossible file name as it is."""
     try:
         return os.path.realpath(path)
     except ValueError:
@@ -51,15 +54,15 @@ def _real(path: str) -> str:
 
 
 def place_of(location: str) -> str:
-    """Return the place of one location, normalised, wherever symbolic links lead."""
+    """Return one location normalised, with symbolic links followed."""
     place = locations.normalise(location)
     return real_places([location]).get(place, place)
 
 
 def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
-    """Return the names directly in ``location``, files and directories; none when it does not exist.
+    """Return the names of files and directories in ``location``, if it exists.
 
-    The empty object ``location/``, by which consoles and other file systems show a directory in a bucket, has no name.
+    The empty object ``location/``, which consoles write to show a directory in a bucket, is left out.
 
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
@@ -70,24 +73,19 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
             return [entry.name for entry in path.iterdir()]
         except FileNotFoundError:
             return []
-    listed = _listed(location, options)
-    return [name for entry in (*listed.common_prefixes, *listed.objects) if (name := _last_name(entry))]
+    files, directories = _listed(location, options)
+    return [*directories, *files]
 
 
 def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Return the names of the files and of the directories directly in ``location``; none when it is not there.
-
-    A symbolic link is neither.
+    """Return the names of files, and those of directories, without symbolic links.
 
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
     """
     path = local_path(location)
     if path is None:
-        listed = _listed(location, options)
-        return [name for entry in listed.objects if (name := _last_name(entry))], [
-            _last_name(entry) for entry in listed.common_prefixes
-        ]
+        return _listed(location, options)
     try:
         with os.scandir(path) as entries:
             found = [entry for entry in entries if not entry.is_symlink()]
@@ -97,18 +95,19 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
         return [], []
 
 
-def _listed(location: str, options: Mapping[str, str]) -> Any:
-    return _session(location, options).list_with_delimiter()
-
-
-def _last_name(entry: str) -> str:
-    return entry.rstrip("/").rpartition("/")[2]
+def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    listed = _session(location, options).list_with_delimiter()
+    files, directories = (
+        [name for entry in entries if (name := entry.rstrip("/").rpartition("/")[2])]
+        for entries in (listed.objects, listed.common_prefixes)
+    )
+    return files, directories
 
 
 def version_of(name: str) -> int | None:
     """Return the version whose manifest the file ``name`` is; None for another file.
 
-    Lance has two ways to number them: upwards, and in twenty digits downwards from the largest number.
+    Lance numbers manifests upwards, or downwards from the largest 64-bit number in twenty digits.
     """
     number = name.removesuffix(MANIFEST_SUFFIX)
     if number == name or not number.isdecimal():
@@ -117,7 +116,7 @@ def version_of(name: str) -> int | None:
 
 
 def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -> bytes | None:
-    """Return what the file ``name`` in ``folder`` holds, None where it is not a regular one of ``limit`` bytes at most.
+    """Return the content of a regular file of at most ``limit`` bytes, else None.
 
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
@@ -130,7 +129,7 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
             content = opened.read(limit + 1)
         return content if len(content) <= limit else None
     session = _session(folder, options)
-    with suppress(OSError):  # there is no such byte in a file that is small enough
+    with suppress(OSError):  # a file that is small enough has no byte at `limit`
         session.read_range(name, limit, 1)
         return None
     with tempfile.TemporaryDirectory() as scratch:
@@ -140,12 +139,12 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
 
 
 def rename_new(folder: str, old: str, new: str, options: Mapping[str, str]) -> None:
-    """Rename a small file in ``folder``; where one has the ``new`` name, remove the ``old`` one only.
+    """Rename a small file and overwrite none; the ``old`` name goes even then.
 
-    In an object store that is one of :data:`locations.CONDITIONAL`.
+    An object store must be one of :data:`locations.CONDITIONAL`.
 
     Raises:
-        OSError, ValueError, RuntimeError: one has the name; or as for :func:`list_directory`.
+        OSError, ValueError, RuntimeError: the ``new`` name is taken; or as for :func:`list_directory`.
     """
     path = local_path(folder)
     if path is not None:
@@ -162,7 +161,7 @@ def rename_new(folder: str, old: str, new: str, options: Mapping[str, str]) -> N
         try:
             _session(folder, {**options, **locations.CONDITIONAL[locations.scheme(uri)]}).upload_file(copy, new)
         finally:
-            with suppress(OSError):  # those who may write may not always delete, and nothing reads it
+            with suppress(OSError):  # the credentials may write and not delete; nothing reads the file
                 session.delete_file(old)
 
 
@@ -170,3 +169,67 @@ def _session(folder: str, options: Mapping[str, str]) -> Any:
     from lance.file import LanceFileSession
 
     return LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None)
+
+
+DEEPEST = 10
+"""How many levels of directories below a root are searched."""
+
+_VERSIONS, _DATA = "_versions", "data"
+_DATA_FILE = ".lance"
+_PASSED_OVER = ("_", ".")
+# Characters with a meaning in a URI; in a path they have none.
+_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a directory is: a dataset, or the parent of the directories ``below``.
+
+    ``is_data``: it is the ``data`` directory of a dataset that has lost its versions.
+    """
+
+    is_dataset: bool
+    below: tuple[str, ...] = ()
+    is_data: bool = False
+
+
+def as_plain_path(location: str) -> str:
+    """Return a local location as a path, to which names can be joined unescaped."""
+    path = local_path(location)
+    return location if path is None else str(path)
+
+
+def look_into(directory: str, options: Mapping[str, str]) -> Looked:
+    """Return what ``directory`` is.
+
+    Names that begin with ``_`` or ``.`` are not below it.
+
+    Raises:
+        BackendError: it could not be listed.
+    """
+    with translated(directory, options):
+        files, names = list_entries(directory, options)
+    if _VERSIONS in names:
+        return Looked(is_dataset=True)
+    is_uri = _URI.match(directory) is not None
+    is_data = directory.rstrip("/").rpartition("/")[2] == _DATA
+    return Looked(
+        is_dataset=False,
+        below=tuple(
+            locations.join(directory, name.translate(_URI_SYNTAX) if is_uri else name)
+            for name in names
+            if not name.startswith(_PASSED_OVER)
+        ),
+        is_data=is_data and any(name.endswith(_DATA_FILE) for name in files),
+    )
+
+
+def holds_data_files(location: str, options: Mapping[str, str]) -> bool:
+    """Return whether ``location`` has a dataset's data files.
+
+    Raises:
+        BackendError: it could not be listed.
+    """
+    with translated(location, options):
+        return any(name.endswith(_DATA_FILE) for name in list_directory(locations.join(location, _DATA), options))

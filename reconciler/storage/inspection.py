@@ -1,14 +1,14 @@
-"""The files of a dataset, as one listing shows them, beside those that its latest version names. Nothing is opened.
+"""Compare the files of a dataset with those that its versions name.
 
-A listing and a version are read one after the other, and somebody may commit, compact and clean up in between. So a
-file counts as missing only when the version that names it was still the latest after the listing: Lance never removes
+The listing and the version are read one after the other, and another writer may compact and clean up in between. A
+file counts as missing only if the version that names it is still the latest after the listing, as Lance never removes
 a file of the latest version.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -18,10 +18,10 @@ from reconciler.storage.files import MANIFEST_SUFFIX, version_of
 from reconciler.storage.pylance import is_storage_error, message_of, open_dataset
 
 SMALL_FRAGMENT = 1024 * 1024
-"""A fragment with fewer bytes of data than this is small."""
+"""Fragments with fewer bytes of data are small."""
 
-_DATA, _DELETIONS, _INDICES, _TRANSACTIONS, _VERSIONS = "data", "_deletions", "_indices", "_transactions", "_versions"
-_CLEANED_UP = frozenset({_DATA, _DELETIONS, _INDICES, _TRANSACTIONS, _VERSIONS})
+_DATA, _INDICES, _VERSIONS = "data", "_indices", "_versions"
+_CLEANED_UP = frozenset({_DATA, "_deletions", _INDICES, _VERSIONS})
 _BRANCHES, _BRANCH_REFS, _TAG_REFS = "tree", "_refs/branches/", "_refs/tags/"
 _TAG = ".json"
 _LOOKS = 5
@@ -29,7 +29,7 @@ _LOOKS = 5
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index: its name and kind, the columns it is on, and how many rows of the latest version it covers."""
+    """An index, and how many rows of the latest version it covers."""
 
     name: str
     kind: str
@@ -39,16 +39,16 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What a listing of a dataset came to.
+    """The result of comparing a dataset's files with its versions.
 
     Args:
         bytes: of all files.
         reclaimable: bytes of files that neither the latest version nor a tagged one needs, which is the most that a
-            clean-up can give back; None where the dataset has branches, whose files are not told apart.
+            clean-up can free; None for a dataset with branches, whose files cannot be told apart.
         versions: how many there are.
-        missing: files of the latest version that are not there, below the dataset.
-        short: those that have fewer bytes than the version says.
-        broken_tags: tags whose version cannot be read, each with the number of the version where the tag tells it.
+        missing: files of the latest version that do not exist, relative to the dataset.
+        short: files with fewer bytes than the version says.
+        broken_tags: tags whose version cannot be read, each with the number of the version if the tag has one.
         problem: why the files could not be listed; nothing else is known then.
     """
 
@@ -63,7 +63,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class _Needed:
-    """What a version names: files, each with its bytes as far as it says them, and folders with the sum of theirs."""
+    """The files and folders that a version names, with known sizes."""
 
     files: Mapping[str, int | None]
     folders: Mapping[str, int | None]
@@ -85,10 +85,10 @@ def indices_of(dataset: Any) -> tuple[Index, ...]:
 
 
 def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
-    """Return the files of a ``lance.LanceDataset``, which is at its latest version, in one listing.
+    """Compare the files of a ``lance.LanceDataset`` with its latest version.
 
-    Where files look to be missing the dataset is opened again, and looked at anew when it has moved on. One that does
-    so every time has no file missing, as far as anybody can say.
+    If files seem to be missing and another writer has committed, the new version is compared. After five such
+    rounds no file is reported as missing.
     """
     looked = Files()
     for _ in range(_LOOKS):
@@ -97,7 +97,7 @@ def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
         except BaseException as error:
             if not is_storage_error(error):
                 raise
-            # What is listed one by one may be removed meanwhile.
+            # A listing of a local directory fails if a file is removed in the meantime.
             looked = Files(problem=message_of(error, location, options))
         if not looked.missing and not looked.short and looked.problem is None:
             return looked
@@ -134,7 +134,7 @@ def _compared(dataset: Any) -> Files:
 
 
 def _sizes(found: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the bytes of each file and, summed up, of each folder."""
+    """Return the bytes of each file, and the sum for each folder."""
     sums = Counter[str]()
     for path, size in found.items():
         sums[_folder(path)] += size
@@ -142,7 +142,7 @@ def _sizes(found: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _lost(needed: _Needed, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return which files and folders of ``needed`` are missing, and which are too short."""
+    """Return the needed files and folders that are missing, and the short ones."""
     wanted = {**needed.files, **needed.folders}
     missing = sorted(path for path in wanted if path not in sizes)
     short = sorted(path for path, size in wanted.items() if path in sizes and sizes[path] < (size or 1))
@@ -150,7 +150,7 @@ def _lost(needed: _Needed, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], t
 
 
 def listed_keys(dataset: Any) -> dict[str, int]:
-    """Return the files below a dataset, each with its bytes."""
+    """Return every file of a dataset with its size in bytes."""
     found: dict[str, int] = {}
     for batch in dataset.all_files():
         columns = (batch.column(name).to_pylist() for name in ("path", "size_bytes"))
@@ -159,7 +159,7 @@ def listed_keys(dataset: Any) -> dict[str, int]:
 
 
 def _needed_by(dataset: Any) -> _Needed:
-    """Return what the version of ``dataset`` names that lies in the dataset itself: a clone has files elsewhere."""
+    """Return what a version names within the dataset; a clone has files elsewhere."""
     files: dict[str, int | None] = {}
     for fragment in dataset.get_fragments():
         for file in fragment.data_files():
@@ -182,13 +182,13 @@ def _folder(path: str) -> str:
 
 
 def _is_own(path: str) -> bool:
-    """Return whether a file is the dataset's, and not of something that was put into its directory."""
+    """Return whether a file in the directory belongs to the dataset."""
     top = path.partition("/")[0]
     return top in (_DATA, _BRANCHES) or top.startswith("_")
 
 
 def _version_files(found: Mapping[str, int]) -> dict[int, str]:
-    """Return the file of each version."""
+    """Return the manifest file of each version."""
     inside = {path: path.removeprefix(f"{_VERSIONS}/") for path in found if path.startswith(f"{_VERSIONS}/")}
     return {number: path for path, name in inside.items() if (number := version_of(name)) is not None}
 
@@ -196,10 +196,10 @@ def _version_files(found: Mapping[str, int]) -> dict[int, str]:
 def _tagged(
     dataset: Any, found: Mapping[str, int], sizes: Mapping[str, int], known: set[str]
 ) -> tuple[dict[int, _Needed], dict[str, str]]:
-    """Return what each tagged version names, and the broken tags by the path of their file.
+    """Return what each tagged version names, and the broken tags by path.
 
-    ``known`` are the lost files of the latest version; a tag is not broken by those alone.
-    Each tag is opened by itself: ``tags.list()`` of pylance 14 fails if one file is damaged or a name is not ASCII.
+    ``known`` are lost files of the latest version, which alone do not break a tag. Each tag is opened by itself, as
+    ``tags.list()`` of pylance 14 fails if one file is damaged or a name is not ASCII.
     """
     tagged: dict[int, _Needed] = {}
     broken: dict[str, str] = {}
@@ -216,7 +216,7 @@ def _tagged(
                 raise
             broken[path] = shown
         else:
-            # The paths of a version on a branch are those below the branch.
+            # Paths of a version on a branch are relative to the branch, so they cannot be compared.
             if not _has_branches(found) and not known.issuperset(chain(*_lost(needed, sizes))):
                 broken[path] = shown
     return tagged, broken
@@ -227,7 +227,7 @@ def _has_branches(found: Mapping[str, int]) -> bool:
 
 
 def _reclaimable(kept: Mapping[int, _Needed], found: Mapping[str, int]) -> int | None:
-    """Return how many bytes a clean-up can give back that leaves the ``kept`` versions."""
+    """Return how many bytes a clean-up can free that keeps the ``kept`` versions."""
     if _has_branches(found):
         return None
     versions = _version_files(found)
@@ -235,16 +235,19 @@ def _reclaimable(kept: Mapping[int, _Needed], found: Mapping[str, int]) -> int |
         versions[one] for one in kept.keys() & versions.keys()
     }
     folders = {folder for one in kept.values() for folder in one.folders}
-    # What a file of data keeps beside it, blobs that is, is in a folder of its name.
+    # The blobs of a data file are in a folder of its name.
     folders |= {path.removesuffix(".lance") for path in files}
-    return sum(size for path, size in _cleaned_up(found) if path not in files and _folder(path) not in folders)
+    return sum(
+        size
+        for path, size in found.items()
+        if _is_cleaned_up(path) and path not in files and _folder(path) not in folders
+    )
 
 
-def _cleaned_up(found: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Yield the files that a clean-up removes when nothing needs them; of transactions, the newest is always needed."""
-    for path, size in found.items():
-        folder, _, name = path.partition("/")
-        if folder == _VERSIONS and not name.endswith(MANIFEST_SUFFIX):
-            continue
-        if folder in _CLEANED_UP - {_TRANSACTIONS}:
-            yield path, size
+def _is_cleaned_up(path: str) -> bool:
+    """Return whether a clean-up may remove this kind of file.
+
+    Transactions count as needed.
+    """
+    folder, _, name = path.partition("/")
+    return folder in _CLEANED_UP and (folder != _VERSIONS or name.endswith(MANIFEST_SUFFIX))

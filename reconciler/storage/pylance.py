@@ -1,6 +1,6 @@
-"""The edge to pylance: datasets are opened here, and what pylance and the file system raise becomes an error of ours.
+"""The edge to pylance: opens datasets, and translates errors into our own.
 
-Errors name the location without credentials and never hold the value of a storage option.
+Messages name the location without credentials, and never hold the value of a storage option.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
 from reconciler.model.errors import (
@@ -23,22 +23,26 @@ from reconciler.model.errors import (
 )
 from reconciler.model.redaction import scrub
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance import LanceDataset
+
 ReadT = TypeVar("ReadT")
 
 SCHEMES = frozenset(
     {"abfss", "az", "cos", "file", "file+uring", "file-object-store", "goosefs", "gs", "hf", "memory", "oss"}
     | {"s3", "s3+ddb", "shared-memory", "tos"}
 )
-"""The schemes of which pylance has a driver."""
+"""The URI schemes that pylance can open."""
 
 OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"})
-"""Those of them that are neither on this machine nor name a host that requests go to as they are."""
+"""Schemes that are neither on this machine nor name a host to which requests go."""
 
-# A writer that commits and cleans up between the list of versions and the opening of the latest takes that away.
+# Another writer's clean-up may remove the latest version between its listing and its opening.
 _VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
-_TRIES = 10
+_ATTEMPTS = 10
 
-_CLIENTS_FAULT = "Invalid user input: "
+_USER_INPUT = "Invalid user input: "
 _EVALUATION = re.compile(r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error")
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
@@ -50,7 +54,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 
-# What is said where nobody gave credentials, and the machine has none of its own: it is asked for them last.
+# No credentials were configured and the machine has none of its own, where object stores look last.
 _WITHOUT_CREDENTIALS = re.compile(
     r"failed to get aws credentials.*(notloaded|failedtoloadtoken)"
     r"|error performing token request.*169\.254\.169\.254|no azure account name in uri",
@@ -64,21 +68,18 @@ _UNAVAILABLE = re.compile(
 
 _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)
 
-# How long a request took: what storage says is to be the same each time that it says the same.
+# Durations of requests, left out so that equal errors have equal texts.
 _DURATION = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b")
 
 _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
 
 def open_dataset(location: str, options: Mapping[str, str]) -> Any:
-    """Return the ``lance.LanceDataset`` at ``location``, at its latest version, which may be a later one by then.
-
-    Errors are pylance's own, see :func:`translated`.
-    """
+    """Open a dataset at its latest version; errors stay pylance's own."""
     import lance
 
     opened = partial(lance.dataset, locations.pylance_uri(location), storage_options=dict(options) or None)
-    for _ in range(_TRIES - 1):
+    for _ in range(_ATTEMPTS - 1):
         try:
             return opened()
         except (OSError, ValueError) as error:
@@ -88,8 +89,8 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
 
 
 def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> ReadT:
-    """Return what ``read`` says of the dataset that ``opened`` gives; once more where a clean-up took its files."""
-    for _ in range(_TRIES - 1):
+    """Return ``read`` of the dataset; retry if a clean-up removed its files."""
+    for _ in range(_ATTEMPTS - 1):
         dataset = opened()
         try:
             return read(dataset)
@@ -101,7 +102,7 @@ def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> Read
 
 @contextmanager
 def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
-    """Turn what pylance and the file system raise inside the block into our errors."""
+    """Turn errors of pylance and the file system inside the block into our own."""
     try:
         yield
     except BaseException as error:
@@ -110,29 +111,54 @@ def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
         raise _translation(error, location, options) from None
 
 
-def reason_of_clients_fault(error: Exception) -> str | None:
-    """Return what pylance says is wrong with an expression in SQL; None where something else went wrong."""
-    _, is_clients, said = str(error).partition(_CLIENTS_FAULT)
-    return said.partition(", /")[0] if is_clients else None
+def expression_error(error: Exception) -> str | None:
+    """Return pylance's reason for rejecting a SQL expression, else None."""
+    _, is_user_input, said = str(error).partition(_USER_INPUT)
+    return said.partition(", /")[0] if is_user_input else None
 
 
-def is_expressions_fault(error: Exception) -> bool:
-    """Return whether an expression in SQL is at fault, by itself or for a value that it met."""
-    return reason_of_clients_fault(error) is not None or _EVALUATION.search(str(error)) is not None
+def is_expression_error(error: Exception) -> bool:
+    """Return whether a SQL expression caused the error, alone or with a value."""
+    return expression_error(error) is not None or _EVALUATION.search(str(error)) is not None
+
+
+def expression_problem(schema: pa.Schema, evaluate: Callable[[Any], object]) -> str:
+    """Return why an expression failed, without a value of the rows.
+
+    It is evaluated again on an empty dataset, whose message cannot show any.
+    """
+    try:
+        evaluate(in_memory(schema.empty_table()))
+    except (OSError, ValueError) as error:
+        reason = expression_error(error)
+        if reason is not None:
+            return reason
+    return "a value in its rows does not fit"
+
+
+def in_memory(table: pa.Table) -> LanceDataset:
+    """Return a dataset in memory that lives as long as its last reference."""
+    import lance
+
+    made: LanceDataset = lance.write_dataset(table, "memory://alone")
+    return made
 
 
 def is_denied(error: BaseException, message: str) -> bool:
-    """Return whether ``error``, which says ``message``, is a refusal of access."""
+    """Return whether ``error``, whose text is ``message``, denies access."""
     return isinstance(error, PermissionError) or message == _WITHOUT or _DENIED.search(message) is not None
 
 
 def is_storage_error(error: BaseException) -> bool:
-    """Return whether pylance or the file system raised ``error``, rather than lancens or whoever ends the process."""
+    """Return whether pylance or the file system raised ``error``."""
     return isinstance(error, (OSError, ValueError, RuntimeError)) or _is_panic(error)
 
 
 def _is_panic(error: BaseException) -> bool:
-    """Return whether ``error`` is a panic in pylance: no ``Exception``, and of a class that cannot be imported."""
+    """Return whether ``error`` is a panic in pylance.
+
+    Its class is no ``Exception`` and cannot be imported.
+    """
     return type(error).__name__ == "PanicException"
 
 
@@ -153,13 +179,16 @@ def _translation(error: BaseException, location: str, options: Mapping[str, str]
 
 
 def _culprit(error: BaseException, location: str) -> str:
-    """Return what could not be used: ``location``, or the file or directory below it that the system names."""
+    """Return the path that the error names below ``location``, else ``location``."""
     named = str(error.filename) if isinstance(error, OSError) and error.filename is not None else location
     return named if locations.is_under(location, named) else location
 
 
 def message_of(error: BaseException, location: str, options: Mapping[str, str]) -> str:
-    """Return what ``error`` says on one line, without XML, times, places in pylance's source, and secrets."""
+    """Return the text of ``error`` on one line, without secrets.
+
+    XML, durations and source positions are removed, too.
+    """
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if _WITHOUT_CREDENTIALS.search(text):
         return _WITHOUT
@@ -167,6 +196,6 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
     if answer is not None:
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
     if _is_panic(error):
-        text = f"pylance broke off: {text}"
+        text = f"pylance panicked: {text}"
     line = " ".join(_DURATION.sub("", _RUST_PLACE.sub("", text)).split())
     return scrub(line.replace(location, locations.redact(location)), options.values())

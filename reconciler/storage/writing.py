@@ -1,4 +1,4 @@
-"""Writing a dataset where there is none, and letting one grow: nothing is deleted or overwritten."""
+"""Writes of datasets: new ones where nothing is, and new or relaxed columns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.commits import commit_first, is_latest, next_versions
-from reconciler.storage.expressions import fault_in
-from reconciler.storage.probing import probe
-from reconciler.storage.pylance import is_expressions_fault, open_dataset, translated
+from reconciler.storage.pylance import expression_problem, is_expression_error, open_dataset, translated
+from reconciler.storage.reading import probe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,23 +28,23 @@ if TYPE_CHECKING:
 GivenT = ParamSpec("GivenT")
 ReturnedT = TypeVar("ReturnedT")
 
-_TRIES = 5
+_ATTEMPTS = 5
 
 MANAGED = (
     "the service keeps the versions of its data itself (`managed_versioning`), so that nothing is written to storage "
     "behind its back; write the dataset by way of the service, with pylance's "
     "`lance.write_dataset(..., namespace_client=..., table_id=...)`"
 )
-"""Why nothing is written to a table of which the catalog says so (``LiveTable.managed_versioning``), and what to do."""
+"""Why lancens does not write to a table with ``LiveTable.managed_versioning``, and what to do instead."""
 
 
 def create_empty(location: str, schema: Schema, options: Mapping[str, str]) -> None:
-    """Write an empty dataset of ``schema`` where nothing is.
+    """Write an empty dataset of ``schema`` at a location that holds nothing.
 
     Raises:
-        TableAlreadyExistsError: a dataset is there.
-        InvalidTableStateError: something else is there.
-        PermissionDeniedError, ServiceUnavailableError: storage refused.
+        TableAlreadyExistsError: it holds a dataset.
+        InvalidTableStateError: it holds something else.
+        PermissionDeniedError, ServiceUnavailableError: storage denied access or did not answer.
     """
     from reconciler.arrow_types import to_arrow_schema
 
@@ -53,13 +52,12 @@ def create_empty(location: str, schema: Schema, options: Mapping[str, str]) -> N
 
 
 def is_fresh(location: str, schema: Schema, options: Mapping[str, str]) -> bool:
-    """Return whether ``location`` holds what :func:`create_empty` writes and nothing more.
+    """Return whether ``location`` holds exactly what :func:`create_empty` writes.
 
-    That is an empty dataset in its first version with exactly this schema: what a create-table that was cut off
-    before its registration leaves.
+    An interrupted create-table leaves such a dataset: empty, of this schema, in its first version.
 
     Raises:
-        PermissionDeniedError, ServiceUnavailableError, InvalidTableStateError: storage did not let it be read.
+        PermissionDeniedError, ServiceUnavailableError, InvalidTableStateError: it cannot be read.
     """
     if probe(location, options) != Storage(StorageKind.DATASET, schema):
         return False
@@ -69,7 +67,7 @@ def is_fresh(location: str, schema: Schema, options: Mapping[str, str]) -> bool:
 
 
 def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -> int:
-    """Write a new dataset from an Arrow IPC stream where nothing is, and return its version.
+    """Write a new dataset from an Arrow IPC stream, and return its version.
 
     Raises:
         InvalidInputError: ``ipc_stream`` is not an Arrow IPC stream.
@@ -96,16 +94,16 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
         if found.kind is StorageKind.NOT_LANCE:
             raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
         if not commit_first(location, table, options) or not is_latest(location, 1, options):
-            raise TableAlreadyExistsError(f"{shown} holds a Lance dataset that somebody made just now")
+            raise TableAlreadyExistsError(f"{shown} holds a Lance dataset that another writer has just created")
     return 1
 
 
 def _repeated(write: Callable[GivenT, ReturnedT]) -> Callable[GivenT, ReturnedT]:
-    """Return ``write``, which looks at the dataset again and starts anew where somebody else has committed."""
+    """Return ``write`` with retries after another writer's commit."""
 
     @wraps(write)
     def write_again(*given: GivenT.args, **named: GivenT.kwargs) -> ReturnedT:
-        for _ in range(_TRIES - 1):
+        for _ in range(_ATTEMPTS - 1):
             with suppress(ConcurrentModificationError):
                 return write(*given, **named)
         return write(*given, **named)
@@ -115,13 +113,13 @@ def _repeated(write: Callable[GivenT, ReturnedT]) -> Callable[GivenT, ReturnedT]
 
 @_repeated
 def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, str]) -> None:
-    """Add nullable columns to a dataset without rewriting data; columns it already has as wanted are left alone.
+    """Add nullable columns without rewriting data, except those that exist.
 
     Raises:
-        ConcurrentModificationError: somebody else committed at each try.
-        InvalidInputError: a field is not nullable, so that existing rows could not have it.
-        TableSchemaValidationError: a column of this name is there with another type.
-        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+        ConcurrentModificationError: another writer committed during each attempt.
+        InvalidInputError: a column is not nullable, which existing rows need.
+        TableSchemaValidationError: a column of this name exists with another type.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
     import pyarrow as pa
 
@@ -147,14 +145,14 @@ def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, s
 
 @_repeated
 def compute_columns(location: str, expressions: Mapping[str, str], options: Mapping[str, str]) -> int:
-    """Add columns whose values SQL ``expressions`` over the others give, and return the version that has them.
+    """Add columns that SQL ``expressions`` compute, and return the new version.
 
-    No row is written anew: the values go into files of their own.
+    Existing files are not rewritten; the values go into files of their own.
 
     Raises:
-        ConcurrentModificationError: somebody else committed at each try.
-        InvalidInputError: a column is there already, or is no expression on the columns of the dataset.
-        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+        ConcurrentModificationError: another writer committed during each attempt.
+        InvalidInputError: a column exists, or its expression does not fit the columns of the dataset.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
     with next_versions(location, options) as dataset:
         there = {name.casefold() for name in dataset.schema.names}
@@ -164,21 +162,21 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
         try:
             dataset.add_columns(dict(expressions))
         except (OSError, ValueError) as error:
-            if not is_expressions_fault(error):
+            if not is_expression_error(error):
                 raise
-            reason = fault_in(dataset.schema, lambda empty: empty.add_columns(dict(expressions)))
+            reason = expression_problem(dataset.schema, lambda empty: empty.add_columns(dict(expressions)))
             raise InvalidInputError(f"an `expression` cannot be computed on this table: {reason}") from None
         return int(dataset.version)
 
 
 @_repeated
 def relax_columns(location: str, names: Sequence[str], options: Mapping[str, str]) -> None:
-    """Let columns of a dataset be null, without rewriting data; those that may be null already are left alone.
+    """Make columns nullable without rewriting data; nullable columns are skipped.
 
     Raises:
-        ConcurrentModificationError: somebody else committed at each try.
-        TableSchemaValidationError: a column is not there.
-        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+        ConcurrentModificationError: another writer committed during each attempt.
+        TableSchemaValidationError: a column does not exist.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
     with next_versions(location, options) as dataset:
         nullable = {field.name: field.nullable for field in dataset.schema}

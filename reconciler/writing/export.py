@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from reconciler.arrow_types import TypeSyntaxError, check_column_name, make_column
 from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
@@ -67,10 +68,9 @@ def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
     like secrets, are left out and said so in a comment. A secret in ``config``, or on an object with an owner's mark,
     becomes a placeholder: planning would remove an owned property that is not named.
     """
-    lines = [f"name: {scalar(name)}", "catalogs:" if catalogs else "catalogs: {}"]
     variables: set[str] = set()
-    for catalog in catalogs:
-        lines += _CatalogWriter(catalog, variables).lines()
+    blocks = [_block(scalar(catalog.name), _CatalogWriter(catalog, variables).lines()) for catalog in catalogs]
+    lines = [f"name: {scalar(name)}", *_block("catalogs", chain.from_iterable(blocks))]
     return HEADER + "\n".join(lines) + "\n"
 
 
@@ -111,179 +111,141 @@ class _CatalogWriter:
             identifier = identifier[:-1]
 
     def lines(self) -> Iterator[str]:
-        """Yield the catalog's lines."""
-        catalog, indent = self._catalog, _INDENT * 2
-        yield f"{_INDENT}{scalar(catalog.name)}:"
+        """Yield the lines below the catalog's name."""
+        catalog = self._catalog
         if catalog.impl is not None:
-            yield f"{indent}impl: {scalar(catalog.impl)}"
-            yield from self._config(indent)
+            yield f"impl: {scalar(catalog.impl)}"
+            yield from _block("config", self._config())
         if not catalog.scope.is_everything:
-            yield f"{indent}scope: [{', '.join(_quoted_always(pattern) for pattern in catalog.scope.patterns)}]"
-        for note in catalog.snapshot.notes:
-            yield f"{indent}# {_comment(note)}"
-        yield from self._children((), indent)
+            yield f"scope: [{', '.join(_quoted_always(pattern) for pattern in catalog.scope.patterns)}]"
+        yield from (f"# {_comment(note)}" for note in catalog.snapshot.notes)
+        yield from self._children(())
 
-    def _config(self, indent: str) -> Iterator[str]:
-        if not self._catalog.config:
-            yield f"{indent}config: {{}}"
-            return
-        yield f"{indent}config:"
+    def _config(self) -> Iterator[str]:
         for key, text in self._catalog.config.items():
             plain = key.removeprefix(f"{self._catalog.impl}.")
             if is_secret_config(plain, text) and is_literal(parse_template(text)):
-                yield from self._placeholder(key, [plain], indent + _INDENT)
+                yield from self._placeholder(key, [plain])
             else:
-                yield f"{indent}{_INDENT}{scalar(key)}: {scalar(text)}"
+                yield f"{scalar(key)}: {scalar(text)}"
 
-    def _placeholder(self, key: str, path: Sequence[str], indent: str) -> Iterator[str]:
+    def _placeholder(self, key: str, path: Sequence[str]) -> Iterator[str]:
         """Yield ``key`` with a placeholder for a value that is not written; ``path`` is where it stands."""
         names = (self._catalog.name, *path)
         variable = re.sub(r"[^A-Z0-9]+", "_", "_".join(("LANCENS", *names)).upper())
         if variable in self._variables:  # `a-b` and `a_b` are two secrets
             variable += f"_{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8].upper()}"
         self._variables.add(variable)
-        yield f"{indent}# `{_comment(key)}` is not shown; give it in the environment."
-        yield f'{indent}{scalar(key)}: "${{env:{variable}}}"'
+        yield f"# `{_comment(key)}` is not shown; give it in the environment."
+        yield f'{scalar(key)}: "${{env:{variable}}}"'
 
     # ---- what is below a namespace, or the root
 
-    def _children(self, parent: Identifier, indent: str) -> Iterator[str]:
-        tables = self._tables.get(parent)
-        if tables:
-            yield from self._group(
-                "tables",
-                [line for name in sorted(tables) for line in self._table(parent, name, indent + _INDENT)],
-                indent,
-            )
-        namespaces = self._namespaces.get(parent)
-        if namespaces:
-            yield from self._group(
-                "namespaces",
-                [line for name in sorted(namespaces) for line in self._namespace(parent, name, indent + _INDENT)],
-                indent,
-            )
+    def _children(self, parent: Identifier) -> Iterator[str]:
+        for kind, names, write in (
+            ("table", self._tables, self._table),
+            ("namespace", self._namespaces, self._namespace),
+        ):
+            lines = [
+                line for name in sorted(names.get(parent, ())) for line in self._named(kind, (*parent, name), write)
+            ]
+            yield from lines if _are_comments(lines) else _block(f"{kind}s", lines)
 
-    def _group(self, key: str, lines: list[str], indent: str) -> Iterator[str]:
-        if all(line.lstrip().startswith("#") for line in lines):
-            yield from lines
-            return
-        yield f"{indent}{key}:"
-        yield from lines
-
-    def _left_out(self, kind: str, parent: Identifier, name: str) -> str | None:
-        """Return the comment on a name that no manifest can hold, None on every other."""
+    def _named(self, kind: str, identifier: Identifier, write: Callable[[Identifier], Iterator[str]]) -> Iterator[str]:
+        """Yield what ``write`` does; a comment instead for a name that no manifest can hold."""
+        name, parent = identifier[-1], identifier[:-1]
         reason = check_name(name) or _cannot_hold(name)
         if reason is None and len(parent) >= _MOST_LEVELS:
             reason = f"it is more than {_MOST_LEVELS} levels deep"
-        return None if reason is None else f"# {kind} {display.message(json.dumps(name))} is left out: {reason}"
+        if reason is None:
+            yield from write(identifier)
+        else:
+            yield f"# {kind} {display.message(json.dumps(name))} is left out: {reason}"
 
-    def _namespace(self, parent: Identifier, name: str, indent: str) -> Iterator[str]:
-        comment = self._left_out("namespace", parent, name)
-        if comment is not None:
-            yield f"{indent}{comment}"
-            return
-        identifier = (*parent, name)
+    def _namespace(self, identifier: Identifier) -> Iterator[str]:
         live = self._catalog.snapshot.namespaces.get(identifier)
-        inner = indent + _INDENT
         lines: list[str] = []
         if live is not None:
-            lines += self._kind(live, inner)
+            kinds = self._capabilities.namespace_kinds
+            if live.kind is not None and kinds is not None and live.kind != kinds[live.id not in self._namespaces]:
+                lines.append(f"kind: {_value(live.kind)}")
             if len(identifier) > self._capabilities.fixed_levels:
-                lines += self._properties(live, inner)
-        lines += self._children(identifier, inner)
-        yield from _block(scalar(name), lines, indent)
+                lines += self._properties(live)
+        yield from _block(scalar(identifier[-1]), [*lines, *self._children(identifier)])
 
-    def _kind(self, live: LiveNamespace, indent: str) -> Iterator[str]:
-        kinds = self._capabilities.namespace_kinds
-        if live.kind is not None and kinds is not None and live.kind != kinds[live.id not in self._namespaces]:
-            yield f"{indent}kind: {_value(live.kind)}"
-
-    def _table(self, parent: Identifier, name: str, indent: str) -> Iterator[str]:
-        comment = self._left_out("table", parent, name)
-        if comment is not None:
-            yield f"{indent}{comment}"
-            return
-        live = self._catalog.snapshot.tables[(*parent, name)]
+    def _table(self, identifier: Identifier) -> Iterator[str]:
+        live, key = self._catalog.snapshot.tables[identifier], scalar(identifier[-1])
         if live.id in self._catalog.remarks:
-            yield f"{indent}# {_comment(self._catalog.remarks[live.id])}"
+            yield f"# {_comment(self._catalog.remarks[live.id])}"
         place = self._catalog.places.get(live.id, live.location)
-        inner = indent + _INDENT
         columns = self._catalog.schemas.get(live.id, ())
-        properties = list(self._properties(live, inner))
+        properties = list(self._properties(live))
         if place is not None and not columns and not properties and not _place_problem(place):
-            yield f"{indent}{scalar(name)}: {{location: {_quoted_always(escape(place))}}}"
-            return
-        lines = [*_location(place, inner), *_schema(columns, inner), *properties]
-        yield from _block(scalar(name), lines, indent)
+            yield f"{key}: {{location: {_quoted_always(escape(place))}}}"
+        else:
+            yield from _block(key, [*_location(place), *_schema(columns), *properties])
 
-    def _properties(self, live: LiveNamespace | LiveTable, indent: str) -> Iterator[str]:
+    def _properties(self, live: LiveNamespace | LiveTable) -> Iterator[str]:
         is_owned = ownership.owner_of(live.properties) is not None
-        inner = indent + _INDENT
         secret = ownership.recorded_secrets(live.properties)
         written: list[str] = []
         for key, value in sorted(live.properties.items()):
             if ownership.is_reserved_key(key):
                 continue
-            key_fault = _cannot_be_key(key)
+            key_problem = _cannot_be_key(key)
             is_secret = key in secret or is_sensitive(key, value) or is_stand_in(value)
-            value_fault = "its value looks like a secret" if is_secret else _cannot_hold(value)
-            if key_fault is None and value_fault is None:
-                written.append(f"{inner}{scalar(key)}: {_value(value)}")
-            elif key_fault is None and is_owned:
-                written += self._placeholder(key, [*live.id, key], inner)
+            problem = key_problem or ("its value looks like a secret" if is_secret else _cannot_hold(value))
+            if problem is None:
+                written.append(f"{scalar(key)}: {_value(value)}")
+            elif key_problem is None and is_owned:
+                written += self._placeholder(key, [*live.id, key])
             else:
-                shown = display.message(json.dumps(key[:_LONGEST_KEY]))
-                yield f"{indent}# property {shown} is left out: {key_fault or value_fault}"
+                yield f"# property {display.message(json.dumps(key[:_LONGEST_KEY]))} is left out: {problem}"
         if written:
-            yield f"{indent}properties:"
-            yield from written
+            yield from _block("properties", written)
 
 
 def _place_problem(place: str) -> str | None:
     return locations.check(place) or _cannot_hold(place)
 
 
-def _location(place: str | None, indent: str) -> Iterator[str]:
+def _location(place: str | None) -> Iterator[str]:
     if place is not None:
         reason = _place_problem(place)
-        yield f"{indent}# location is left out: {reason}" if reason else f"{indent}location: {_value(place)}"
+        yield f"# location is left out: {reason}" if reason else f"location: {_value(place)}"
 
 
-def _schema(columns: Schema, indent: str) -> Iterator[str]:
+def _schema(columns: Schema) -> Iterator[str]:
     """Yield the columns, all of them or none: half a schema would be another one."""
-    if not columns:
-        return
-    faults = [fault for column in columns if (fault := _column_fault(column)) is not None]
-    if faults:
-        yield f"{indent}# schema is left out: {_comment(faults[0])}"
-        return
-    yield f"{indent}schema:"
-    for column in columns:
-        written = [f"name: {_quoted_where_needed(column.name)}", f"type: {_quoted_where_needed(column.type)}"]
-        if not column.nullable:
-            written.append("nullable: false")
-        if column.metadata:
-            pairs = (
-                f"{_quoted_always(key)}: {_quoted_always(escape(value))}" for key, value in column.metadata.items()
-            )
-            written.append(f"metadata: {{{', '.join(pairs)}}}")
-        yield f"{indent}{_INDENT}- {{{', '.join(written)}}}"
+    problem = next(filter(None, map(_column_problem, columns)), None)
+    if problem is not None:
+        yield f"# schema is left out: {_comment(problem)}"
+    elif columns:
+        yield from _block("schema", map(_column, columns))
 
 
-def _column_fault(column: Column) -> str | None:
+def _column(column: Column) -> str:
+    written = [f"name: {_quoted_where_needed(column.name)}", f"type: {_quoted_where_needed(column.type)}"]
+    if not column.nullable:
+        written.append("nullable: false")
+    if column.metadata:
+        pairs = (f"{_quoted_always(key)}: {_quoted_always(escape(value))}" for key, value in column.metadata.items())
+        written.append(f"metadata: {{{', '.join(pairs)}}}")
+    return f"- {{{', '.join(written)}}}"
+
+
+def _column_problem(column: Column) -> str | None:
     """Return why a manifest cannot say this column, None when it can."""
     if any(is_sensitive(*pair) for pair in column.metadata.items()):
         return f"the metadata of column {json.dumps(column.name)} looks like a secret"
     texts = (column.name, *(text for pair in column.metadata.items() for text in pair))
     if any(map(_cannot_hold, texts)) or any(_cannot_be_key(key) for key in column.metadata):
         return f"column {json.dumps(column.name)} holds characters that cannot be written"
-    reason = check_column_name(column.name)
-    if reason is None:
-        try:
-            make_column(column.name, column.type, column.nullable, column.metadata)
-        except TypeSyntaxError as error:
-            reason = f"column {json.dumps(column.name)}: {error}"
-    return reason
+    try:
+        make_column(check_column_name(column.name), column.type, column.nullable, column.metadata)
+    except TypeSyntaxError as error:
+        return f"column {json.dumps(column.name)}: {error}"
+    return None
 
 
 def _quoted_where_needed(text: str) -> str:
@@ -295,11 +257,15 @@ def _cannot_be_key(key: str) -> str | None:
     return "the key is empty or too long" if not key or len(key) > _LONGEST_KEY else _cannot_hold(key)
 
 
-def _block(key: str, lines: Sequence[str], indent: str) -> Iterator[str]:
-    """Yield ``key`` with what is below it, an empty block where that is comments only."""
-    is_empty = all(line.lstrip().startswith("#") for line in lines)
-    yield f"{indent}{key}: {{}}" if is_empty else f"{indent}{key}:"
-    yield from lines
+def _block(key: str, below: Iterable[str]) -> Iterator[str]:
+    """Yield ``key`` with the lines below it, an empty block where those are comments only."""
+    lines = list(below)
+    yield f"{key}: {{}}" if _are_comments(lines) else f"{key}:"
+    yield from (_INDENT + line for line in lines)
+
+
+def _are_comments(lines: Sequence[str]) -> bool:
+    return all(line.lstrip().startswith("#") for line in lines)
 
 
 def _quoted_always(text: str) -> str:

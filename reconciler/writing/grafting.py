@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import yaml
 
-from reconciler.manifest.faults import Faults, SourceFile
+from reconciler.manifest.problems import Problems, SourceFile
 from reconciler.manifest.reader import NULLS, read_document
 from reconciler.model.errors import ManifestError, Problem
 
@@ -36,9 +36,9 @@ def graft(name: str, data: bytes, added: str) -> bytes:
     Raises:
         ManifestError: the file is none that can be read, or cannot be extended in place.
     """
-    faults = Faults([SourceFile(name, "", name)])
-    read_document(data, 0, faults)
-    faults.raise_if_any()
+    problems = Problems([SourceFile(name, "")])
+    read_document(data, 0, problems)
+    problems.raise_if_any()
     text = data.decode("utf-8")
     mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
     text = text.removeprefix(mark)
@@ -55,26 +55,27 @@ def graft(name: str, data: bytes, added: str) -> bytes:
         _graft(base, below, splices)
         expected = _merged(_plain(base), {entry.key.value: _plain(entry.value) for entry in below})
     made = splices.done()
-    if _plain_of(made) != expected:
+    try:
+        is_right = _plain(_composed(made)) == expected
+    except yaml.YAMLError:
+        is_right = False
+    if not is_right:
         raise ManifestError(
             [Problem(name, 0, 0, "cannot be extended in place; write the blocks to a file of their own with -o")]
         )
     return (mark + made).encode("utf-8")
 
 
-@dataclass
 class _Splices:
     """Texts to put into a text."""
 
-    text: str
-    found: list[tuple[int, int, str]] = field(default_factory=list)
-
-    @property
-    def _line_end(self) -> str:
-        return "\r\n" if "\r\n" in self.text else "\n"
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._line_end = "\r\n" if "\r\n" in text else "\n"
+        self._found: list[tuple[int, int, str]] = []
 
     def replace(self, start: int, end: int, with_: str) -> None:
-        self.found.append((start, end, with_))
+        self._found.append((start, end, with_))
 
     def after_line(self, index: int, lines: Sequence[str]) -> None:
         """Put lines behind the line in which ``index`` is."""
@@ -82,15 +83,15 @@ class _Splices:
         at = len(self.text) if at < 0 else at
         if at and self.text[at - 1 : at + 1] == "\r\n":
             at -= 1
-        self.found.append((at, at, "".join(self._line_end + line for line in lines)))
+        self.replace(at, at, "".join(self._line_end + line for line in lines))
 
     def append(self, lines: Sequence[str]) -> None:
         gap = "" if not self.text or self.text.endswith("\n") else self._line_end
-        self.found.append((len(self.text), len(self.text), gap + "".join(line + self._line_end for line in lines)))
+        self.replace(len(self.text), len(self.text), gap + "".join(line + self._line_end for line in lines))
 
     def done(self) -> str:
         made, at = [], 0
-        for start, end, text in sorted(self.found, key=lambda splice: splice[:2]):
+        for start, end, text in sorted(self._found, key=lambda splice: splice[:2]):
             made += [self.text[at:start], text]
             at = end
         return "".join([*made, self.text[at:]])
@@ -115,16 +116,13 @@ class _Entry:
 def _entries(node: yaml.MappingNode, lines: Sequence[str], end: int) -> Iterator[_Entry]:
     """Yield the entries of a block that ends before the line ``end``, comments above a key with it."""
     starts: list[int] = []
-    if not node.value:
-        return
     for key, _ in node.value:
-        line = key.start_mark.line
-        first, column = line, key.start_mark.column
+        first, column = key.start_mark.line, key.start_mark.column
         above = starts[-1] if starts else node.start_mark.line - 1
         while first - 1 > above and lines[first - 1].startswith(" " * column + "#"):
             first -= 1
         starts.append(first)
-    for (key, value), first, after in zip(node.value, starts, [*starts[1:], end], strict=True):
+    for (key, value), first, after in zip(node.value, starts, [*starts[1:], end], strict=False):
         yield _Entry(key, value, lines, first, after)
 
 
@@ -208,20 +206,12 @@ def _composed(text: str) -> yaml.MappingNode | None:
     return node if isinstance(node, yaml.MappingNode) else None
 
 
-def _plain(node: yaml.Node) -> Plain:
+def _plain(node: yaml.Node | None) -> Plain:
     if isinstance(node, yaml.MappingNode):
         return {key.value: _plain(value) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
         return [_plain(item) for item in node.value]
-    return {} if _is_nothing(node) else str(node.value)
-
-
-def _plain_of(text: str) -> Plain:
-    try:
-        node = _composed(text)
-    except yaml.YAMLError:
-        return ""
-    return {} if node is None else _plain(node)
+    return {} if node is None or _is_nothing(node) else str(node.value)
 
 
 def _merged(one: Plain, other: Plain) -> Plain:

@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler import storage
-from reconciler.backends import optional
+from reconciler.backends import optional, registry
 from reconciler.model import locations
 from reconciler.model.columns import Schema
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -18,7 +17,8 @@ from reconciler.model.desired import DesiredCatalog
 from reconciler.model.errors import BackendError, ConfigError, SelectionError
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
-from reconciler.operations.connections import CatalogSpec, missing_root, open_connections, read_all
+from reconciler.operations.connections import CatalogSpec, Connection, missing_root, open_connections, read_all
+from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
 from reconciler.writing.importable import (
     is_owned_outside,
@@ -75,7 +75,7 @@ class _Live:
     """One catalog as it was read: its ``snapshot``, and what is written of that."""
 
     name: str
-    impl: str
+    spec: CatalogSpec
     backend: Backend
     texts: Mapping[str, str]
     scope: Scope
@@ -86,7 +86,7 @@ class _Live:
 
     @property
     def label(self) -> str:
-        return f"{self.name} ({self.impl})"
+        return f"{self.name} ({self.spec.impl})"
 
 
 def import_(
@@ -140,60 +140,50 @@ def imported(
     Raises:
         CatalogError, SelectionError, ConfigError: see :func:`import_`.
     """
-    if manifest is not None:
-        return _of_manifest(manifest, catalog, os.path.realpath(folder or manifest.folder), options)
-    if impl is None:
-        raise TypeError("import takes a manifest or an impl")
-    return _of_service(impl, dict(config or {}), catalog, os.path.realpath(folder or "."), options)
-
-
-def _of_manifest(manifest: Manifest, catalog: str | None, folder: str, options: ImportOptions) -> Imported:
-    concerned = None if catalog is None else [catalog]
+    folder = os.path.realpath(folder or (manifest.folder if manifest is not None else "."))
+    is_service = manifest is None
+    if manifest is None:
+        if impl is None:
+            raise TypeError("import takes a manifest or an impl")
+        manifest = manifest_of_service(impl, _portable(impl, config or {}, folder))
+    concerned = None if catalog is None or is_service else [catalog]
     with open_connections(manifest, concerned, parallelism=options.parallelism) as connections:
-        snapshots = read_all(
-            connections.values(), lambda one: one.spec.scan(one.backend, one.desired.scope), options.parallelism
-        )
-        lives = [
-            _Live(
-                name,
-                connection.spec.impl,
-                connection.backend,
-                manifest.catalogs[name].config.texts(folder),
-                connection.desired.scope,
-                connection.desired.owner,
-                snapshot,
-            )
-            for (name, connection), snapshot in zip(connections.items(), snapshots, strict=True)
-        ]
-        return _written(manifest.name, lives, {name: one.spec for name, one in connections.items()}, options)
-
-
-def _of_service(
-    impl: str, properties: dict[str, str], catalog: str | None, folder: str, options: ImportOptions
-) -> Imported:
-    from reconciler.backends import registry
-    from reconciler.manifest.config import literal_texts
-
-    spec = CatalogSpec("import", impl, properties, tuple(properties.values()), parallelism=options.parallelism)
-    with spec.connect() as backend:
-        snapshot = spec.scan(backend, spec.scope)
-        if options.beside is None:
-            name, catalog = names_of(snapshot, catalog)
-        else:
-            name, catalog = names_of(Snapshot(), catalog)
-        portable = _portable(registry.backend_class(impl), impl, properties, folder)
-        texts = literal_texts(impl, portable, str(Path.cwd()), folder)
-        live = _Live(catalog, impl, backend, texts, EVERYTHING, f"{name}/{catalog}", snapshot)
+        lives = _read(manifest, connections, folder, options)
+        if not is_service:
+            return _written(manifest.name, lives, options)
+        [live] = lives
+        name, live.name = names_of(live.snapshot if options.beside is None else Snapshot(), catalog)
+        live.owner = f"{name}/{live.name}"
         missing = _missing_root(live)
         if missing is not None:
             raise ConfigError(f"{missing} Nothing was written.")
-        return _written(name, [live], {catalog: spec}, options)
+        return _written(name, lives, options)
 
 
-def _portable(backend: type[Backend], impl: str, properties: Mapping[str, str], folder: str) -> dict[str, str]:
+def _read(
+    manifest: Manifest, connections: Mapping[str, Connection], folder: str, options: ImportOptions
+) -> list[_Live]:
+    snapshots = read_all(
+        connections.values(), lambda one: one.spec.scan(one.backend, one.desired.scope), options.parallelism
+    )
+    return [
+        _Live(
+            name,
+            one.spec,
+            one.backend,
+            manifest.catalogs[name].config.texts(folder),
+            one.desired.scope,
+            one.desired.owner,
+            snapshot,
+        )
+        for (name, one), snapshot in zip(connections.items(), snapshots, strict=True)
+    ]
+
+
+def _portable(impl: str, properties: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return ``properties`` with the root of a catalog that is a directory in ``folder`` as a relative path."""
     portable = dict(properties)
-    if backend.is_its_root:
+    if registry.backend_class(impl).is_its_root:
         for key in (key for key in properties if key.removeprefix(f"{impl}.") in ("root", "path")):
             path = storage.local_path(properties[key])
             if path is not None and path.is_absolute() and locations.is_under(folder, os.path.realpath(path)):
@@ -201,7 +191,7 @@ def _portable(backend: type[Backend], impl: str, properties: Mapping[str, str], 
     return portable
 
 
-def _written(name: str, lives: Sequence[_Live], specs: Mapping[str, CatalogSpec], options: ImportOptions) -> Imported:
+def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Imported:
     from reconciler.writing.export import to_yaml
 
     if options.unmanaged:
@@ -209,7 +199,7 @@ def _written(name: str, lives: Sequence[_Live], specs: Mapping[str, CatalogSpec]
     for live in lives:
         live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
     if options.from_storage:
-        _search(lives, specs, options.parallelism)
+        _search(lives, options.parallelism)
     remarks = [remark for live in lives for remark in _remarks(live)]
     _select(lives, options.select)
     if options.beside is not None:
@@ -217,7 +207,7 @@ def _written(name: str, lives: Sequence[_Live], specs: Mapping[str, CatalogSpec]
             _leave_out(live, options.beside.get(live.name))
     exports = []
     for live in lives:
-        with specs[live.name].errors():
+        with live.spec.errors():
             exports.append(_export(live, options))
     return Imported(
         to_yaml(name, exports),
@@ -251,11 +241,11 @@ def _missing_root(live: _Live) -> str | None:
     return None if root is None else f"{live.label}: the root {root} is not there."
 
 
-def _search(lives: Sequence[_Live], specs: Mapping[str, CatalogSpec], parallelism: int) -> None:
+def _search(lives: Sequence[_Live], parallelism: int) -> None:
     """Add the datasets that no catalog has to what is written of the catalog under whose root they are."""
     claimed = {storage.place_of(table.location) for live in lives for table in live.snapshot.tables.values()}
     for live in lives:
-        with specs[live.name].errors():
+        with live.spec.errors():
             live.found = find_unregistered(live.backend, claimed, live.snapshot, parallelism)
         claimed.update(storage.place_of(table.location) for table in live.found.tables.values())
         live.chosen = replace(live.chosen, tables={**live.chosen.tables, **live.found.tables})
@@ -313,12 +303,12 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
     tables = list(live.chosen.tables.values())
     defaults = in_parallel(partial(_default, live.backend), live.chosen.tables, options.parallelism)
     is_its_root = live.backend.is_its_root
-    root_text = texts_of_root(live.texts, live.impl) if is_its_root else None
+    root_text = texts_of_root(live.texts, live.spec.impl) if is_its_root else None
     root = next(iter(live.backend.roots()), None) if is_its_root else None
     says_impl = options.beside is None or live.name not in options.beside
     return ExportCatalog(
         live.name,
-        live.impl if says_impl else None,
+        live.spec.impl if says_impl else None,
         live.texts if says_impl else {},
         live.chosen,
         live.scope if says_impl else EVERYTHING,

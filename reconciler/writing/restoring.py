@@ -14,7 +14,7 @@ from reconciler.model.names import EVERYTHING, Identifier, address
 from reconciler.planner.entries import Action
 
 if TYPE_CHECKING:
-    from reconciler.applier import JournalRecord
+    from reconciler.applier.journal_reader import JournalRecord
 
 
 _REMOVALS = {Action.DEREGISTER_TABLE.value, Action.DROP_NAMESPACE.value}
@@ -39,7 +39,7 @@ def removed_blocks(path: Path) -> str:
     Raises:
         PlanFileError: the file is no journal, or one of a version that does not say enough; or nothing was removed.
     """
-    from reconciler.applier import read_journal
+    from reconciler.applier.journal_reader import read_journal
     from reconciler.writing.export import ExportCatalog, to_yaml
 
     record = read_journal(path)
@@ -87,7 +87,7 @@ def _removals(record: JournalRecord) -> Iterator[tuple[Mapping[str, Any], bool]]
 
     A replacement removes an entry before it makes the new one.
     """
-    from reconciler.applier import Status
+    from reconciler.applier.report import Status
 
     for position, intent in sorted(record.intents.items()):
         if "before" in intent and intent["before"] is None:

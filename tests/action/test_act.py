@@ -214,7 +214,7 @@ def test_the_action_installs_itself_once(repository: Repository, api: GitHubApi,
             shutil.rmtree(kept)
         planned = repository.pull_request(7, manifest(lake))
         assert planned.ok, planned.log
-        assert ("lancens is there already" in planned.printed) is (run != "first")
+        assert ("lancens is installed already" in planned.printed) is (run != "first")
         kept = Path(planned.output("python")).parents[1]
         assert kept.name.startswith("lancens-")
         [said] = re.findall(r"Seconds to the plan, with installing: ([0-9.]+)", planned.printed)

@@ -6,20 +6,21 @@ import pytest
 
 from reconciler.action.api import GitHub, GitHubError
 from reconciler.action.comments import put_comment
-from tests.servers.github_api import REPOSITORY, TOKEN, GitHubApi
+from tests.servers.github_api import BOT, REPOSITORY, TOKEN, GitHubApi
 
 MARKER = "<!-- lancens plan label=default -->"
 
 
 @pytest.fixture
-def pauses() -> list[float]:
-    return []
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    found: list[float] = []
+    monkeypatch.setattr("urllib3.util.retry.time.sleep", found.append)
+    return found
 
 
 @pytest.fixture
 def github(api: GitHubApi, pauses: list[float]) -> GitHub:
-    graphql = f"{api.url}/graphql"
-    return GitHub(api_url=api.url, graphql_url=graphql, repository=REPOSITORY, token=TOKEN, sleep=pauses.append)
+    return GitHub(api_url=api.url, graphql_url=f"{api.url}/graphql", repository=REPOSITORY, token=TOKEN)
 
 
 @pytest.mark.parametrize("number", [0, 1, 99, 100, 101, 250])
@@ -44,9 +45,16 @@ def test_a_page_that_is_no_list_is_an_error(api: GitHubApi, github: GitHub) -> N
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 def test_reading_is_tried_again(api: GitHubApi, github: GitHub, pauses: list[float], status: int) -> None:
-    api.fail("GET", "/comments", status, times=2)
+    api.fail("GET", "/comments", status, times=3)
     assert list(github.pages("/issues/7/comments")) == []
-    assert len(pauses) == 2
+    assert len(api.calls) == 4
+    assert pauses == sorted(pauses)
+    assert pauses
+
+
+def test_a_query_is_tried_again(api: GitHubApi, github: GitHub) -> None:
+    api.fail("POST", "/graphql", 502)
+    assert github.login == BOT
 
 
 def test_a_comment_is_not_made_twice_when_what_became_of_it_is_not_known(api: GitHubApi, github: GitHub) -> None:
@@ -84,17 +92,17 @@ def test_a_redirect_is_not_followed(api: GitHubApi, github: GitHub) -> None:
 
 def test_no_answer_is_one_clear_error_without_the_token(pauses: list[float]) -> None:
     dead = "http://127.0.0.1:9"
-    github = GitHub(api_url=dead, graphql_url=dead, repository=REPOSITORY, token=TOKEN, sleep=pauses.append)
+    github = GitHub(api_url=dead, graphql_url=f"{dead}/graphql", repository=REPOSITORY, token=TOKEN)
     with pytest.raises(GitHubError) as error:
         github.get("/pulls/7")
     assert "no answer" in str(error.value)
     assert TOKEN not in str(error.value)
-    assert len(pauses) == 3
+    assert len(pauses) == 2
 
 
 def test_without_a_token_nothing_is_sent(api: GitHubApi) -> None:
     github = GitHub(api_url=api.url, graphql_url=api.url, repository=REPOSITORY, token="")
-    with pytest.raises(GitHubError, match="give the input `token`"):
+    with pytest.raises(GitHubError, match="set the input `token`"):
         github.get("/pulls/7")
     assert api.calls == []
 

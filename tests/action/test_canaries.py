@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.action.step import MERGE, Step, Workspace
 from tests.security.canary import Canaries
 from tests.servers.github_api import TOKEN, GitHubApi

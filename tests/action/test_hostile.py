@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.action.approval import Shown, approval_in, approval_line, marker, packed, shown_line
-from reconciler.action.keys import PlanKey
+from reconciler.action.inputs import PlanKey
 from reconciler.action.pages import fenced, plan_comment
-from reconciler.action.workflow import annotate
+from reconciler.action.workflow import Annotation, annotate
 from reconciler.planner.plan import ManifestRef, Plan
 from tests.action.step import MERGE, Workspace
 from tests.servers.github_api import TOKEN, GitHubApi
@@ -87,7 +87,7 @@ def test_a_name_with_a_line_break_is_one_clear_error(workspace: Workspace) -> No
 def test_an_annotation_is_one_line_whatever_it_says(
     capsys: pytest.CaptureFixture[str], message: str, title: str
 ) -> None:
-    annotate("error", message, title=title, file="a,b:c.yaml", line=3)
+    Annotation("error", title, message, file="a,b:c.yaml", line=3).print()
     out = capsys.readouterr().out
     assert out.count("\n") == 1
     assert "\r" not in out
@@ -222,7 +222,7 @@ def test_a_link_to_a_file_of_the_runner_is_no_manifest(workspace: Workspace, api
 
 @pytest.fixture
 def elsewhere() -> Iterator[Scripted]:
-    """The server of whoever opened the pull request."""
+    """The server of the pull request's author."""
     with scripted(lambda _: (200, {"operations": [], "namespaces": [], "tables": []})) as server:
         yield server
 

@@ -27,7 +27,7 @@ def test_lists_are_one_a_line() -> None:
             "INPUT_REQUIRE_APPROVED_PLAN": "False",
         }
     )
-    assert inputs.manifests == ("a.yaml", "b b.yaml")
+    assert inputs.manifest == ("a.yaml", "b b.yaml")
     assert inputs.select == ("lake/**", "prod/*/users")
     assert inputs.variables == {"region": "eu", "query": "a=b"}
     assert inputs.comment is CommentWhen.ALWAYS
@@ -37,24 +37,24 @@ def test_lists_are_one_a_line() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("COMMAND", "destroy", "`command` is none of plan, apply, drift, audit, validate"),
-        ("COMMENT", "sometimes", "`comment` is none of changes-only, always, never"),
-        ("REQUIRE_APPROVED_PLAN", "maybe", "`require-approved-plan` is neither true nor false"),
-        ("VARIABLES", "a=1\nhunter2", "`variables`, line 2: expected NAME=VALUE"),
+        ("COMMAND", "destroy", "`command`: expected 'plan', 'apply', 'drift', 'audit' or 'validate'"),
+        ("COMMENT", "sometimes", "`comment`: expected 'changes-only', 'always' or 'never'"),
+        ("REQUIRE_APPROVED_PLAN", "maybe", "`require-approved-plan`: expected true or false"),
+        ("VARIABLES", "a=1\nhunter2", "`variables`: expected NAME=VALUE in line 2"),
         ("LABEL", "--> <script>", "`label`: expected"),
         ("PARALLELISM", "0", "`parallelism`: expected a number from 1 to 256"),
         ("PARALLELISM", "\u0663", "`parallelism`: expected a number from 1 to 256"),
         ("PLAN_FILE", "plan.json", "`plan-file` goes with `command: apply`"),
-        ("ENGINE", "flink", "`engine` is none of local, spark"),
+        ("ENGINE", "flink", "`engine`: expected 'local' or 'spark'"),
         ("MASTER", "local[2]", "`master` and `spark-conf` go with `engine: spark`, or with `command: audit`"),
         ("SPARK_CONF", "a=b", "`master` and `spark-conf` go with `engine: spark`, or with `command: audit`"),
-        ("SPARK_CONF", "hunter2", "`spark-conf`, line 1: expected NAME=VALUE"),
+        ("SPARK_CONF", "hunter2", "`spark-conf`: expected NAME=VALUE in line 1"),
         ("RULES", "orphan", "`rules` goes with `command: audit`, not with `plan`"),
         ("SKIP_RULES", "orphan", "`skip-rules` goes with `command: audit`"),
         ("STALE_AFTER", "30", "`stale-after` goes with `command: audit`"),
         ("STALE_AFTER", "9" * 5_000, "`stale-after`: expected a number from 1 to 36500"),
         ("FAIL_ON_UNMANAGED", "true", "`fail-on-unmanaged` goes with `command: drift`"),
-        ("FAIL_ON", "worst", "`fail-on` is none of error, warning, note, never"),
+        ("FAIL_ON", "worst", "`fail-on`: expected 'error', 'warning', 'note' or 'never'"),
         ("HISTORY", "s3://ops/audits.lance", "`history` goes with `command: audit`"),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_wrong_input_fails_the_step_with_every_output_set(workspace: Workspace
     failed = workspace.push(command="destroy")
     assert (failed.code, failed.outputs["failure-reason"]) == (1, "invalid-input")
     assert (failed.outputs["exit-code"], failed.outputs["has-changes"]) == ("1", "false")
-    assert "`command` is none of" in failed.summary
+    assert "`command`: expected" in failed.summary
 
 
 def test_validate_reads_no_catalog(workspace: Workspace) -> None:

@@ -277,7 +277,7 @@ def test_a_variable_that_says_where_catalogs_are_is_shown_when_its_file_changes(
 
 def test_a_base_that_cannot_be_read_makes_every_config_new(workspace: Workspace, api: GitHubApi) -> None:
     api.files = {}
-    assert "so every `config` counts as new: there is none" in workspace.pull_request().summary
+    assert "so every `config` counts as new" in workspace.pull_request().summary
     api.files["lancens.yaml"] = b"version: 2\n"
     assert "errors in it" in workspace.pull_request().summary
     api.denied.add("contents")
@@ -430,7 +430,7 @@ def test_the_data_of_what_goes_is_looked_at_unless_it_is_not_to_be(workspace: Wo
 
 
 def test_a_changed_config_is_shown_first_also_where_there_is_no_plan(workspace: Workspace) -> None:
-    """Whoever points a catalog at a machine of their own need not answer like one."""
+    """An attacker's service may answer anything."""
     workspace.edit("{root: ./lake}", "{root: s3://elsewhere/lake, storage.aws_endpoint: 'https://127.0.0.1:9'}")
     ran = workspace.pull_request()
     assert ran.code == 1

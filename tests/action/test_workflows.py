@@ -7,15 +7,14 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
-from reconciler.action.failures import FailureReason
-from reconciler.action.inputs import Command, CommentWhen, FailOn, read_inputs
+from reconciler.action.inputs import Command, CommentWhen, Inputs, read_inputs
 from reconciler.action.install import InstallError, install, isolated_environment, place_of
-from reconciler.action.outcome import StepEnd, write_outputs
+from reconciler.action.outcome import FailureReason, StepEnd, write_outputs
 from tests.servers.go_tools import actionlint
 
 ROOT = Path(__file__).parents[2]
@@ -89,7 +88,7 @@ def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
 
 
 def test_everything_that_can_be_said_is_documented() -> None:
-    for word in (*Command, *CommentWhen, *FailOn, *FailureReason):
+    for word in (*Command, *CommentWhen, *get_args(Inputs.model_fields["fail_on"].annotation), *FailureReason):
         assert f"`{word}`" in DOCUMENTATION
 
 

@@ -11,10 +11,11 @@ import pytest
 
 import reconciler
 from reconciler import storage
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.arrow_types import from_arrow_schema
 from reconciler.model.errors import StalePlanError
 from reconciler.planner.plan import Plan
+from tests.writing import load_text
 
 HEAD = """
 version: 1
@@ -42,9 +43,7 @@ class Project:
         self.lake = folder / "lake"
 
     def write(self, tables: str) -> reconciler.Manifest:
-        path = self.folder / "lancens.yaml"
-        path.write_text(HEAD + tables)
-        return reconciler.load(path)
+        return load_text(self.folder, HEAD + tables)
 
     def apply(self, tables: str) -> ApplyReport:
         manifest = self.write(tables)

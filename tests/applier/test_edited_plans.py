@@ -23,6 +23,7 @@ from reconciler.model.reasons import ReasonCode
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView
 from tests.plans import resealed
+from tests.writing import load_manifest, load_text
 
 HEAD = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
 BEFORE = (
@@ -67,9 +68,7 @@ class Review:
         self.before = self.state()
 
     def write(self, text: str) -> reconciler.Manifest:
-        path = self.folder / "lancens.yaml"
-        path.write_text(text)
-        return reconciler.load(path)
+        return load_text(self.folder, text)
 
     def state(self) -> tuple[Snapshot, list[str]]:
         """What the catalog holds, and every file under the lake."""
@@ -241,10 +240,8 @@ class Growth:
         self.saved = reconciler.plan(self.manifest).to_json()
 
     def write(self, columns: str) -> reconciler.Manifest:
-        path = self.folder / "lancens.yaml"
         tables = f"{{users: {{evolve: additive, schema: {columns}}}, views: {{schema: {columns}}}}}"
-        path.write_text(f"{HEAD}    namespaces: {{features: {{tables: {tables}}}}}\n")
-        return reconciler.load(path)
+        return load_text(self.folder, f"{HEAD}    namespaces: {{features: {{tables: {tables}}}}}\n")
 
     def columns(self) -> dict[str, list[tuple[str, bool]]]:
         tables = registry.connect("dir", {"root": str(self.folder / "lake")}).scan().tables
@@ -435,21 +432,16 @@ class Fleet:
 
     def __init__(self, folder: Path, tables: int, removed: int) -> None:
         self.folder, self.name = folder, uuid.uuid4().hex
-        everything = self.manifest(tables)
+        everything = self.wanting(tables)
         made = reconciler.plan(everything)
         assert reconciler.apply(made, everything, journal=folder / "journal").ok
-        self.wanted = self.manifest(tables - removed)
+        self.wanted = self.wanting(tables - removed)
         self.saved = reconciler.plan(self.wanted, allow_mass_removal=True).to_json()
         self.tables = tables
 
-    def manifest(self, tables: int) -> reconciler.Manifest:
-        path = self.folder / "lancens.yaml"
-        names = ", ".join(f"t{number}: {{}}" for number in range(tables))
-        path.write_text(
-            f"version: 1\nname: store\ncatalogs: {{lake: {{impl: memory, config: {{name: {self.name}}}, "
-            f"tables: {{{names}}}}}}}\n"
-        )
-        return reconciler.load(path)
+    def wanting(self, tables: int) -> reconciler.Manifest:
+        blocks: dict[str, object] = {f"t{number}": {} for number in range(tables)}
+        return load_manifest(self.folder, {"lake": {"impl": "memory", "config": {"name": self.name}, "tables": blocks}})
 
     def apply(self, edit: Edit) -> reconciler.ApplyReport:
         document = json.loads(self.saved)

@@ -10,6 +10,7 @@ import pytest
 
 import reconciler
 from reconciler.planner.plan import Plan
+from tests.writing import load_text
 
 IDS = "schema: [{name: id, type: int64}], "
 NAMES = "schema: [{name: name, type: string}], "
@@ -23,9 +24,7 @@ def manifest(folder: Path, **blocks: str) -> reconciler.Manifest:
         tables = f"{{n: {{tables: {{{name}_t: {{{block}location: ./lake/x/y/z/t}}}}}}}}"
         lines.append(f"  {name}: {{impl: dir, config: {{root: {root}}}, namespaces: {tables}}}")
         root = {"./lake": "./lake/x", "./lake/x": "./lake/x/y"}[root] if name != list(blocks)[-1] else root
-    path = folder / "lancens.yaml"
-    path.write_text("\n".join(lines))
-    return reconciler.load(path)
+    return load_text(folder, "\n".join(lines))
 
 
 def steps(plan: Plan) -> list[str]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.model import locations
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.plan import Plan

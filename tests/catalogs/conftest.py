@@ -1,14 +1,42 @@
-"""Storage in S3, which catalogs of several kinds are tested over."""
+"""What catalogs of several kinds are tested over: servers that the files of this folder share, and storage in S3."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.catalogs.vending import wrong_environment
+from tests.servers.glue import glue_server
+from tests.servers.hive import Version, metastore
+from tests.servers.iceberg import iceberg_server
 from tests.servers.s3 import GuardedS3, guarded_s3
+
+StartOnce = Callable[[str], str]
+
+
+@pytest.fixture(scope="session")
+def start_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartOnce]:
+    """Start a server where it is first asked for; return how it is reached."""
+    with ExitStack() as servers:
+        addresses: dict[str, str] = {}
+
+        def start(kind: str) -> str:
+            if kind not in addresses:
+                folder = tmp_path_factory.mktemp(kind)
+                match kind:
+                    case "hive2" | "hive3":
+                        version: Version = "2.3" if kind == "hive2" else "3.1"
+                        addresses[kind] = servers.enter_context(metastore(version, folder)).uri
+                    case "iceberg":
+                        addresses[kind] = servers.enter_context(iceberg_server(folder, prefix="{warehouse}")).url
+                    case "glue":
+                        addresses[kind] = servers.enter_context(glue_server(folder)).endpoint
+            return addresses[kind]
+
+        yield start
 
 
 @pytest.fixture(scope="module")

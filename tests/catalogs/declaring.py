@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.backends.http.scans import Scans
+from reconciler.backends.http.limits import Scans
 
 __all__ = ["calls_of_declares"]
 

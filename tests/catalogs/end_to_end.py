@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 import reconciler
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.backends.base import Backend
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
@@ -238,7 +238,7 @@ class EndToEnd:
         assert ["/".join(one.identifier) for one in left.blocked] == [path]
         assert before.items() <= files(example.data).items()
 
-    def test_drift_is_seen_and_mended(self, example: Example, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_drift_is_seen_and_repaired(self, example: Example, capsys: pytest.CaptureFixture[str]) -> None:
         apply(example.manifest)
         assert lancens(capsys, "drift").code == 0
         example.drift.happens()

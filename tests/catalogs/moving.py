@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import lance
 import pyarrow as pa
@@ -28,6 +27,7 @@ from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, apply, carried_out, files, opened, planned
+from tests.writing import blocks_of, write_manifest
 
 __all__ = ["Moves", "Place"]
 
@@ -64,22 +64,14 @@ class Place:
             for one in (tables if self.place_of(self.above) else ())
             if one not in there and not any(one[: len(to)] == to for to in taken)
         }
-        tree: dict[str, Any] = {}
-        for identifier, block in tables.items():
-            node = tree
-            for name in identifier[:-1]:
-                node = node.setdefault("namespaces", {}).setdefault(name, {})
-            location = {"location": self.place_of(identifier)} if identifier in new else {}
-            node.setdefault("tables", {})[identifier[-1]] = {**json.loads(block), **location}
-        catalog = {
+        placed = {one: {"location": self.place_of(one)} if one in new else {} for one in tables}
+        lake = {
             "impl": self.impl,
             "config": dict(self.config),
             "moved": [{"from": "/".join(origin), "to": "/".join(to)} for origin, to in moved],
-            **tree,
+            **blocks_of({one: {**json.loads(block), **placed[one]} for one, block in tables.items()}),
         }
-        path = folder / "lancens.yaml"
-        path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}}, indent=1))
-        return path
+        return write_manifest(folder, {"lake": lake})
 
     def fill(self, table: Identifier, rows: int = 1000, *, nullable: bool = True) -> str:
         """Give a table of one column rows in two versions more, and a tag; return where it is."""
@@ -226,7 +218,7 @@ class Moves:
             assert planned(manifest).is_empty
             cut += 1
 
-    def test_cut_off_anywhere_columns_come_to_the_same_end(self, place: Place, tmp_path: Path) -> None:
+    def test_cut_off_anywhere_columns_converge(self, place: Place, tmp_path: Path) -> None:
         """Data of 1,000 rows gets a column, and another may be null; the table is registered all the time."""
         one, cut = place.namespace("one"), 0
         while True:

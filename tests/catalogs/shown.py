@@ -6,7 +6,6 @@ read past lancens, and so is data.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.backends.base import Backend
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
@@ -26,6 +25,7 @@ from reconciler.planner.plan import Plan
 from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, carried_out, planned
 from tests.cli.running import lancens
+from tests.writing import blocks_of, write_manifest
 
 __all__ = ["Field", "Showing", "Shown"]
 
@@ -64,13 +64,9 @@ class Showing:
 
     def manifest(self, name: str = "users", **more: Any) -> Path:
         """Write a manifest that wants the table under ``name``, with ``more`` in its catalog's block."""
-        below: dict[str, Any] = {"tables": {name: {"location": self.data, **self.block}}}
-        for level in reversed(self.namespace):
-            below = {"namespaces": {level: below}}
-        catalog = {"impl": self.impl, "config": {**self.config}, **below, **more}
-        path = self.folder / "lancens.yaml"
-        path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"prod": catalog}}), "utf-8")
-        return path
+        blocks = blocks_of({(*self.namespace, name): {"location": self.data, **self.block}})
+        catalog = {"impl": self.impl, "config": {**self.config}, **blocks, **more}
+        return write_manifest(self.folder, {"prod": catalog})
 
     def managed(self, shown: Sequence[Field] = _SHOWN) -> Path:
         """Plant the table with its data, and have it managed."""
@@ -156,7 +152,7 @@ class Shown:
         found = showing.shown((*showing.namespace, "people"))
         assert [column[:2] for column in found] == [("id", "bigint"), ("name", "string"), ("score", "double")]
 
-    def test_cut_off_anywhere_data_and_entry_come_to_the_same_end(self, showing: Showing) -> None:
+    def test_cut_off_anywhere_data_and_entry_converge(self, showing: Showing) -> None:
         showing.managed()
         for cut in range(20):
             columns = [{"name": f"age{number}", "type": "int32"} for number in range(cut + 1)]
@@ -182,7 +178,7 @@ class Shown:
         lance.dataset(showing.data).add_columns({"late": "true"})
         [result] = _applied(saved, manifest).results
         assert result.status is Status.FAILED
-        assert "has other columns than its entry was to show: `late` (boolean) is missing" in result.message
+        assert "has other columns than planned for its entry: `late`" in result.message
         assert showing.shown(showing.table) == _SHOWN
         _followed(manifest)
         saved = planned(manifest)

@@ -35,7 +35,7 @@ from lance_namespace.errors import (
 
 import reconciler
 from reconciler.backends.dir import DirBackend
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.servers.lance_rest import served
 
 T = ["t"]

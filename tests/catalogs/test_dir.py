@@ -17,9 +17,8 @@ import reconciler
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir import manifest as directory_manifest
-from reconciler.backends.dir.contents import ManifestRows, Row
+from reconciler.backends.dir.contents import DirectoryPlaces, ManifestRows, Row
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.directory_places import DirectoryPlaces
 from reconciler.model.errors import (
     BackendError,
     InternalError,
@@ -34,6 +33,7 @@ from reconciler.model.names import Scope
 from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.plans import assert_blocked
+from tests.writing import write_dataset
 
 
 @pytest.fixture
@@ -45,10 +45,6 @@ def lake(tmp_path: Path) -> Path:
 @pytest.fixture
 def backend(lake: Path) -> DirBackend:
     return DirBackend(root=str(lake))
-
-
-def _write(place: Path) -> None:
-    lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(place))
 
 
 def _files(lake: Path) -> dict[str, bytes]:
@@ -71,8 +67,8 @@ def test_a_directory_is_a_table_whatever_it_holds(lake: Path, backend: DirBacken
     (lake / "empty").mkdir()
     (lake / "junk").mkdir()
     (lake / "junk" / "notes.txt").write_text("mine")
-    _write(lake / "bare")
-    _write(lake / "suffixed.lance")
+    write_dataset(lake / "bare")
+    write_dataset(lake / "suffixed.lance")
     (lake / "file.lance").write_text("a file is not a table")
     names = ["bare", "empty", "junk", "suffixed"]
     assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[])).tables == names
@@ -98,7 +94,7 @@ def test_some_directories_are_no_tables(lake: Path, backend: DirBackend) -> None
         (lake / name).mkdir()
     for name in ("gone", "gone.lance"):
         (lake / name / ".lance-deregistered").touch()
-    _write(lake / "group" / "member.lance")
+    write_dataset(lake / "group" / "member.lance")
     assert backend.scan().tables == {}
     assert backend.child_tables(()) == []
     for name in ("_private", "gone", "group", "__manifest_old"):
@@ -108,7 +104,7 @@ def test_some_directories_are_no_tables(lake: Path, backend: DirBackend) -> None
 
 def test_directories_of_entries_and_namespaces_are_no_tables_of_their_own(lake: Path, backend: DirBackend) -> None:
     for place in ("teams/ads/clicks.lance", "used.lance"):
-        _write(lake / place)
+        write_dataset(lake / place)
     for name in ("eu", "us.lance", "free"):
         (lake / name).mkdir()
     for name in ("eu", "us"):
@@ -130,7 +126,7 @@ def test_two_directories_of_one_name_give_one_answer_and_a_note(lake: Path, back
 
 
 def test_a_directory_hidden_by_an_entry_of_its_name_is_noted(lake: Path, backend: DirBackend) -> None:
-    _write(lake / "new.lance")
+    write_dataset(lake / "new.lance")
     backend.insert_table(("users",), f"{lake}/new.lance", {})
     (lake / "users").mkdir()
     seen = backend.scan()
@@ -148,7 +144,7 @@ def test_directories_that_cannot_be_names_are_noted(lake: Path, backend: DirBack
     assert [note.partition(":")[0] for note in seen.notes] == [
         "`a$$b` in __manifest cannot be shown",
         "namespace `a` has no entry of its own, only what is in it",
-        "the directory `tab\tbed` cannot be shown as a table",
+        "the directory `tab\tbed` cannot be a table",
     ]
 
 
@@ -201,7 +197,7 @@ def test_a_uri_with_a_way_out_of_itself_is_no_root(root: str) -> None:
 @pytest.mark.parametrize("damage", ["versions", "another dataset", "metadata"])
 def test_a_list_that_cannot_be_read_is_an_error_that_names_it(lake: Path, backend: DirBackend, damage: str) -> None:
     if damage == "another dataset":
-        _write(lake / "__manifest")
+        write_dataset(lake / "__manifest")
     elif damage == "versions":
         backend.insert_namespace(("eu",), {})
         for version in (lake / "__manifest" / "_versions").iterdir():
@@ -297,7 +293,7 @@ def test_locations_that_cannot_be_are_refused(lake: Path, backend: DirBackend, l
 
 
 def test_a_location_relative_to_the_root_is_taken(lake: Path, backend: DirBackend) -> None:
-    _write(lake / "teams" / "users.lance")
+    write_dataset(lake / "teams" / "users.lance")
     assert backend.location_problem(("users",), "teams/users.lance") is None
     made = backend.insert_table(("users",), "teams/users.lance", {})
     assert made.location == backend.load_table(("users",)).location == f"{lake}/teams/users.lance"
@@ -313,7 +309,7 @@ def test_the_default_of_a_bare_directory_is_itself(lake: Path, backend: DirBacke
 
 
 def test_a_directory_of_another_place_takes_the_name(lake: Path, backend: DirBackend) -> None:
-    _write(lake / "users.lance")
+    write_dataset(lake / "users.lance")
     with pytest.raises(TableAlreadyExistsError):
         backend.insert_table(("users",), f"{lake}/elsewhere.lance", {})
 
@@ -329,7 +325,7 @@ def test_a_table_and_a_namespace_share_one_name_space_as_the_capabilities_say(ba
 
 
 def test_changing_a_table_known_by_its_directory_gives_it_an_entry(lake: Path, backend: DirBackend) -> None:
-    _write(lake / "users.lance")
+    write_dataset(lake / "users.lance")
     backend.alter_table(("users",), PropertyChanges({"tier": "gold"}))
     assert DirBackend(root=str(lake)).load_table(("users",)).properties == {"tier": "gold"}
 
@@ -364,7 +360,7 @@ def test_a_place_is_occupied_in_every_form_of_a_location(counted: bool, stored: 
 
 @pytest.mark.parametrize("place", ["users.lance", "users", "teams/ads/users.lance", "teams/users.lance"])
 def test_what_a_deregistered_table_leaves_is_no_table(lake: Path, backend: DirBackend, place: str) -> None:
-    _write(lake / place)
+    write_dataset(lake / place)
     before = _files(lake)
     backend.insert_table(("users",), place, {"tier": "gold"})
     backend.remove_table(("users",))
@@ -379,7 +375,7 @@ def test_what_a_deregistered_table_leaves_is_no_table(lake: Path, backend: DirBa
 
 def test_neighbours_of_a_deregistered_table_stay(lake: Path, backend: DirBackend) -> None:
     for name in ("a", "b"):
-        _write(lake / "teams" / f"{name}.lance")
+        write_dataset(lake / "teams" / f"{name}.lance")
         backend.insert_table((name,), f"teams/{name}.lance", {})
     backend.remove_table(("a",))
     assert set(backend.scan().tables) == {("b",)}
@@ -388,7 +384,7 @@ def test_neighbours_of_a_deregistered_table_stay(lake: Path, backend: DirBackend
 
 def test_a_root_table_moves_and_leaves_no_table_behind(lake: Path, backend: DirBackend) -> None:
     for name in ("old", "new"):
-        _write(lake / f"{name}.lance")
+        write_dataset(lake / f"{name}.lance")
     before = _files(lake)
     backend.alter_table(("old",), PropertyChanges({"tier": "gold"}), f"{lake}/new.lance")
     seen = backend.scan()
@@ -424,7 +420,7 @@ def test_a_list_that_makes_pylance_panic_is_an_error_that_names_it(
         raise PanicException("index out of bounds")
 
     monkeypatch.setattr(lance.LanceDataset, "to_table", panic)
-    with pytest.raises(InternalError, match=f"^{lake}/__manifest: pylance broke off: index out of bounds$"):
+    with pytest.raises(InternalError, match=f"^{lake}/__manifest: pylance panicked: index out of bounds$"):
         DirBackend(root=str(lake)).scan()
 
 

@@ -5,7 +5,6 @@ What others do while a batch is under way is done by pylance's own namespace and
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,10 +17,11 @@ import pytest
 from lance_namespace import DeregisterTableRequest
 
 import reconciler
-from reconciler.applier import ApplyReport
+from reconciler.applier.report import ApplyReport
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.manifest import DirManifest
 from reconciler.model.live import PropertyChanges
+from tests.writing import write_manifest
 
 InBetween = Callable[..., None]
 NAMES = [f"t{number:02}" for number in range(40)]
@@ -38,8 +38,7 @@ class Lake:
     def write(self, blocks: Mapping[str, Any], *, tier: str = "gold", namespace: str = "a", **more: Any) -> None:
         claim = {"properties": {"tier": tier}, "tables": dict(blocks)}
         catalog = {"impl": "dir", "config": {"root": "./lake"}, "namespaces": {namespace: claim}, **more}
-        text = json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}})
-        (self.folder / "lancens.yaml").write_text(text)
+        write_manifest(self.folder, {"lake": catalog})
 
     def apply(self) -> ApplyReport:
         loaded = reconciler.load(self.folder / "lancens.yaml")

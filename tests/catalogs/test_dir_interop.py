@@ -1,4 +1,4 @@
-"""The directory catalog and pylance's own directory namespace see one catalog, whoever wrote it."""
+"""The directory catalog and pylance's own directory namespace see one catalog, written by either."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from lance_namespace import (
 
 import reconciler
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import Row
+from reconciler.backends.dir.contents import DirectoryPlaces, Row
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.directory_places import DirectoryPlaces
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
+from tests.servers.process import HUNG_SECONDS
 
 ODD_NAMES = ["a b", "x+y", "with.dot", "x:y"]
 ENCODED_NAMES = ["é", "x%20y", "東京"]
@@ -258,7 +258,7 @@ def _declare(impl: str, root: str, names: list[str]) -> None:
 def test_writers_in_several_processes_lose_nothing(lake: Path, ours: DirBackend) -> None:
     ours.insert_namespace(("eu",), {})
     spawn = multiprocessing.get_context("spawn")
-    wanted = {impl: [f"{impl}{number}" for number in range(12)] for impl in ("ours", "theirs", "ours_too")}
+    wanted = {impl: [f"{impl}{number}" for number in range(6)] for impl in ("ours", "theirs", "ours_too")}
     writers = [
         spawn.Process(target=_declare, args=(impl.removesuffix("_too"), str(lake), names))
         for impl, names in wanted.items()
@@ -266,6 +266,6 @@ def test_writers_in_several_processes_lose_nothing(lake: Path, ours: DirBackend)
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join(HUNG_SECONDS)
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
     assert _tables(CatalogNamespace(ours), "eu") == sorted(name for names in wanted.values() for name in names)

@@ -14,17 +14,17 @@ import pytest
 from lance_namespace import ListTablesRequest
 
 import reconciler
-from reconciler.applier import table_steps
+from reconciler.applier import steps
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import ManifestRows, Row
+from reconciler.backends.dir.contents import DirectoryPlaces, ManifestRows, Row
 from reconciler.backends.dir.listing import Directory
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.directory_places import DirectoryPlaces
 from reconciler.model.errors import LancensError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import EVERYTHING, Scope
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.servers.lance_rest import served
+from tests.writing import blocks_of, load_manifest, write_dataset
 
 
 @pytest.fixture
@@ -38,10 +38,6 @@ def backend(lake: Path) -> DirBackend:
     return DirBackend(root=str(lake))
 
 
-def _write(place: Path) -> None:
-    lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(place))
-
-
 class _Killed(BaseException):
     """Stands for the end of the process."""
 
@@ -52,7 +48,7 @@ def test_an_insert_cut_off_after_its_commit_can_be_made_again(
     backend.insert_table(("users",), "users.lance", {"tier": "first"})
     backend.remove_table(("users",))
     with monkeypatch.context() as patch:
-        patch.setattr(DirBackend, "_claim", _die)
+        patch.setattr(Directory, "reserve", _die)
         with pytest.raises(_Killed):
             backend.insert_table(("users",), "users.lance", {"tier": "second"})
     assert backend.scan().tables == {}
@@ -62,7 +58,7 @@ def test_an_insert_cut_off_after_its_commit_can_be_made_again(
 
 @pytest.mark.parametrize("apply_saved", [False, True])
 @pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize(("owner", "step"), [(table_steps, "ensure_dataset"), (DirBackend, "insert_table")])
+@pytest.mark.parametrize(("owner", "step"), [(steps, "ensure_dataset"), (DirBackend, "insert_table")])
 @pytest.mark.parametrize("impl", ["dir", "rest"])
 def test_a_create_of_a_root_table_cut_off_at_any_step_goes_on_and_is_marked(
     lake: Path, monkeypatch: pytest.MonkeyPatch, impl: str, owner: object, step: str, done: bool, apply_saved: bool
@@ -156,7 +152,7 @@ def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, target: str, owner: type, step: str, done: bool
 ) -> None:
     for name in ("users", "retired"):
-        _write(lake / f"{name}.lance")
+        write_dataset(lake / f"{name}.lance")
     backend.insert_table(("users",), "users.lance", {"engine-key": "precious"})
     backend.remove_table(("retired",))
     genuine = getattr(owner, step)
@@ -188,14 +184,11 @@ def test_a_move_out_of_the_root_cut_off_at_any_step_leaves_no_second_table(
     monkeypatch.chdir(lake.parent)
 
     def manifest(place: str) -> reconciler.Manifest:
-        (lake.parent / "lancens.yaml").write_text(
-            f"{{version: 1, name: store, catalogs: {{lake: {{impl: dir, config: {{root: {lake}}}, "
-            f"namespaces: {{eu: {{tables: {{users: {{location: {lake}/{place}}}}}}}}}}}}}}}"
-        )
-        return reconciler.load("lancens.yaml")
+        blocks = blocks_of({("eu", "users"): {"location": f"{lake}/{place}"}})
+        return load_manifest(lake.parent, {"lake": {"impl": "dir", "config": {"root": str(lake)}, **blocks}})
 
     for name in ("first", "second"):
-        _write(lake / f"{name}.lance")
+        write_dataset(lake / f"{name}.lance")
     first = manifest("first.lance")
     assert reconciler.apply(reconciler.plan(first), first).ok
     moved = manifest("second.lance")
@@ -229,7 +222,7 @@ def _die(*_: object) -> None:
 def test_who_takes_a_place_while_a_table_leaves_it_stays(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, leaves: str, comes: str
 ) -> None:
-    _write(lake / "users.lance")
+    write_dataset(lake / "users.lance")
     backend.insert_table(("old",), "users.lance", {})
     genuine = Directory.mark
 
@@ -254,7 +247,7 @@ def test_who_takes_a_place_while_a_table_leaves_it_stays(
 def test_a_table_that_moves_to_a_place_while_another_leaves_it_stays(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _write(lake / "users.lance")
+    write_dataset(lake / "users.lance")
     backend.insert_table(("new",), "new.lance", {})
     genuine = DirManifest.commit
 
@@ -271,15 +264,15 @@ def test_what_others_write_in_between_is_seen_and_kept(lake: Path, backend: DirB
     backend.insert_namespace(("eu",), {})
     mine, theirs = (DirManifest(DirectoryPlaces(str(lake)), {}) for _ in range(2))
     theirs._lock = threading.Lock()
-    tries = 0
+    attempts = 0
 
     def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
-        nonlocal tries
-        tries += 1
-        if tries == 1:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
             theirs.update(lambda seen: (seen.put(Row("theirs", "namespace")), None))
         return contents.put(Row("mine", "namespace")), None
 
     mine.update(change)
-    assert tries == 2
+    assert attempts == 2
     assert sorted(backend.child_namespaces(())) == ["eu", "mine", "theirs"]

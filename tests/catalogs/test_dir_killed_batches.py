@@ -17,9 +17,10 @@ import lance_namespace
 import pytest
 from lance_namespace import ListTablesRequest
 
-from reconciler.applier import read_journal
+from reconciler.applier.journal_reader import read_journal
 from tests.cli.running import lancens
 from tests.soak import count, seeded
+from tests.writing import write_manifest
 
 CHILD = """
 import json, os, signal, sys
@@ -53,8 +54,8 @@ DirManifest.commit, lance.fragment.write_fragments = logged, written
 main(["apply", "--auto-approve", "--allow-mass-removal"])
 """
 STORAGE = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "kill-secret", "aws_region": "us-east-1"}
-TABLES = 600
-IN_A_STORE = 100
+TABLES = count(150, 600)
+IN_A_STORE = count(40, 100)
 
 Rows = dict[str, list[str | None]]
 
@@ -71,8 +72,7 @@ class Catalog:
     def write(self, blocks: Mapping[str, Any]) -> None:
         config = {"root": self.root, **{f"storage.{key}": value for key, value in self.options.items()}}
         lake = {"impl": "dir", "config": config, "namespaces": {"a": {"tables": dict(blocks)}}}
-        text = json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}})
-        (self.folder / "lancens.yaml").write_text(text)
+        write_manifest(self.folder, {"lake": lake})
 
     def rows(self) -> Rows:
         """Return what pylance reads of the list of tables."""
@@ -105,8 +105,8 @@ def _killed_and_finished(
     assert process.returncode == -signal.SIGKILL, process.stderr
 
     batches = [json.loads(line) for line in (catalog.folder / "batches.jsonl").read_text().splitlines()]
-    cut_off = batches[-1]
-    assert len(cut_off) > 1, "a batch of one shows nothing"
+    unfinished = batches[-1]
+    assert len(unfinished) > 1, "a batch of one shows nothing"
     for batch in batches if point == "committed" else batches[:-1]:
         for name, row in batch.items():
             if row is None:
@@ -118,9 +118,9 @@ def _killed_and_finished(
     newest = max(Path(".lancens").glob("*.jsonl"), key=os.path.getmtime)
     record = read_journal(newest)
     assert not record.finished
-    assert {name.rpartition("$")[2] for name in cut_off} <= {one["identifier"][-1] for one in record.in_flight}
+    assert {name.rpartition("$")[2] for name in unfinished} <= {one["identifier"][-1] for one in record.in_flight}
     assert f"{newest.stem} " in lancens(capsys, "runs").out
-    assert "in flight when the run was cut off" in lancens(capsys, "show", newest).out
+    assert "in flight when the run stopped" in lancens(capsys, "show", newest).out
 
     again = lancens(capsys, "apply", "--auto-approve", "--allow-mass-removal")
     assert again.code == 0, again

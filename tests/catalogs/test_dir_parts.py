@@ -12,11 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.backends.base import snapshot_within
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import Row
+from reconciler.backends.dir.contents import DirectoryPlaces, Row
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.directory_places import DirectoryPlaces
-from reconciler.backends.scoping import snapshot_within
 from reconciler.model.live import Snapshot
 from reconciler.model.names import ChildrenOf, Identifier, Only, Scope, join
 from tests.soak import count

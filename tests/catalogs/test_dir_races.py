@@ -17,9 +17,10 @@ import pytest
 
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import BackendError, NamespaceAlreadyExistsError
+from tests.servers.process import HUNG_SECONDS
 from tests.soak import count, seeded
 
-MOST, CHANGES = 6, 6
+MOST, CHANGES = 6, count(3, 6)
 
 
 def _ours(root: str, name: str, there: set[str]) -> None:
@@ -82,7 +83,7 @@ def _worker(folder: str, seed: int, races: int, number: int, together: Barrier) 
 def test_no_entry_that_was_acknowledged_is_missing(tmp_path: Path) -> None:
     seed, races = seeded("races").randrange(2**32), count(3, 200)
     context = multiprocessing.get_context("spawn")
-    together = context.Barrier(MOST + 1, timeout=300)
+    together = context.Barrier(MOST + 1, timeout=HUNG_SECONDS)
     for race in range(races):
         (tmp_path / str(race)).mkdir()
         if "pylance" in _roles(seed, race):

@@ -155,7 +155,7 @@ def test_columns_that_others_keep_of_a_row_outlive_changes_of_it(lake: Path, bac
 @pytest.mark.parametrize("size", [3_000, *([100_000] if count(0, 1) else [])])
 @pytest.mark.soak
 def test_an_apply_of_many_tables_takes_few_commits_and_leaves_little(tmp_path: Path, lake: Path, size: int) -> None:
-    """Were a commit for each 256 to write every row anew, 100,000 tables would leave some 500 MB."""
+    """If a commit for each 256 wrote every row again, 100,000 tables would leave some 500 MB."""
     tables = "".join(f"          t{number}: {{properties: {{tier: gold}}}}\n" for number in range(size))
     manifest = tmp_path / "lancens.yaml"
     manifest.write_text(

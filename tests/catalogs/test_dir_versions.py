@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,41 +23,54 @@ from tests.clients.environments import environment
 
 TABLE, ROOT_TABLE = ("n", "t"), ("r",)
 
-_CONNECT = """
+_ASKED = """
 import json, sys, lance, lance_namespace, pyarrow
+
+def make(at):
+    at.create_namespace(lance_namespace.CreateNamespaceRequest(id=["n"]))
+    for name in (["n", "t"], ["r"]):
+        for mode in ("create", "append"):
+            lance.write_dataset(pyarrow.table({"id": [1, 2, 3]}), namespace_client=at, table_id=name, mode=mode)
+
+def look(at, *name):
+    found = lance.dataset(namespace_client=at, table_id=[*name])
+    versions = at.list_table_versions(lance_namespace.ListTableVersionsRequest(id=[*name])).versions
+    lance.write_dataset(pyarrow.table({"id": [4]}), namespace_client=at, table_id=[*name], mode="append")
+    after = lance.dataset(namespace_client=at, table_id=[*name])
+    return [found.count_rows(), [one.version for one in versions], after.count_rows()]
+
 kept = {"table_version_tracking_enabled": "true", "table_version_storage_enabled": "true"}
-at = lance_namespace.connect("dir", {"root": sys.argv[1], **kept})
+for line in sys.stdin:
+    what, root, *name = json.loads(line)
+    at = lance_namespace.connect("dir", {"root": root, **kept})
+    print(json.dumps({"make": make, "look": look}[what](at, *name)), flush=True)
 """
 
-_MAKE = f"""{_CONNECT}
-at.create_namespace(lance_namespace.CreateNamespaceRequest(id=["n"]))
-for name in (["n", "t"], ["r"]):
-    for mode in ("create", "append"):
-        lance.write_dataset(pyarrow.table({{"id": [1, 2, 3]}}), namespace_client=at, table_id=name, mode=mode)
-"""
-
-_LOOK = f"""{_CONNECT}
-name = sys.argv[2:]
-found = lance.dataset(namespace_client=at, table_id=name)
-versions = at.list_table_versions(lance_namespace.ListTableVersionsRequest(id=name)).versions
-lance.write_dataset(pyarrow.table({{"id": [4]}}), namespace_client=at, table_id=name, mode="append")
-after = lance.dataset(namespace_client=at, table_id=name)
-print(json.dumps([found.count_rows(), [one.version for one in versions], after.count_rows()]))
-"""
-
-
-def _run(program: str, *arguments: str) -> str:
-    """Run a program with the pylance that writes such rows, and return what it prints."""
-    python = environment("pylance7") / "bin/python"
-    done = subprocess.run([python, "-c", program, *arguments], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+Ask = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ask() -> Iterator[Ask]:
+    """Ask the pylance that writes such rows, in a process of its own, to make a lake or to look at a table of one."""
+    command = [str(environment("pylance7") / "bin/python"), "-c", _ASKED]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asks, answers = process.stdin, process.stdout
+
+        def one(*asked: str) -> Any:
+            asks.write(json.dumps(asked) + "\n")
+            asks.flush()
+            return json.loads(answers.readline())
+
+        yield one
+        asks.close()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, ask: Ask) -> Path:
     folder = tmp_path_factory.mktemp("versions") / "lake"
-    _run(_MAKE, str(folder))
+    ask("make", str(folder))
     return folder
 
 
@@ -78,9 +93,10 @@ def _of(*tables: str) -> list[str]:
     return [f"{table}${version:020}" for table in tables for version in (1, 2)]
 
 
-def _seen_by_its_pylance(lake: Path, *table: str) -> Any:
-    """Return the rows, the versions that have rows, and the rows after one more was written."""
-    return json.loads(_run(_LOOK, str(lake), *table))
+@pytest.fixture
+def seen_by_its_pylance(lake: Path, ask: Ask) -> Ask:
+    """Return the rows of a table, the versions that have rows, and the rows after one more was written."""
+    return partial(ask, "look", str(lake))
 
 
 def test_the_versions_are_no_objects(lake: Path, ours: DirBackend) -> None:
@@ -108,7 +124,9 @@ def test_they_go_with_a_table_that_is_deregistered(lake: Path, ours: DirBackend)
     assert ours.scan() == DirBackend(root=str(lake / "elsewhere")).scan()
 
 
-def test_a_table_that_is_entered_again_has_none_of_an_earlier_one(lake: Path, ours: DirBackend) -> None:
+def test_a_table_that_is_entered_again_has_none_of_an_earlier_one(
+    lake: Path, ours: DirBackend, seen_by_its_pylance: Ask
+) -> None:
     """What another client left behind when it took the table away."""
     place = ours.load_table(TABLE).location
     dataset = lance.dataset(str(lake / "__manifest"))
@@ -117,32 +135,34 @@ def test_a_table_that_is_entered_again_has_none_of_an_earlier_one(lake: Path, ou
     assert set(ours.scan().tables) == {ROOT_TABLE}
     ours.insert_table(TABLE, place, {})
     assert _versions(lake) == _of("r")
-    assert _seen_by_its_pylance(lake, *TABLE) == [6, [], 7]
+    assert seen_by_its_pylance(*TABLE) == [6, [], 7]
 
 
-def test_they_go_along_with_a_table_that_is_renamed(lake: Path, ours: DirBackend) -> None:
+def test_they_go_along_with_a_table_that_is_renamed(lake: Path, ours: DirBackend, seen_by_its_pylance: Ask) -> None:
     ours.insert_namespace(("n", "deep"), {})
     to = ("n", "deep", "größer")
     ours.rename_table(TABLE, to)
     assert _versions(lake) == sorted(_of("n$deep$größer", "r"))
-    assert _seen_by_its_pylance(lake, *to) == [6, [1, 2], 7]
+    assert seen_by_its_pylance(*to) == [6, [1, 2], 7]
     theirs = lance_namespace.connect("dir", {"root": str(lake)})
     assert theirs.list_tables(ListTablesRequest(id=["n"])).tables == []
     assert lance.dataset(namespace_client=theirs, table_id=list(to)).count_rows() == 7
 
 
-def test_they_stay_when_properties_change(lake: Path, ours: DirBackend) -> None:
+def test_they_stay_when_properties_change(lake: Path, ours: DirBackend, seen_by_its_pylance: Ask) -> None:
     for table in (TABLE, ROOT_TABLE):
         ours.alter_table(table, PropertyChanges({"tier": "gold"}))
     ours.alter_namespace(("n",), PropertyChanges({"owner": "me"}))
     assert _versions(lake) == _of("n$t", "r")
-    assert _seen_by_its_pylance(lake, *TABLE) == [6, [1, 2], 7]
+    assert seen_by_its_pylance(*TABLE) == [6, [1, 2], 7]
 
 
-def test_a_table_that_is_relocated_has_the_versions_of_its_new_place(lake: Path, ours: DirBackend) -> None:
+def test_a_table_that_is_relocated_has_the_versions_of_its_new_place(
+    lake: Path, ours: DirBackend, seen_by_its_pylance: Ask
+) -> None:
     before = ours.load_table(TABLE).location
     shutil.copytree(before, lake / "copied.lance")
     ours.alter_table(TABLE, PropertyChanges(), str(lake / "copied.lance"))
     assert _versions(lake) == _of("r")
-    assert _seen_by_its_pylance(lake, *TABLE) == [6, [], 7]
+    assert seen_by_its_pylance(*TABLE) == [6, [], 7]
     assert (lance.dataset(before).count_rows(), lance.dataset(str(lake / "copied.lance")).count_rows()) == (6, 7)

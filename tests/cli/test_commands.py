@@ -293,7 +293,7 @@ def test_completion_scripts(capsys: pytest.CaptureFixture[str], shell_name: str)
         (("plan", "-o", "no/such/plan.json"), "no/such/plan.json cannot be written"),
         (("import", "--config", "secret-without-equals"), "key=value"),
         (("import", "--impl", "dirr"), "dir"),
-        (("apply", "plan.json", "--adopt"), "carried out as it is"),
+        (("apply", "plan.json", "--adopt"), "applied unchanged"),
     ],
 )
 def test_wrong_usage_is_exit_1_with_a_hint(

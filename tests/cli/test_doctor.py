@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends import optional
-from reconciler.backends.http import server_time
+from reconciler.backends.http.backend import server_time
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.errors import PermissionDeniedError
 from reconciler.model.live import LiveTable
@@ -114,5 +114,5 @@ def test_a_clock_that_differs_is_said(
     assert " s ahead of the service" in ran.out
 
 
-def test_a_server_without_a_time_is_none() -> None:
+def test_a_server_without_a_time_has_no_clock() -> None:
     assert server_time("http://127.0.0.1:1") is None

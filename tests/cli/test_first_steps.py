@@ -173,7 +173,7 @@ def test_marks_are_taken_off_and_everything_else_stays(folder: Path, capsys: pyt
     managed(capsys)
     refused = done(capsys, "release", "lake/users", code=1)
     assert "- managed-by: shop/lake" in refused.out
-    assert "stdin is not a terminal: pass --auto-approve to release without a question" in refused.err
+    assert "pass --auto-approve to release" in refused.err
 
     released = done(capsys, "release", "lake/**", "--auto-approve")
     assert "protected: --protected releases it too" in released.out
@@ -226,5 +226,5 @@ def test_implementations_and_addresses_are_completed(folder: Path, capsys: pytes
 
 def test_an_audit_of_a_mistyped_root_is_refused_and_not_clean(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused = done(capsys, "audit", "--impl", "dir", "--config", "root=./lak", code=1)
-    assert refused.err == f"main (dir): the root {folder}/lak is not there. Nothing was looked at.\n"
+    assert refused.err.startswith(f"main (dir): the root {folder}/lak is not there.")
     assert refused.out == ""

@@ -1,4 +1,4 @@
-"""``lancens import``: what it writes plans nothing, wherever it is kept and whoever manages what is there."""
+"""``lancens import``: planning its manifest gives no changes, in any folder and with any owner of the objects."""
 
 from __future__ import annotations
 

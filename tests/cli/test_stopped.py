@@ -14,23 +14,21 @@ from pathlib import Path
 import pytest
 
 from tests.servers.lance_rest import Request, scripted
+from tests.servers.process import HUNG_SECONDS
+from tests.writing import write_manifest
 
 _LANCENS = [sys.executable, "-c", "from reconciler.cli import main; main()"]
-_SECONDS = 60
 
 
-def _manifest(folder: Path, namespaces: int, impl: str = "memory", config: str = "{name: shop}") -> None:
-    names = "\n".join(f"      n{number:02}: {{properties: {{owner: ads}}}}" for number in range(namespaces))
-    (folder / "lancens.yaml").write_text(
-        f"version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: {impl}\n    config: {config}\n"
-        f"    namespaces:\n{names}\n"
-    )
+def _wants(folder: Path, namespaces: int, impl: str = "memory", **config: object) -> None:
+    blocks = {f"n{number:02}": {"properties": {"owner": "ads"}} for number in range(namespaces)}
+    write_manifest(folder, {"lake": {"impl": impl, "config": config or {"name": "shop"}, "namespaces": blocks}})
 
 
 @pytest.mark.parametrize("kilobytes", [1, 3])
 def test_a_full_disk_under_the_journal_ends_with_what_was_done(tmp_path: Path, kilobytes: int) -> None:
     """A limit on the size of files stands in for the full disk: the write of a line fails, in the middle of it."""
-    _manifest(tmp_path, 30)
+    _wants(tmp_path, 30)
     limited = ["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "-", *_LANCENS]
     ended = subprocess.run(
         [*limited, "apply", "--auto-approve", "--parallelism", "1"],
@@ -38,7 +36,7 @@ def test_a_full_disk_under_the_journal_ends_with_what_was_done(tmp_path: Path, k
         capture_output=True,
         text=True,
         check=False,
-        timeout=_SECONDS,
+        timeout=HUNG_SECONDS,
     )
     journal = next((tmp_path / ".lancens").iterdir())
     lines = [json.loads(line) for line in journal.read_text().splitlines()]  # no line is cut
@@ -61,7 +59,7 @@ class _Slow:
     def __call__(self, request: Request) -> tuple[int, object]:
         if request.path.endswith("/create"):
             self.in_flight.set()
-            self.go_on.wait(_SECONDS)
+            self.go_on.wait(HUNG_SECONDS)
             self.made[request.path.split("/")[3]] = request.body["properties"]
             return 200, {}
         if request.path.endswith("/describe") and request.path.split("/")[3] in self.made:
@@ -88,9 +86,9 @@ def _running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: signal.Signals) -> None:
     slow = _Slow()
     with scripted(slow) as server:
-        _manifest(tmp_path, 5, "rest", f"{{uri: '{server.url}'}}")
+        _wants(tmp_path, 5, "rest", uri=server.url)
         with _running(tmp_path, "apply", "--auto-approve", "--parallelism", "1") as process:
-            assert slow.in_flight.wait(_SECONDS)
+            assert slow.in_flight.wait(HUNG_SECONDS)
             process.send_signal(number)
             assert process.stderr is not None
             told = next(line for line in process.stderr if "Stopping" in line)
@@ -98,7 +96,7 @@ def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: si
             err = process.stderr.read()
             assert process.stdout is not None
             out = process.stdout.read()
-            process.wait(_SECONDS)
+            process.wait(HUNG_SECONDS)
     assert told == "Stopping: what is in flight is finished, nothing new is started.\n"
     assert list(slow.made) == ["n00"]
     assert process.returncode == 130
@@ -114,15 +112,15 @@ def test_a_plan_that_is_stopped_says_so(tmp_path: Path, number: signal.Signals) 
         if request.path == "/ListOperations":  # the first request, while the main thread still imports
             return 404, b""
         asked.set()
-        go_on.wait(_SECONDS)
+        go_on.wait(HUNG_SECONDS)
         return 404, b""
 
     with scripted(answer) as server:
-        _manifest(tmp_path, 1, "rest", f"{{uri: '{server.url}', max_retries: 0}}")
+        _wants(tmp_path, 1, "rest", uri=server.url, max_retries=0)
         with _running(tmp_path, "plan") as process:
-            assert asked.wait(_SECONDS)
+            assert asked.wait(HUNG_SECONDS)
             process.send_signal(number)
             go_on.set()
-            _, err = process.communicate(timeout=_SECONDS)
+            _, err = process.communicate(timeout=HUNG_SECONDS)
     assert process.returncode == 130
     assert err.lstrip("\n") == "Interrupted. Nothing more was started.\n"

@@ -12,8 +12,7 @@ import pytest
 
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import lancens, shell
-
-_SECONDS = 60
+from tests.servers.process import HUNG_SECONDS
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _redirected(command: str, redirection: str) -> subprocess.CompletedProcess[str]:
     script = f'exec "$0" -c "from reconciler.cli import main; main()" {command} {redirection}'
     return subprocess.run(
-        ["bash", "-c", script, sys.executable], capture_output=True, text=True, check=False, timeout=_SECONDS
+        ["bash", "-c", script, sys.executable], capture_output=True, text=True, check=False, timeout=HUNG_SECONDS
     )
 
 

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,13 +111,6 @@ def _table(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for operation in OPERATIONS:
         cells = (_cell([one for one in reports[name]["results"] if one["operation"] == operation]) for name in names)
         yield f"| {operation} | {' | '.join(cells)} |\n"
-    yield "\nWhat does not hold:\n\n"
-    failing: defaultdict[str, list[str]] = defaultdict(list)
-    for name in names:
-        for result in reports[name]["results"]:
-            if result["outcome"] == "FAILED" and result["operation"] in OPERATIONS:
-                failing[f"{result['operation']}: {result['title']}"].append(name)
-    yield from (f"- {title} Not with {', '.join(found)}.\n" for title, found in failing.items())
 
 
 def _cell(results: Sequence[Mapping[str, str]]) -> str:

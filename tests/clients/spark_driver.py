@@ -18,6 +18,7 @@ _CATALOG = "org.lance.spark.LanceNamespaceSparkCatalog"
 def _session(jars: str) -> SparkSession:
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # a short life is not worth more
         "spark.driver.extraClassPath": jars,  # before Spark's own, whose Arrow is older
         "spark.driver.host": "127.0.0.1",
         "spark.sql.extensions": "org.lance.spark.extensions.LanceSparkSessionExtensions",

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -34,6 +33,7 @@ from tests.servers.unity import reference
 from tests.servers.unity_contract import ISSUER, jwt
 from tests.servers.unity_contract_server import serving
 from tests.soak import count
+from tests.writing import load_manifest
 
 ROWS = 5
 ODD = ("with-dash", "with space", "dotted.name")
@@ -69,9 +69,7 @@ class Lake:
     def manifest(self, tier: str = "gold") -> Manifest:
         own = {"impl": "dir", "config": {"root": str(self.folder / "lake")}, "prune": "never"}
         own["tables"] = {"t0001": {"properties": {"tier": tier, "password": "hunter22"}}}
-        path = self.folder / "lancens.yaml"
-        path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": own, **self.catalogs}}))
-        return reconciler.load(path)
+        return load_manifest(self.folder, {"lake": own, **self.catalogs})
 
     def apply(self, manifest: Manifest, *, skip_blocked: bool = False) -> Plan:
         """Apply once, from a saved plan, and see that nothing but what is blocked is left."""

@@ -15,14 +15,12 @@ from pathlib import Path
 import pytest
 
 from tests.pages.blocks import Block, Section
-from tests.servers.process import running
+from tests.servers.process import HUNG_SECONDS, running
 
 __all__ = ["Place", "Run"]
 
 _ANSWERS = b"yes\n" * 8
-_SECONDS = 600
 _SERVE_PORT = 2333
-_SPARK = "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\nspark.driver.memory 1g\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class Place:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=_SECONDS,
+                timeout=HUNG_SECONDS,
                 check=False,
             )
         assert done.returncode == 0, done.stdout
@@ -79,9 +77,7 @@ class Place:
 
     def _environment(self) -> dict[str, str]:
         path = os.pathsep.join((str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]))
-        self.write("spark/spark-defaults.conf", _SPARK)  # a short life is not worth more
-        spark = str(self.folder / "spark")
-        return {**os.environ, "PATH": path, "NO_COLOR": "1", "SPARK_CONF_DIR": spark, **self.environment}
+        return {**os.environ, "PATH": path, "NO_COLOR": "1", **self.environment}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,17 @@ import lance
 import pyarrow as pa
 
 from reconciler.auditor import history
-from tests.pages.blocks import ROOT, Section, first_yaml
+from tests.pages.blocks import ROOT, Section, first_yaml, sections
 from tests.pages.running import Place, Run
 from tests.servers.glue import GlueServer
 from tests.servers.go_tools import opa
 from tests.servers.hive import Metastore
 from tests.unit.pipeline.documents import small_document
 
-__all__ = ["ANSWERS", "NOT_RUN", "RUNS", "run_of"]
+__all__ = ["ANSWERS", "NOT_RUN", "RUNS", "TUTORIAL", "run_of"]
 
 ANSWERS = "docs/how-do-i.md"
+TUTORIAL = "docs/tutorial.md"
 _TOKEN = "a-token-of-the-tests-of-the-pages"
 
 # ---- places
@@ -92,6 +93,16 @@ def _audited(place: Place) -> None:
     place.instead["s3://ops/lancens-audits.lance"] = "audits.lance"
 
 
+def _so_far(place: Place) -> None:
+    """The folder of a reader of the tutorial, who has typed the sections above."""
+    place.write("lancens.yaml", first_yaml(ROOT / TUTORIAL))
+    here = place.request.node.callspec.params["section"]
+    for section in (one for one in sections() if str(one).startswith(TUTORIAL) and str(one) in RUNS):
+        if section == here:
+            break
+        Run(_nothing).type(section, place)
+
+
 def _environments(place: Place) -> None:
     place.write(
         "lancens.yaml",
@@ -162,10 +173,7 @@ _SPARK = (
 )
 
 RUNS: Mapping[str, Run] = {
-    "README.md": Run(_hive, ("No changes.",)),
-    "README.md#Try it": Run(
-        _datasets, ("Added to lancens.yaml: 0 namespaces, 2 tables", "No changes.", "+ tier: gold")
-    ),
+    "README.md#Try it": Run(_datasets, ("Wrote lancens.yaml: 0 namespaces, 2 tables", "No changes.", "+ tier: gold")),
     "README.md#A fleet of tables": Run(_fleet, ("Wrote inventory.lance", "Report: report/audit.html", "No changes.")),
     "README.md#Documentation": Run(_changed),
     "docs/apply.md": Run(_changed, ("Only `yes` is accepted", "Applied 1 of 1 change")),
@@ -189,8 +197,20 @@ RUNS: Mapping[str, Run] = {
     "docs/plan.md": Run(_changed, ("tier: gold -> silver",)),
     "docs/plan.md#JSON": Run(_changed),
     "docs/plan.md#From Python": Run(_changed, ("gold",)),
-    "docs/plan.md#Policies": Run(_policies),
+    "docs/plan.md#Policy engines": Run(_policies),
+    "docs/automation.md": Run(_shop, ("Applied 1 of 1 change",)),
+    "docs/recovery.md#A wrong apply": Run(_shop, ("Applied 1 of 1 change", "clicks:")),
+    "docs/recovery.md#A DROP outside of lancens": Run(_shop, ("register", "Applied 1 of 1 change", "No changes.")),
+    "docs/recovery.md#The manifest is lost": Run(_shop, ("Wrote lancens.yaml", "No changes.")),
+    "docs/recovery.md#The catalog is lost": Run(_shop, ("No changes.", "Wrote found.yaml")),
     "docs/serve.md": Run(_served),
+    "docs/tutorial.md#Write a manifest and apply it": Run(
+        _so_far, ("Plan: 2 to create", "No changes.", "user_id: int64")
+    ),
+    "docs/tutorial.md#Change something": Run(_so_far, ("Applied 1 of 1 change",)),
+    "docs/tutorial.md#Adopt a table that is there already": Run(
+        _so_far, ("1 table in lake is not managed", "Added to lancens.yaml", "No changes.")
+    ),
     "docs/serve.md#Behind a proxy": Run(_behind_a_proxy),
 }
 """How each section is run; each answer of the page of answers is run alike."""
@@ -200,6 +220,7 @@ NOT_RUN: Mapping[str, str] = {
     "make test": "runs this test",
     "make torture": "takes hours; tests/torture has a sample",
     ".venv/bin/python -m tests.torture": "takes hours; tests/torture has a sample",
+    "docs/tutorial.md#Install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "pip install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "gh attestation verify": "needs GitHub, and a release",
     "lancens conformance --impl lance.namespace": "ends with 1; tests/catalogs/test_conformance.py runs it",

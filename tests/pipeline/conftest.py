@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 PLUGINS = Path(__file__).with_name("plugins")
 """A folder as pip would make it: backends of the tests' own, which the processes of Spark find as well."""
 
-SETTINGS: Mapping[str, str] = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # a short life is not worth more
-    "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "4",
-}
+SETTINGS: Mapping[str, str] = {"spark.sql.shuffle.partitions": "4"}
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import shell
 from tests.pipeline.conftest import PLUGINS
+from tests.servers.process import HUNG_SECONDS
+from tests.servers.spark_classes import JAVA_OPTIONS
 from tests.servers.spark_cluster import HOME, Cluster, spark_cluster
 
 JOB = """\
@@ -32,8 +34,7 @@ SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.ui.enabled": "false",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
 }
 HERE = {"spark.pyspark.python": sys.executable}
 
@@ -81,7 +82,7 @@ def test_plans_are_right_whatever_dies(cluster: Cluster, tmp_path: Path) -> None
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=HUNG_SECONDS,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     said = [line for line in done.stdout.splitlines() if line.startswith("plan of")]

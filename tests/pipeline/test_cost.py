@@ -33,11 +33,12 @@ AUDIT = "from reconciler.cli import main; main()"
 
 def cpu_of(folder: Path, *arguments: str) -> float:
     """Return the CPU seconds of a Python and of all that it starts."""
+    plain = {name: value for name, value in os.environ.items() if name != "SPARK_SUBMIT_OPTS"}  # as a user starts it
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**plain, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,

@@ -116,8 +116,8 @@ def test_a_mistyped_root_is_said(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-o", "inventory.txt"), "inventory.txt ends in none of .lance, .parquet, .json, .jsonl: say --format"),
-        (("--format", "parquet"), "only JSON goes to stdout: say with -o where to write parquet"),
+        (("-o", "inventory.txt"), "inventory.txt has none of the suffixes .lance"),
+        (("--format", "parquet"), "only JSON can be written to stdout"),
         (("-o", "nowhere/inventory.json"), "cannot be written: No such file or directory"),
         (("-o", "nowhere/inventory.lance"), "cannot be written: No such file or directory"),
         (("-o", "lake", "--format", "json"), "lake is a folder; name a file, or --format lance for a dataset"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,15 +11,18 @@ import boto3
 import lance.namespace
 import pytest
 
-from reconciler import load, plan
+from reconciler import plan
 from reconciler.auditor.audit import AuditOptions, audit
 from reconciler.spark import plan_on_spark
 from tests.catalogs.vending import wrong_environment
 from tests.security.baits import NOWHERE, hostile, thief
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3, guarded_s3
+from tests.writing import load_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from reconciler.manifest import Manifest
 
 
 @pytest.fixture
@@ -54,22 +56,16 @@ def config(guarded: GuardedS3) -> Iterator[dict[str, str]]:
         yield {"uri": f"http://127.0.0.1:{server.port}", "table_properties": "false", **where}
 
 
-def manifest(folder: Path, config: dict[str, str]) -> Path:
+def of_one_table(folder: Path, config: dict[str, str]) -> Manifest:
     columns = [{"name": "id", "type": "int64"}, {"name": "added", "type": "string"}]
     tables = {"sound": {"schema": columns, "evolve": "additive"}}
-    file = folder / "lancens.yaml"
-    file.write_text(
-        json.dumps(
-            {"version": 1, "name": "vended", "catalogs": {"main": {"impl": "rest", "config": config, "tables": tables}}}
-        )
-    )
-    return file
+    return load_manifest(folder, {"main": {"impl": "rest", "config": config, "tables": tables}})
 
 
 def test_an_audit_looks_at_the_data(
     spark: SparkSession, guarded: GuardedS3, config: dict[str, str], tmp_path: Path
 ) -> None:
-    document = audit(spark, load(manifest(tmp_path, config)), AuditOptions(datetime.now(UTC)))
+    document = audit(spark, of_one_table(tmp_path, config), AuditOptions(datetime.now(UTC)))
     found = [(one.rule, one.address) for one in document.findings if one.rule not in ("unmanaged", "schema-drift")]
     assert found == [("missing-files", "main/broken")]
     assert [(table.name, table.rows) for table in document.tables] == [("broken", 2), ("sound", 2)]
@@ -80,7 +76,7 @@ def test_an_audit_looks_at_the_data(
 
 
 def test_a_plan_is_that_of_the_local_engine(spark: SparkSession, config: dict[str, str], tmp_path: Path) -> None:
-    loaded = load(manifest(tmp_path, config))
+    loaded = of_one_table(tmp_path, config)
     made = plan_on_spark(spark, loaded)
     assert [change.action.value for change in made.changes] == ["alter-table"]
     assert made.to_json() == plan(loaded).to_json()
@@ -90,14 +86,14 @@ def test_data_that_nobody_may_open_is_said_to_be_unreadable(
     spark: SparkSession, config: dict[str, str], tmp_path: Path
 ) -> None:
     refusing = {**config, "vend_credentials": "false", "storage.skip_signature": "true"}
-    document = audit(spark, load(manifest(tmp_path, refusing)), AuditOptions(datetime.now(UTC), rules=("unreadable",)))
+    document = audit(spark, of_one_table(tmp_path, refusing), AuditOptions(datetime.now(UTC), rules=("unreadable",)))
     assert [(one.rule, one.name) for one in document.findings] == [("unreadable", "broken"), ("unreadable", "sound")]
 
 
 def test_a_hostile_service_has_nothing_sent_anywhere(spark: SparkSession, tmp_path: Path) -> None:
     with thief() as server, hostile("environment", server) as service:
         config = {"uri": service.url, **{f"storage.{key}": value for key, value in NOWHERE.items()}}
-        document = audit(spark, load(manifest(tmp_path, config)), AuditOptions(datetime.now(UTC)))
+        document = audit(spark, of_one_table(tmp_path, config), AuditOptions(datetime.now(UTC)))
         assert [table.name for table in document.tables] == ["t"]
         assert [one for one in service.requests if one.body and one.body.get("vend_credentials")]
         assert server.requests == []

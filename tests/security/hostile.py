@@ -1,4 +1,4 @@
-"""What an attacker writes where they may: text that means something to whoever shows it."""
+"""Text of an attacker that means something to the program that shows it."""
 
 from __future__ import annotations
 

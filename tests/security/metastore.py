@@ -1,4 +1,4 @@
-"""A small Hive metastore whose answers are often wrong: sound Thrift that says odd things, and Thrift that is none."""
+"""A small Hive metastore with wrong answers: valid Thrift with odd content, and invalid Thrift."""
 
 from __future__ import annotations
 

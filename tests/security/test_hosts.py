@@ -18,7 +18,7 @@ TOKEN = "canary-token-4f1d"
 
 @pytest.fixture
 def elsewhere() -> Iterator[Scripted]:
-    """The server of whoever wrote the manifest."""
+    """The server of the manifest's author."""
 
     def answer(request: Request) -> tuple[int, object]:
         return 200, {"operations": [], "namespaces": [], "tables": []}
@@ -91,7 +91,7 @@ def test_a_host_that_is_allowed_is_reached(
 
 @pytest.mark.parametrize("command", ["doctor", "audit", "serve", "import"])
 @pytest.mark.parametrize("option", [["--allow-host", "x.example.com"], ["--allow-env", "X"], ["--allow-outside"]])
-def test_what_a_manifest_may_do_is_not_said_where_there_is_none(
+def test_what_a_manifest_may_do_is_not_said_without_one(
     command: str, option: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It would be without effect, and who says it relies on it."""

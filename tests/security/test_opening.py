@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -15,12 +14,13 @@ import pytest
 from reconciler.backends import optional
 from reconciler.backends.rest import RestBackend
 from reconciler.model.errors import PermissionDeniedError
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.cli.running import lancens
 from tests.security.baits import BAITS, CANARY, NOWHERE, QUICKLY, environment, hostile, vending
 from tests.security.baits import thief as running_thief
 from tests.server.client import Api
 from tests.servers.lance_rest import Scripted, served
+from tests.writing import blocks_of, write_manifest
 
 COLUMNS = [{"name": "id", "type": "int64"}]
 
@@ -41,11 +41,8 @@ def test_the_baits_are_ones_that_pylance_takes(bait: str, thief: Scripted) -> No
     assert thief.requests
 
 
-def _manifest(folder: Path, config: Mapping[str, str], impl: str = "rest", **table: object) -> Path:
-    catalog = {"impl": impl, "config": dict(config), "namespaces": {"a": {"tables": {"t": table}}}}
-    path = folder / "lancens.yaml"
-    path.write_text(json.dumps({"version": 1, "name": "shop", "catalogs": {"lake": catalog}}))
-    return path
+def _wants(folder: Path, config: Mapping[str, str], impl: str = "rest", **table: object) -> Path:
+    return write_manifest(folder, {"lake": {"impl": impl, "config": dict(config), **blocks_of({("a", "t"): table})}})
 
 
 def _storage(options: Mapping[str, str]) -> dict[str, str]:
@@ -71,7 +68,7 @@ def test_a_service_has_nothing_sent_anywhere(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with hostile(bait, thief) as service:
-        _manifest(tmp_path, {"uri": service.url, **_storage(NOWHERE)}, schema=COLUMNS, location=BAITS[bait][0])
+        _wants(tmp_path, {"uri": service.url, **_storage(NOWHERE)}, schema=COLUMNS, location=BAITS[bait][0])
         ran = lancens(capsys, *arguments)
     assert [one for one in service.requests if one.body and one.body.get("vend_credentials")]
     assert thief.requests == []
@@ -151,7 +148,7 @@ def test_a_manifest_names_no_file_outside_of_its_folder(
     (tmp_path / "outside.json").write_text("{}")
     (folder / "link").symlink_to("/proc/self/environ")
     (folder / "in.json").write_text('{"credential_source": {"file": "\\u002fproc/self/environ"}}')
-    _manifest(folder, {"root": "lake", f"storage.{option}": value}, "dir")
+    _wants(folder, {"root": "lake", f"storage.{option}": value}, "dir")
     refused = lancens(capsys, "plan")
     assert refused.code == 1
     assert f"config `storage.{option}` names a file outside" in refused.err
@@ -163,7 +160,7 @@ def test_it_may_name_one_in_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "key.json").write_text('{"token_uri": "https://oauth2.googleapis.com/token"}')
-    _manifest(tmp_path, {"root": "lake", "storage.google_service_account": "key.json"}, "dir")
+    _wants(tmp_path, {"root": "lake", "storage.google_service_account": "key.json"}, "dir")
     assert lancens(capsys, "plan").code == 0
     assert lancens(capsys, "plan", "--allow-host", "oauth2.googleapis.com").code == 0
 
@@ -191,7 +188,7 @@ def test_a_manifest_names_no_host_that_is_not_allowed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "key.json").write_text('{"token_uri": "https:\\/\\/evil.example.net/token"}')
-    _manifest(tmp_path, {"root": "lake", f"storage.{option}": value}, "dir")
+    _wants(tmp_path, {"root": "lake", f"storage.{option}": value}, "dir")
     assert lancens(capsys, "plan").code == 0
     refused = lancens(capsys, "plan", "--allow-host", "catalog.example.com")
     assert refused.code == 1
@@ -203,7 +200,7 @@ def test_a_manifest_reads_no_variable_through_an_option(
     thief: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    _manifest(tmp_path, {"root": "az://c/lake", **_storage(environment(thief))}, "dir")
+    _wants(tmp_path, {"root": "az://c/lake", **_storage(environment(thief))}, "dir")
     for limits in ([], ["--allow-env", "NOTHING"], ["--allow-host", "127.0.0.1"]):
         ran = lancens(capsys, "plan", *limits)
         assert ran.code == 1
@@ -220,9 +217,9 @@ def test_no_variable_goes_to_a_bucket_that_is_not_allowed(
     config: dict[str, Any] = _storage({**keys, "aws_secret_access_key": "x", **QUICKLY})
     there = "s3://evil-bucket/${env:SOME_SECRET}"
     if place == "root":
-        _manifest(tmp_path, {**config, "root": there}, "dir")
+        _wants(tmp_path, {**config, "root": there}, "dir")
     else:
-        _manifest(tmp_path, {**config, "name": "buckets"}, "memory", location=f"{there}/t")
+        _wants(tmp_path, {**config, "name": "buckets"}, "memory", location=f"{there}/t")
     refused = lancens(capsys, "plan", "--allow-host", "127.0.0.1")
     assert refused.code == 1
     assert "--allow-host" in refused.err

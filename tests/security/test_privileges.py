@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.server import OneCatalog, Settings, Tokens
+from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings, Tokens
 from tests.cli.running import lancens
 from tests.servers.lance_rest import served
 from tests.servers.require import tool

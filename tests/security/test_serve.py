@@ -17,10 +17,11 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.backends.optional import PlacesDirectly
+from reconciler.backends.optional import Places
 from reconciler.backends.rest import RestBackend
 from reconciler.model.names import Identifier
-from reconciler.server import OneCatalog, Settings, Tokens
+from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings, Tokens
 from tests.server.client import Api
 from tests.server.command import started
 from tests.servers.glue import glue_server
@@ -268,7 +269,7 @@ def test_an_error_of_storage_names_no_file(tmp_path: Path) -> None:
 
 
 def test_the_directory_the_server_was_started_in_is_no_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Spec(MemoryBackend, PlacesDirectly):
+    class Spec(MemoryBackend, Places):
         """As the specifications of Hive, Glue, Unity Catalog and Iceberg say for a catalog without a root."""
 
         def direct_location(self, identifier: Identifier) -> str:

@@ -12,8 +12,6 @@ import yaml
 
 from reconciler.backends.service_options import options_of_service
 from reconciler.manifest import Policy
-from reconciler.manifest.reach import refusals
-from reconciler.manifest.variables import Resolver
 from reconciler.storage import SCHEMES
 
 TABLE = yaml.safe_load(Path(__file__).with_name("storage_options.yaml").read_text())
@@ -85,11 +83,13 @@ def test_it_names_one_that_is(scheme: str) -> None:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_manifest_names_files_of_its_own_and_hosts_that_are_allowed(name: str, tmp_path: Path) -> None:
-    strict = Resolver(Policy(hosts=["catalog.example.com"]), {}, (str(tmp_path),))
+    strict, folders = Policy(hosts=["catalog.example.com"]), [str(tmp_path)]
     (tmp_path / "in").touch()
-    said = " ".join(refusals(f"storage.{name}", "/proc/self/environ", strict, is_literal=True))
-    assert ("names a file" in said) is (name in FILES)
-    assert not [*refusals(f"storage.{name}", str(tmp_path / "in"), Resolver(folders=strict.folders), is_literal=True)]
-    said = " ".join(refusals(f"storage.{name}", EVIL, strict, is_literal=True))
-    assert ("that is not allowed" in said) is (name in HOSTS)
-    assert "that is not allowed" in " ".join(refusals(f"storage.{name}", f"https://{EVIL}", strict, is_literal=True))
+
+    def said(value: str, policy: Policy = strict) -> str:
+        return " ".join(policy.config_refusals(f"storage.{name}", value, folders, is_literal=True))
+
+    assert ("names a file" in said("/proc/self/environ")) is (name in FILES)
+    assert not said(str(tmp_path / "in"), Policy())
+    assert ("that is not allowed" in said(EVIL)) is (name in HOSTS)
+    assert "that is not allowed" in said(f"https://{EVIL}")

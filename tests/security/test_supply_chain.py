@@ -55,7 +55,7 @@ def test_the_locked_part_is_closed(extras: list[str]) -> None:
             assert name in part
 
 
-def test_an_extra_that_is_none_is_refused() -> None:
+def test_an_unknown_extra_is_refused() -> None:
     with pytest.raises(InstallError, match="there is no `gleu`; there are all, "):
         locked(str(ROOT), ["gleu"])
 
@@ -84,12 +84,12 @@ def test_a_file_that_is_another_one_is_not_installed(tmp_path: Path) -> None:
 
 
 def test_a_checkout_is_not_told_to_install_a_package_of_that_name() -> None:
-    """Whoever registers the name first would be run."""
+    """The first to register the name would be run."""
     assert str(MissingExtraError("`lancens serve`", "server")).endswith(f"pip install '{ROOT}[server]'")
 
 
 def test_every_action_is_named_by_its_commit() -> None:
-    """A tag can be moved by whoever gets hold of its repository."""
+    """A tag can be moved by anyone with access to its repository."""
     places = [ROOT / "action.yml", ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     places += [*(ROOT / "examples/github").glob("*.yml"), *(ROOT / ".github/workflows").glob("*.yml")]
     used = [

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.memory import MemoryBackend
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.cli.running import Ran, lancens, shell
 from tests.security.canary import Canaries
 from tests.servers.fault_proxy import Speaks, fault_proxy

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from reconciler.backends.memory import MemoryBackend
-from reconciler.server import OneCatalog, Settings
+from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings
 from tests.server.client import Api
 from tests.servers.lance_rest import served
 

@@ -14,8 +14,9 @@ import pytest
 import urllib3
 
 from reconciler.backends.memory import MemoryBackend
-from reconciler.server import ListenAddress, Settings, Tokens
 from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings, Tokens
+from reconciler.server.running import ListenAddress
 from tests.server.client import Api, Reply
 from tests.servers.lance_rest import served
 from tests.servers.require import tool

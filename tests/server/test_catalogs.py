@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.backends.memory import MemoryBackend
-from reconciler.server import ManyCatalogs
+from reconciler.server.catalogs import ManyCatalogs
 from tests.server.client import Api
 from tests.servers.lance_rest import served
 

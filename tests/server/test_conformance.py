@@ -19,7 +19,7 @@ from reconciler.backends.rest import RestBackend
 from reconciler.backends.unity import UnityBackend
 from reconciler.conformance import AddForeign, ConformanceCheck, checks, verify
 from reconciler.model.names import Identifier
-from reconciler.server import ManyCatalogs, OneCatalog
+from reconciler.server.catalogs import ManyCatalogs, OneCatalog
 from tests.server.through_pylance import ThroughPylance
 from tests.servers.glue import glue_server
 from tests.servers.hive import metastore

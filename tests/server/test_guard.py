@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.errors import ConfigError
-from reconciler.server import ListenAddress, TokenFile, Tokens
+from reconciler.server.guard import Access, TokenFile, Tokens
 from reconciler.server.logs import JsonLines
-from reconciler.server.tokens import Access
+from reconciler.server.running import ListenAddress
 from tests.server.client import Api
 from tests.server.conftest import Serve
 
@@ -88,7 +88,7 @@ def test_a_token_file_is_read_again_when_it_changes(
         assert not admits("short")
         path.unlink()
         assert not admits("another-token-0123456789")
-    assert "a token is no longer let in" in caplog.text
+    assert "a token is no longer valid" in caplog.text
     path.write_text(READ)
     assert admits(READ)
 
@@ -146,7 +146,7 @@ def test_every_request_is_a_line_of_json_without_secrets(serve: Serve, caplog: p
 
 
 def test_an_error_has_the_id_of_its_request(serve: Serve) -> None:
-    """The specification's `instance`: by it whoever runs the server finds the line of the log."""
+    """The specification's `instance` leads the operator to the line of the log."""
     url = serve(tokens=TOKENS)
     for token, status in ((READ, 404), ("no-such-token-0123", 401)):
         for path in ("/v1/namespace/nowhere/describe", "/nothing/here"):

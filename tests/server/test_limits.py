@@ -12,7 +12,8 @@ from lance_namespace.errors import ServiceUnavailableError
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.live import LiveNamespace
 from reconciler.model.names import Identifier
-from reconciler.server import OneCatalog, Settings
+from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings
 from tests.server.client import Api
 from tests.server.conftest import Serve
 from tests.servers.lance_rest import served

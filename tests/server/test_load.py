@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.server.client import Api
 from tests.server.command import resident_kilobytes, started
 from tests.servers.lance_rest import served

@@ -22,8 +22,9 @@ from reconciler.backends.optional import LearnsCapabilities
 from reconciler.backends.rest import RestBackend
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.live import LiveNamespace, PropertyChanges
-from reconciler.server import ManyCatalogs, OneCatalog, make_app
-from reconciler.server.error_bodies import status_of
+from reconciler.server.answers import status_of
+from reconciler.server.app import make_app
+from reconciler.server.catalogs import ManyCatalogs, OneCatalog
 from reconciler.server.operations import OPERATIONS, REFUSED
 from tests.server.client import Api
 from tests.server.conftest import Serve

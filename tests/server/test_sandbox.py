@@ -16,9 +16,9 @@ import pytest
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import InvalidInputError, ServiceUnavailableError
-from reconciler.server import OneCatalog, Settings
-from reconciler.server.expressions import FUNCTIONS, check_expressions
-from reconciler.server.sandbox import Sandbox
+from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings
+from reconciler.server.sandbox import FUNCTIONS, Sandbox, check_expressions
 from tests.server.client import Api
 from tests.servers.lance_rest import served
 from tests.soak import count, seeded
@@ -158,7 +158,7 @@ def test_other_functions_are_refused_however_they_are_written(expression: str) -
         "ts > timestamp '2020-01-01'",
     ],
 )
-def test_what_only_looks_like_a_call_is_none(expression: str) -> None:
+def test_what_only_looks_like_a_call_is_not_one(expression: str) -> None:
     check_expressions([expression, *(f"{name}(id)" for name in FUNCTIONS)])
 
 

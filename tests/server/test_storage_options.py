@@ -14,8 +14,8 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.server import OneCatalog
 from reconciler.server.answers import public_options
+from reconciler.server.catalogs import OneCatalog
 from tests.servers.lance_rest import served
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3, guarded_s3
 

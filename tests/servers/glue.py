@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.servers.process import free_port, running
+from tests.servers.process import HUNG_SECONDS, free_port, running
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -70,7 +70,7 @@ class GlueServer:
         )
 
     def reset(self) -> None:
-        """Forget the calls, faults and permissions; what the catalogs hold stays."""
+        """Forget the calls, failures and permissions; the objects stay."""
         self._tell("reset")
 
     def clear(self) -> None:
@@ -134,7 +134,7 @@ class GlueServer:
         request = urllib.request.Request(  # noqa: S310 -- the address is 127.0.0.1
             self.endpoint + path, data=json.dumps(body).encode(), headers={"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=HUNG_SECONDS) as answer:  # noqa: S310
             return bytes(answer.read())
 
 

@@ -18,7 +18,7 @@ from typing import Literal
 from xml.sax.saxutils import escape
 
 from tests.servers.jars import cache_directory, jars
-from tests.servers.process import free_port, running
+from tests.servers.process import HUNG_SECONDS, free_port, running
 from tests.servers.require import missing, tool
 
 __all__ = ["Metastore", "Version", "metastore", "spark_jars", "sql_schema"]
@@ -27,8 +27,6 @@ Version = Literal["2.3", "3.1", "4.1"]
 Scheme = Literal["thrift", "http", "https"]
 
 _HERE = Path(__file__).parent
-_START_SECONDS = 90
-_SCHEMA_SECONDS = 120
 _DERBY = "org.apache.derby.jdbc.EmbeddedDriver"
 _OVER_HTTP = {"metastore.server.thrift.transport.mode": "http", "metastore.server.thrift.http.path": "metastore"}
 _LOGGING = """\
@@ -126,7 +124,7 @@ def metastore(
     ]
     log = directory / "metastore.log"
     started = Metastore(version, port, directory, auto_create, scheme)
-    with running(command, log, lambda: _answers(started.uri, login), directory=directory, limit_seconds=_START_SECONDS):
+    with running(command, log, lambda: _answers(started.uri, login), directory=directory):
         yield started
 
 
@@ -220,7 +218,7 @@ def _schema_template() -> Path:
             env={"METASTORE_HOME": str(unpacked), "PATH": "/usr/bin:/bin"},
             capture_output=True,
             text=True,
-            timeout=_SCHEMA_SECONDS,
+            timeout=HUNG_SECONDS,
             check=False,
             cwd=scratch,
         )

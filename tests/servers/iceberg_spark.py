@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.servers.jars import jars
+from tests.servers.process import HUNG_SECONDS
 from tests.servers.require import tool
+from tests.servers.spark_classes import SHORT_LIFE
 
 __all__ = ["iceberg_spark"]
 
 _HERE = Path(__file__).parent
-_SECONDS = 480
 _OPENED = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.util", "sun.nio.ch", "sun.util.calendar")
 """The packages of the JDK that Spark reaches into."""
 
@@ -33,11 +34,11 @@ def iceberg_spark(url: str, warehouse: str, statements: Sequence[str], *, bearer
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
     classes = ["-cp", f"{jars(_HERE / 'iceberg-spark-pom.xml')}/*", str(_HERE / "IcebergSpark.java")]
     done = subprocess.run(
-        [tool("java"), "-Xmx512m", *opened, *classes, url, warehouse, bearer],
+        [tool("java"), "-Xmx512m", *SHORT_LIFE, *opened, *classes, url, warehouse, bearer],
         input="".join(f"{statement}\n" for statement in statements),
         capture_output=True,
         text=True,
-        timeout=_SECONDS,
+        timeout=HUNG_SECONDS,
         check=False,
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
     )

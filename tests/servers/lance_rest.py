@@ -16,13 +16,14 @@ from urllib.parse import urlsplit
 import lance.namespace
 import uvicorn
 
-from reconciler.server import ServedCatalogs, Settings, make_app
+from reconciler.server.app import make_app
+from reconciler.server.catalogs import ServedCatalogs
+from reconciler.server.guard import Settings
 from reconciler.server.running import listener_config
 from tests.servers.listening import http_server
+from tests.servers.process import HUNG_SECONDS
 
 __all__ = ["Request", "Scripted", "adapter", "scripted", "served"]
-
-_START_SECONDS = 10.0
 
 
 @contextmanager
@@ -52,7 +53,7 @@ def served(catalogs: ServedCatalogs, settings: Settings | None = None) -> Iterat
     server = _Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert server.listening.wait(_START_SECONDS)
+    assert server.listening.wait(HUNG_SECONDS)
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:

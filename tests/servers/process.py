@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-__all__ = ["free_port", "running", "status_of"]
+__all__ = ["HUNG_SECONDS", "free_port", "running", "status_of"]
+
+HUNG_SECONDS = 600
+"""When something has hung: many times what it takes on a busy machine, and below pytest's own limit of a test."""
 
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 10
@@ -27,7 +30,7 @@ def free_port() -> int:
 def status_of(method: str, url: str) -> int:
     """Send a request with no body and return the status it is answered with; OSError when there is no answer."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=HUNG_SECONDS)
     try:
         connection.request(method, f"{parts.path}?{parts.query}")
         return connection.getresponse().status
@@ -45,7 +48,6 @@ def running(
     *,
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
-    limit_seconds: float = 60,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run ``command`` until the block ends; the block starts when ``answers``, a real call, returns True.
 
@@ -56,19 +58,19 @@ def running(
             command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, env=environment, cwd=directory
         )
     try:
-        _await(process, log, answers, limit_seconds)
+        _await(process, log, answers)
         yield process
     finally:
         _stop(process)
 
 
-def _await(process: subprocess.Popen[bytes], log: Path, answers: Callable[[], bool], limit_seconds: float) -> None:
-    deadline = time.monotonic() + limit_seconds
+def _await(process: subprocess.Popen[bytes], log: Path, answers: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + HUNG_SECONDS
     while not _try(answers):
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode}:\n{_tail(log)}")
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the server did not answer within {limit_seconds} s:\n{_tail(log)}")
+            raise TimeoutError(f"the server did not answer within {HUNG_SECONDS} s:\n{_tail(log)}")
         time.sleep(_POLL_SECONDS)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers.process import free_port, running
+from tests.servers.process import HUNG_SECONDS, free_port, running
 
 __all__ = ["slow_proxy"]
 
@@ -60,7 +60,7 @@ def slow_proxy(target: int, seconds: float, directory: Path) -> Iterator[int]:
 
 
 def _listens(port: int) -> bool:
-    socket.create_connection(("127.0.0.1", port), timeout=10).close()
+    socket.create_connection(("127.0.0.1", port), timeout=HUNG_SECONDS).close()
     return True
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyspark
 
 from tests.servers.process import free_port, running
+from tests.servers.spark_classes import JAVA_OPTIONS, driver_environment
 
 __all__ = ["HOME", "Cluster", "spark_cluster", "spark_connect"]
 
@@ -38,7 +39,7 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     environment = {
         **_environment(),
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS,
     }
     with ExitStack() as stack:
 
@@ -51,7 +52,6 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
                 lambda: said in log.read_text("utf-8", "replace"),
                 environment=environment,
                 directory=folder,
-                limit_seconds=120,
             )
             stack.enter_context(ready)
             return log.read_text("utf-8", "replace")
@@ -67,7 +67,7 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 def _environment() -> dict[str, str]:
     """Return that of this process, without what it says of Spark and Python."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYTHON", "PYSPARK_"))}
-    return {**kept, "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**kept, **driver_environment(), "SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 @contextmanager
@@ -91,7 +91,6 @@ def spark_connect(folder: Path, settings: Mapping[str, str], python: str = sys.e
         lambda: "Spark Connect server started" in log.read_text("utf-8", "replace"),
         environment={**_environment(), "PYSPARK_PYTHON": python},
         directory=folder,
-        limit_seconds=120,
     )
     with ready:
         yield f"sc://127.0.0.1:{port}"

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.servers.process import HUNG_SECONDS
 from tests.servers.require import tool
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["spark_sql"]
-
-_SECONDS = 240
 
 
 def spark_sql(uri: str, statements: Sequence[str], directory: Path) -> list[list[list[str]]]:
@@ -35,7 +34,7 @@ def spark_sql(uri: str, statements: Sequence[str], directory: Path) -> list[list
         input=json.dumps(list(statements)),
         capture_output=True,
         text=True,
-        timeout=_SECONDS,
+        timeout=HUNG_SECONDS,
         check=False,
         cwd=Path(__file__).parents[2],
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable},

@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.servers.jars import jars
-from tests.servers.process import free_port, running, status_of
+from tests.servers.process import HUNG_SECONDS, free_port, running, status_of
 from tests.servers.require import tool
 from tests.servers.unity_contract import API, Answer, Contract, lance_entry
 
@@ -45,7 +45,6 @@ __all__ = [
 
 _HERE = Path(__file__).parent
 _HOME = "LANCENS_UNITY_HOME"
-_START_SECONDS = 90
 _ATTEMPTS = 200
 LEFT = "left-"
 """What the names of catalogs begin with that hold a table twice, which the server cannot remove."""
@@ -178,7 +177,7 @@ class ReferenceServer:
 
     def _ask(self, method: str, target: str, body: object, token: str | None) -> Answer:
         parts = urlsplit(self.url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=HUNG_SECONDS)
         headers = {"Content-Type": "application/json"} if body is not None else {}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -267,7 +266,6 @@ def reference_server(
         directory / "unity.log",
         answers,
         directory=directory,
-        limit_seconds=_START_SECONDS,
     ):
         yield server
 

@@ -13,12 +13,11 @@ from tests.torture.play import Play
 from tests.torture.scenario import draw
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
-from tests.torture.workers import Ended, Workers
+from tests.torture.workers import Ended, Worker, Workers
 
 __all__ = ["run_race"]
 
 _MOST = 8
-_TOGETHER_SECONDS = 4
 
 
 def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int = _MOST) -> None:
@@ -74,7 +73,14 @@ def _race(target: Target, play: Play, ready: Workers, number: int) -> list[Ended
             play.faulty_port = proxy.port
             lines.append(apply_arguments(play, 4))
         with ThreadPoolExecutor(number) as pool:
-            return list(pool.map(lambda one, line: one.run(play.room.folder, line), runners, lines))
+
+            def run(one: Worker, line: list[str]) -> Ended:
+                try:
+                    return one.run(play.room.folder, line)
+                finally:
+                    together.abort()  # whoever had nothing to write is not waited for
+
+            return list(pool.map(run, runners, lines))
 
 
 def _held(target: Target, together: threading.Barrier) -> Decide:
@@ -85,7 +91,7 @@ def _held(target: Target, together: threading.Barrier) -> Decide:
         nonlocal held
         if not held and target.is_write(call.action or call.name):
             held = True
-            with suppress(threading.BrokenBarrierError):  # somebody had nothing to write: then the others do not wait
-                together.wait(_TOGETHER_SECONDS)
+            with suppress(threading.BrokenBarrierError):
+                together.wait()
 
     return decide

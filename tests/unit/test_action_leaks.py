@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.action.failures import RefusedError
-from reconciler.action.leaks import Secrets
+from reconciler.action.job import Secrets
+from reconciler.action.outcome import RefusedError
 
 # What GitHub documents that a runner sets, what its images set, and what the actions of clouds add.
 _HARMLESS = """\
@@ -40,7 +40,7 @@ VALUE = "/home/runner/work/shop"
 def _refused(name: str) -> str:
     """Return why a plan is refused that has in it what the variable ``name`` holds, as a folder of a location."""
     try:
-        Secrets({name: VALUE}).check_document("the plan", f'{{"location": "{VALUE}/lake/t.lance"}}')
+        Secrets({name: VALUE}).check("the plan", f'{{"location": "{VALUE}/lake/t.lance"}}')
     except RefusedError as error:
         return str(error)
     return ""
@@ -59,4 +59,4 @@ def test_a_plan_that_would_show_a_secret_is_refused(name: str) -> None:
 
 
 def test_what_is_short_is_in_every_plan() -> None:
-    Secrets({"DB_PASSWORD": "version"}).check_document("the plan", '{"format_version": "1.0"}')
+    Secrets({"DB_PASSWORD": "version"}).check("the plan", '{"format_version": "1.0"}')

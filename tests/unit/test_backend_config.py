@@ -9,7 +9,7 @@ import pytest
 from reconciler.backends import registry
 from reconciler.backends.dir import DirConfig
 from reconciler.backends.memory import MemoryConfig
-from reconciler.model.backend_config import check_config, known_keys, parse_config
+from reconciler.model.backend_config import known_keys, parse_config, read_config
 from reconciler.model.errors import InvalidInputError
 
 _REQUIRED = {
@@ -22,7 +22,7 @@ _REQUIRED = {
 
 
 def _messages(properties: dict[str, str]) -> list[str]:
-    return [problem.message for problem in check_config(DirConfig, "dir", properties)]
+    return [problem.message for problem in read_config(DirConfig, "dir", properties)[1]]
 
 
 @pytest.mark.parametrize("key", ["root", "dir.root", "path", "dir.path"])
@@ -65,7 +65,7 @@ def test_every_fault_is_named_with_its_key_and_no_value() -> None:
 @pytest.mark.parametrize("root", ["s3://key:hunter2@bucket/x", "s3://bucket/x?sig=hunter2", "", " "])
 def test_no_root_holds_a_credential_or_is_empty(impl: str, root: str) -> None:
     config = {"root": root, **_REQUIRED.get(impl, {})}
-    problems = check_config(registry.backend_class(impl).config_model, impl, config)
+    problems = read_config(registry.backend_class(impl).config_model, impl, config)[1]
     assert [(problem.key, "hunter2" in problem.message) for problem in problems] == [("root", False)]
 
 
@@ -85,8 +85,8 @@ def test_nameless_memory_is_nobody_elses() -> None:
         ("dir", "manifest_enabled", "`__manifest` is always read"),
         ("dir", "credential_vendor.aws_role_arn", "`storage.*`"),
         ("glue", "profile_name", "AWS_PROFILE"),
-        ("glue", "max_retries", "sent again by itself"),
-        ("glue", "retry_mode", "adaptive"),
+        ("glue", "max_retries", "are retried"),
+        ("glue", "retry_mode", "throttling of AWS"),
         ("iceberg", "read_timeout_millis", "`read_timeout`, in milliseconds"),
         ("rest", "header.x-api-key", "`headers.NAME`"),
         ("rest", "tls.assert_hostname", "always checked"),
@@ -94,7 +94,7 @@ def test_nameless_memory_is_nobody_elses() -> None:
     ],
 )
 def test_a_key_of_another_implementation_is_told_by_our_name(impl: str, key: str, instead: str) -> None:
-    found = check_config(registry.backend_class(impl).config_model, impl, {key: "hunter2"})
+    found = read_config(registry.backend_class(impl).config_model, impl, {key: "hunter2"})[1]
     [told] = [problem.message for problem in found if problem.key == key]
     assert told.startswith(f"unknown key `{key}`; ")
     assert instead in told

@@ -18,7 +18,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from reconciler.applier import ApplyReport, Journal, check_plan, execute
+from reconciler.applier.check import check_plan
+from reconciler.applier.executor import execute
+from reconciler.applier.journal import Journal
+from reconciler.applier.report import ApplyReport
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
@@ -26,11 +29,10 @@ from reconciler.model.names import EVERYTHING, Identifier
 from reconciler.model.ownership import REQUESTED_LOCATION
 from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.operations.plan import read_catalog
-from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
 from tests.states import held_names, option_sets, situations
-from tests.unit.planner.building import CATALOG, OWNER, desired, live, live_table, table
+from tests.unit.planner.building import CATALOG, OWNER, desired, live, live_table, plan_alone, table
 
 
 class Killed(BaseException):
@@ -101,7 +103,7 @@ def filled(state: Snapshot, foreign: Iterable[Identifier] = ()) -> Recorded:
 
 def planned(backend: Recorded, wanted: DesiredCatalog, options: PlanOptions) -> Plan:
     source, _ = read_catalog(Connection(CatalogSpec(CATALOG, "memory"), wanted, backend), options, 1)
-    return make_plan(ManifestRef(name="store", digest="", files=()), Thresholds(), [source])
+    return plan_alone(source, ManifestRef(name="store", digest="", files=()), Thresholds())
 
 
 def applied(backend: Recorded, plan: Plan, parallelism: int = 4) -> ApplyReport:

@@ -16,17 +16,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.backends.http import (
-    ForeignAnswerError,
-    HttpClient,
-    Refusal,
-    RetryPolicy,
-    Tagged,
-    UnknownRouteError,
-    VendorError,
-    endpoint_problem,
-    path,
-)
+from reconciler.backends.http.client import HttpClient, Tagged, path
+from reconciler.backends.http.config import endpoint_problem
+from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, UnknownRouteError, VendorError
+from reconciler.backends.http.retry import RetryPolicy
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import (
     BackendError,
@@ -70,8 +63,7 @@ class Script:
         settings: dict[str, Any] = {
             "impl": "unity",
             "endpoint": self.url,
-            "connect_timeout": 5.0,
-            "read_timeout": 5.0,
+            "timeouts": (5.0, 5.0),
             "retry": self.retry(),
             **options,
         }
@@ -187,7 +179,7 @@ def test_every_request_is_counted_repeated_ones_included(script: Script) -> None
     client = script.client()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: client.json("GET", "/t", doing="x"), range(20)))
-    assert client.traffic.calls == len(script.seen) == 21
+    assert client.scans.traffic.calls == len(script.seen) == 21
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, "200 OK"), (204, None), (200, None), (201, {"x": 1})])
@@ -456,12 +448,12 @@ def test_a_silent_service_runs_into_the_time_out(script: Script) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        client = script.client(endpoint=address, read_timeout=0.05)
+        client = script.client(endpoint=address, timeouts=(5.0, 0.05))
         text = refused(client, ServiceUnavailableError)
-        assert client.traffic.calls == 4
+        assert client.scans.traffic.calls == 4
         assert "within 0.05 s" in text
         refused(client, ServiceUnavailableError, "POST")
-        assert client.traffic.calls == 5
+        assert client.scans.traffic.calls == 5
 
 
 def test_an_unknown_host_is_named(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:

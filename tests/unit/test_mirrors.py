@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import reconciler
-from reconciler.applier import ApplyReport, Status
+from reconciler.applier.report import ApplyReport, Status
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.manifest import Manifest
@@ -21,6 +21,7 @@ from reconciler.model.ownership import MANAGED_BY, MIRROR
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.plan import Plan
 from tests.plans import assert_blocked, blocked, noted, resealed
+from tests.writing import load_text
 
 COLUMNS = "schema: [{name: id, type: int64}]"
 USERS = f"users: {{{COLUMNS}, properties: {{tier: gold}}}}"
@@ -43,9 +44,7 @@ class World:
             config = f"{{{named}root: {self.folder / name}}}"
             lines += [f"  {name}:", f"    impl: {impl}", f"    config: {config}"]
             lines += [f"    {line}" for line in block.strip("\n").splitlines()]
-        path = self.folder / "lancens.yaml"
-        path.write_text("\n".join(lines))
-        return reconciler.load(path)
+        return load_text(self.folder, "\n".join(lines))
 
     def catalog(self, name: str) -> MemoryBackend:
         return MemoryBackend(name=f"{self.run}-{name}", root=str(self.folder / name))
@@ -462,7 +461,7 @@ def test_names_that_come_to_one_are_blocked_with_the_line_to_add(world: World) -
     [
         (
             "{from: lak}",
-            "`from` in the mirror of prod is `lak`, which is not a catalog of this manifest; did you mean `lake`?",
+            "`from` in the mirror of prod is `lak`, which is not a catalog here; did you mean `lake`?",
         ),
         ("{into: [a]}", "the mirror of prod has no `from`; expected the catalog to follow: `lake`"),
         ("{from: prod}", "the mirrors have a dependency cycle: prod mirrors prod"),

@@ -36,15 +36,12 @@ from reconciler.model.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.model.live import Storage, StorageKind
+from tests.writing import write_dataset
 
 SCHEMA: Schema = (
     Column("id", "int64", nullable=False),
     Column("name", "string", metadata={"unit": "none"}),
 )
-
-
-def _write(place: Path, rows: int = 3) -> None:
-    lance.write_dataset(pa.table({"id": list(range(rows))}), str(place))
 
 
 def _ipc(table: pa.Table) -> bytes:
@@ -56,13 +53,13 @@ def _ipc(table: pa.Table) -> bytes:
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "file:{}", "{}/", "file://localhost{}"])
 def test_a_dataset_is_found_in_every_form_of_its_location(tmp_path: Path, form: str) -> None:
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     found = storage.probe(form.format(tmp_path / "a.lance"), {})
     assert found == Storage(StorageKind.DATASET, (Column("id", "int64"),))
 
 
 def test_an_encoded_uri_and_a_path_are_one_place(tmp_path: Path) -> None:
-    _write(tmp_path / "a b.lance")
+    write_dataset(tmp_path / "a b.lance")
     assert storage.probe(f"file://{tmp_path}/a%20b.lance", {}).kind is StorageKind.DATASET
     assert storage.probe(f"{tmp_path}/a%20b.lance", {}).kind is StorageKind.NOTHING
 
@@ -140,20 +137,20 @@ def test_files_without_a_dataset_are_not_lance(tmp_path: Path) -> None:
 
 
 def test_data_without_a_version_is_not_nothing(tmp_path: Path) -> None:
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     shutil.rmtree(tmp_path / "a.lance" / "_versions")
     assert storage.probe(str(tmp_path / "a.lance"), {}).kind is StorageKind.NOT_LANCE
 
 
 def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     for version in (tmp_path / "a.lance" / "_versions").iterdir():
         version.write_text("damaged")
     found = storage.probe(str(tmp_path / "a.lance"), {})
     assert found.kind is StorageKind.UNKNOWN
     assert ".rs:" not in found.detail
     with pytest.raises(InvalidTableStateError, match=r"a\.lance"):
-        storage.describe(str(tmp_path / "a.lance"), {})
+        _open(str(tmp_path / "a.lance"))
 
 
 @pytest.mark.parametrize("gone_for_good", [False, True])
@@ -252,7 +249,7 @@ def test_a_panic_in_pylance_is_an_error_like_any_other(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(lance, "dataset", panic)
     options = {"aws_secret_access_key": "wJalrXUtnFEMI"}
-    text = "pylance broke off: range end 9 out of range with key (redacted)"
+    text = "pylance panicked: range end 9 out of range with key (redacted)"
     assert storage.probe("s3://bucket/a.lance", options) == Storage(StorageKind.UNKNOWN, detail=text)
     with pytest.raises(InternalError) as raised, storage.translated("s3://bucket/a.lance", options):
         storage.open_dataset("s3://bucket/a.lance", options)
@@ -310,41 +307,46 @@ def test_a_place_is_where_symbolic_links_lead(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\ud800", f"{'x' * 300}/t", "a\0b/t", "\ud800/t"])
 def test_what_no_file_can_be_called_is_where_it_says(tmp_path: Path, name: str) -> None:
-    """Whoever writes to a catalog says where its tables are: one such entry ended the plan of all the others."""
+    """An entry's location is its writer's choice: one such entry ended the plan of all others."""
     place = f"{tmp_path}/{name}.lance"
     assert storage.place_of(place) == place
     assert storage.real_places([place]) == {}
     assert storage.probe(place, {}).kind is not StorageKind.DATASET
 
 
+def _open(place: str, reference: storage.Reference | None = None) -> None:
+    with storage.opened(place, {}, reference or storage.Reference()):
+        pass
+
+
 def test_metadata_is_that_of_the_version_asked_for(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
-    _write(tmp_path / "a.lance", rows=2)
+    write_dataset(tmp_path / "a.lance", rows=2)
     lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
-    latest, first = storage.describe(place, {}), storage.describe(place, {}, storage.Reference(version=1))
-    assert (latest.version, latest.summary["total_rows"], latest.num_fragments) == (2, "3", 2)
-    assert (first.version, first.summary["total_rows"], first.num_fragments) == (1, "2", 1)
-    assert first.schema == pa.schema({"id": pa.int64()})
+    with storage.opened(place, {}) as latest, storage.opened(place, {}, storage.Reference(version=1)) as first:
+        assert (latest.version, latest.count_rows(), len(latest.get_fragments())) == (2, 3, 2)
+        assert (first.version, first.count_rows(), len(first.get_fragments())) == (1, 2, 1)
     with pytest.raises(TableVersionNotFoundError, match="no version 7; the latest is 2"):
-        storage.describe(place, {}, storage.Reference(version=7))
+        _open(place, storage.Reference(version=7))
 
 
 def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
-    _write(tmp_path / "a.lance", rows=2)
+    write_dataset(tmp_path / "a.lance", rows=2)
     dataset = lance.dataset(place)
     dataset.tags.create("v1", 1)
     branch = dataset.create_branch("dev", 1)
     lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
     lance.write_dataset(pa.table({"id": [7, 8, 9]}), branch.uri, mode="append")
 
-    def rows(reference: storage.Reference) -> str:
-        return storage.describe(place, {}, reference).summary["total_rows"]
+    def rows(reference: storage.Reference) -> int:
+        with storage.opened(place, {}, reference) as dataset:
+            return dataset.count_rows()
 
-    assert rows(storage.Reference()) == rows(storage.Reference(branch="main")) == "3"
-    assert rows(storage.Reference(tag="v1")) == rows(storage.Reference(branch="main", version=1)) == "2"
-    assert rows(storage.Reference(branch="dev")) == "5"
-    assert rows(storage.Reference(branch="dev", version=1)) == "2"
+    assert rows(storage.Reference()) == rows(storage.Reference(branch="main")) == 3
+    assert rows(storage.Reference(tag="v1")) == rows(storage.Reference(branch="main", version=1)) == 2
+    assert rows(storage.Reference(branch="dev")) == 5
+    assert rows(storage.Reference(branch="dev", version=1)) == 2
 
 
 @pytest.mark.parametrize(
@@ -353,23 +355,23 @@ def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None
         (storage.Reference(tag="v9"), TableTagNotFoundError, "has no tag `v9`"),
         (storage.Reference(branch="dev"), TableBranchNotFoundError, "has no branch `dev`"),
         (storage.Reference(branch="main", version=7), TableVersionNotFoundError, "has no version 7; the latest is 1"),
-        (storage.Reference(tag="v1", version=1), InvalidInputError, "no version or branch beside it"),
+        (storage.Reference(tag="v1", version=1), InvalidInputError, "a tag names one version"),
     ],
 )
 def test_a_reference_to_what_is_not_there_is_an_error(
     tmp_path: Path, reference: storage.Reference, kind: type[Exception], text: str
 ) -> None:
-    _write(tmp_path / "a.lance", rows=2)
+    write_dataset(tmp_path / "a.lance", rows=2)
     with pytest.raises(kind, match=text):
-        storage.describe(str(tmp_path / "a.lance"), {}, reference)
+        _open(str(tmp_path / "a.lance"), reference)
 
 
 def test_metadata_of_no_dataset_says_so(tmp_path: Path) -> None:
     with pytest.raises(InvalidTableStateError, match="dataset: nothing is written there"):
-        storage.describe(str(tmp_path / "absent"), {})
+        _open(str(tmp_path / "absent"))
     (tmp_path / "a.txt").touch()
     with pytest.raises(InvalidTableStateError, match="dataset: it holds 1 file"):
-        storage.describe(str(tmp_path), {})
+        _open(str(tmp_path))
 
 
 def test_an_empty_dataset_has_the_schema_asked_for(tmp_path: Path) -> None:
@@ -380,7 +382,7 @@ def test_an_empty_dataset_has_the_schema_asked_for(tmp_path: Path) -> None:
 
 
 def test_nothing_is_ever_written_over(tmp_path: Path) -> None:
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -417,7 +419,7 @@ def test_a_stream_is_written(tmp_path: Path) -> None:
 
 def test_columns_are_added_without_touching_data(tmp_path: Path) -> None:
     place = tmp_path / "a.lance"
-    _write(place)
+    write_dataset(place)
     data = {path.name: path.read_bytes() for path in (place / "data").iterdir()}
     added = (Column("name", "string"), Column("vector", "fixed_size_list<float32>[4]", metadata={"a": "b"}))
     storage.add_columns(str(place), added, {})
@@ -428,7 +430,7 @@ def test_columns_are_added_without_touching_data(tmp_path: Path) -> None:
 
 def test_adding_columns_again_does_nothing(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     storage.add_columns(place, [Column("name", "string")], {})
     storage.add_columns(place, [Column("name", "string")], {})
     assert lance.dataset(place).version == 2
@@ -436,7 +438,7 @@ def test_adding_columns_again_does_nothing(tmp_path: Path) -> None:
 
 def test_columns_that_cannot_be_added_are_refused(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
-    _write(tmp_path / "a.lance")
+    write_dataset(tmp_path / "a.lance")
     with pytest.raises(InvalidInputError, match="must be nullable: name"):
         storage.add_columns(place, [Column("name", "string", nullable=False)], {})
     with pytest.raises(TableSchemaValidationError, match="column `id` of type int64, not string"):

@@ -1,4 +1,4 @@
-"""``impl: dir``: a plain directory or bucket, as pylance's own directory namespace keeps it."""
+"""``impl: dir``: a directory or bucket, in the format of pylance's namespace."""
 
 from __future__ import annotations
 

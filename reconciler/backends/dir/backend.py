@@ -1,11 +1,11 @@
 """``impl: dir``: a directory, local or in an object store, is the catalog.
 
-Namespaces and tables have entries in the dataset ``__manifest`` that pylance's own directory namespace keeps
-(:mod:`~reconciler.backends.dir.manifest`), and what lies under the root without one is a table as well
+Namespaces and tables have entries in the dataset ``__manifest`` of pylance's own directory namespace
+(:mod:`~reconciler.backends.dir.manifest`). A directory under the root without an entry is a table too
 (:mod:`~reconciler.backends.dir.listing`; Lance Namespace specification, "Lance Directory Namespace").
 
-A table directly under the root whose location is a directory directly under the root exists as long as that
-directory does, unmarked: pylance sees it so, and an entry that was cut off halfway counts as not made.
+A root table whose location is directly under the root exists only while that directory exists and is not marked as
+deregistered. pylance has the same rule; an entry from an interrupted registration so counts as missing.
 """
 
 from __future__ import annotations
@@ -22,36 +22,28 @@ from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
-from reconciler.backends.dir.contents import NAMESPACE, TABLE, ManifestRows, Row, metadata_of
+from reconciler.backends.base import snapshot_within
+from reconciler.backends.dir.contents import (
+    MANIFEST,
+    NAMESPACE,
+    TABLE,
+    DirectoryPlaces,
+    ManifestRows,
+    Part,
+    Row,
+    first_directory,
+    invalid_at,
+    metadata_of,
+    namespaces_in_use,
+    part_of,
+)
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.manifest import DirManifest
-from reconciler.backends.dir.parts import Part, first_fault, namespaces_in_use, part_of
-from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces, first_directory
-from reconciler.backends.scoping import snapshot_within
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities, LocationPolicy
-from reconciler.model.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
-from reconciler.model.names import (
-    DELIMITER,
-    EVERYTHING,
-    ChildrenOf,
-    Identifier,
-    Scope,
-    check_name,
-    join,
-    split,
-)
+from reconciler.model.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join, split
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
@@ -60,14 +52,14 @@ _NESTED = re.compile(r"[0-9a-f]{8}_(.*\$.*)", re.DOTALL)
 
 
 class DirConfig(BackendConfig):
-    """``root`` is a URI, or an absolute or relative path; a relative one starts at the working directory."""
+    """The configuration of a directory catalog."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "credential_vendor.*": "leave it out: no credentials are made here; `storage.*` are those that open the data",
-        "dir_listing_enabled": "leave it out: what lies in the directory is always listed",
-        "dir_listing_to_manifest_migration_enabled": "leave it out: old tables stay found where they are",
+        "credential_vendor.*": "leave it out: no credentials are vended here; `storage.*` opens the data",
+        "dir_listing_enabled": "leave it out: the directory is always listed",
+        "dir_listing_to_manifest_migration_enabled": "leave it out: old tables are found where they are",
         "manifest_enabled": "leave it out: `__manifest` is always read, and written by the first change",
-        "table_version_storage_enabled": "leave it out: rows of versions are kept as they are, and none is written",
+        "table_version_storage_enabled": "leave it out: rows of versions are kept, and none is written",
         "table_version_tracking_enabled": "leave it out: versions are those of the datasets",
     }
 
@@ -90,16 +82,9 @@ class DirConfig(BackendConfig):
 
 
 class DirBackend(
-    Backend,
-    optional.ChecksAtCommit,
-    optional.FollowsLinks,
-    optional.HoldsOthers,
-    optional.LaysOutRoots,
-    optional.LeavesEntries,
-    optional.RefusesLocations,
-    optional.Renames,
+    optional.ChecksAtCommit, optional.HoldsOthers, optional.LeavesEntries, optional.Places, optional.Renames
 ):
-    """A directory catalog. Every change is one commit of ``__manifest``; data files are never touched."""
+    """A directory catalog. Each change is a commit of ``__manifest``; data stays."""
 
     impl = "dir"
     config_model = DirConfig
@@ -122,13 +107,13 @@ class DirBackend(
         self._check: optional.Check | None = None
 
     def checking(self, check: optional.Check) -> Self:
-        """Return a backend for the same ``__manifest`` and its shared commits that asks ``check`` in each."""
+        """Return a backend with the same commits that passes objects to ``check``."""
         made = type(self).__new__(type(self))
         vars(made).update(vars(self), _check=check)
         return made
 
     def _checked(self, found: LiveT) -> LiveT:
-        """Return ``found``, which a commit is about to change."""
+        """Return ``found``, after the check for an object that a commit changes."""
         if self._check is not None:
             self._check(found)
         return found
@@ -136,19 +121,19 @@ class DirBackend(
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return everything within ``scope``: one read of ``__manifest``, and of what the scope is about only.
+        """Return everything within ``scope``, by one read of what it is about.
 
-        The root is listed where a table directly under it can be in ``scope``.
+        The root is listed only if a table directly under it can be in ``scope``.
         """
         part = part_of(scope)
         contents = self._manifest.read(part.row_filter if part else None)
         namespaces: dict[Identifier, LiveNamespace] = {}
         tables: dict[Identifier, LiveTable] = {}
         notes: list[str] = []
-        for row, identifier, fault, properties in _entries(part.rows_of(contents) if part else contents):
-            if fault is not None:
-                if scope.contains(identifier[: fault + 1]):
-                    notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {check_name(identifier[fault])}")
+        for row, identifier, invalid, properties in _entries(part.rows_of(contents) if part else contents):
+            if invalid is not None:
+                if scope.contains(identifier[: invalid + 1]):
+                    notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {check_name(identifier[invalid])}")
             elif row.object_type == NAMESPACE:
                 namespaces[identifier] = LiveNamespace(identifier, properties)
             elif row.object_type == TABLE:
@@ -163,7 +148,7 @@ class DirBackend(
         return snapshot_within(scope, namespaces.values(), tables.values(), notes)
 
     def _in_use(self, contents: ManifestRows, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
-        """Return the namespaces that something is in, among them every one that is above what ``part`` is about."""
+        """Return the namespaces that hold something, with all those above ``part``."""
         found = namespaces_in_use(contents)
         beside = part.beside({*found, *entered}) if part and not contents.is_whole else None
         return found if beside is None else found | namespaces_in_use(self._manifest.read(beside))
@@ -171,7 +156,7 @@ class DirBackend(
     def _add_root_tables(
         self, contents: ManifestRows, scope: Scope, tables: dict[Identifier, LiveTable], notes: list[str]
     ) -> None:
-        """Bring ``tables`` in line with the directories under the root."""
+        """Update ``tables`` by the directories under the root."""
         entries = {
             table.id: place
             for table in tables.values()
@@ -219,14 +204,15 @@ class DirBackend(
         return [name for name in names if check_name(name) is None]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of entries that are neither tables nor namespaces."""
+        """Return the names of entries other than tables and namespaces."""
         entries = self._manifest.read().directly_in(join(identifier))
         return [_name(row) for row in entries if row.object_type not in (TABLE, NAMESPACE)]
 
     def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
-        """Return the entries of root tables whose directory is marked as no table: half of a removal, or of an entry.
+        """Return entries of root tables whose directory is marked as deregistered.
 
-        pylance lets nobody register the name again, and shows the table where it does not look at directories.
+        They come from an interrupted removal or registration. pylance refuses to register the name again, and shows the
+        table where it does not look at directories.
         """
         part = part_of(scope)
         if part is not None and not part.is_about_root:
@@ -250,14 +236,14 @@ class DirBackend(
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._namespace(contents, identifier[:-1])
             if contents.find(join(identifier)) or contents.below(join(identifier)):
-                raise NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
+                raise errors.NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
             row = Row(join(identifier), NAMESPACE, metadata=metadata_of(properties))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
         return self._manifest.update(change, join(identifier))
 
     def stay_inside(self) -> None:
-        """Take links that lead out of the root for no tables from now on."""
+        """Ignore symbolic links that lead out of the root, from now on."""
         self._directory.stays_inside = True
 
     def remove_namespace(self, identifier: Identifier) -> None:
@@ -266,7 +252,7 @@ class DirBackend(
         def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
             self._checked(self._namespace(contents, identifier))
             if contents.below(join(identifier)):
-                raise NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
+                raise errors.NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
             return _put(contents.without(join(identifier)), identifier), None
 
         self._manifest.update(change, join(identifier))
@@ -283,7 +269,7 @@ class DirBackend(
         return self._manifest.update(change, join(identifier))
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        """Create the entry of a table; one that is known by its directory alone gets it at that place only."""
+        """Create the entry of a table; one known by its directory must stay there."""
         row = Row(join(identifier), TABLE, self._places.stored(location), metadata_of(properties))
         made = self._live_table(row)
 
@@ -291,12 +277,12 @@ class DirBackend(
             self._namespace(contents, identifier[:-1])
             entry = contents.find(row.object_id)
             if entry is not None and entry.object_type != TABLE:
-                raise TableAlreadyExistsError(f"dir: `{row.object_id}` is the name of a {entry.object_type}")
+                raise errors.TableAlreadyExistsError(f"dir: `{row.object_id}` is the name of a {entry.object_type}")
             listed = self._listed_table(contents, identifier)
             if self._entry_table(contents, identifier) or (
                 listed and not locations.same(listed.location, made.location)
             ):
-                raise TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
+                raise errors.TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
             return _put(contents.without(row.object_id), identifier, row), made
 
         self._manifest.update(change, join(identifier))
@@ -304,7 +290,7 @@ class DirBackend(
         return made
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the entry of a table, or what is left of one; its directory is marked if it would be a table then."""
+        """Remove the entry of a table; mark a directory that would become a table."""
         contents = self._manifest.read()
         row = contents.find(join(identifier)) if len(identifier) == 1 else None
         left = self._half_gone([row]) if row is not None else []
@@ -329,10 +315,10 @@ class DirBackend(
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's properties and, where given, set its location.
 
-        The new place is claimed before the entry says so: an entry whose directory is not a table counts as not made,
-        and again after, as whoever leaves that place at the same time may mark it in between. The old place of a table
-        in a namespace is marked before, so that no run that is cut off leaves it to be a table of its own; that of a
-        root table is not, for it would be gone until the entry says the new one.
+        The new directory is claimed before the commit, because an entry without a table's directory counts as missing,
+        and again after it, because another client that leaves the directory may mark it in between. The old directory
+        of a table in a namespace is marked before the commit, so that an interruption leaves no table of its own. That
+        of a root table is marked after, because the table would be missing until then.
         """
         wanted = None if location is None else self._places.stored(location)
 
@@ -344,7 +330,7 @@ class DirBackend(
             row = replace(entry, location=wanted or entry.location, metadata=entry.metadata_after(changes))
             altered = self._live_table(row)
             if not locations.same(live.location, altered.location):
-                contents = contents.without(row.object_id)  # for its versions, which are of the data it leaves
+                contents = contents.without(row.object_id)  # drops the rows of its versions, which are of the old data
                 self._claim(altered)
                 if len(identifier) > 1:
                     self._release(live, going=join(identifier))
@@ -357,9 +343,9 @@ class DirBackend(
         return altered
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Give the entry of a table in a namespace another name, in one commit; its directory keeps the name it has."""
+        """Rename a table in a namespace by one commit; its directory keeps its name."""
         if min(len(identifier), len(to)) == 1:
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"dir: `{join(identifier)}` cannot be renamed to `{join(to)}`: a table directly under the root is "
                 "named by its directory"
             )
@@ -368,17 +354,17 @@ class DirBackend(
             self._checked(self._table(contents, identifier))
             self._namespace(contents, to[:-1])
             if contents.find(join(to)) or contents.below(join(to)):
-                raise TableAlreadyExistsError(f"dir: `{join(to)}` already exists")
+                raise errors.TableAlreadyExistsError(f"dir: `{join(to)}` already exists")
             renamed = _put(_put(contents.renamed(join(identifier), join(to)), identifier), to)
             return renamed, self._table(renamed, to)
 
         return self._manifest.update(change, join(identifier))
 
     def default_location(self, identifier: Identifier) -> str:
-        """Return the place pylance's naming gives: ``name.lance``, or ``hash_namespace$name`` for nested tables.
+        """Return pylance's location: ``name.lance``, or ``hash_namespace$name``.
 
-        The hash is one of the identifier, so that a table that is made again finds what was written for it. A root
-        table that is a bare directory stays that.
+        The hash is of the identifier, so a table that is created again finds its data. A root table without an entry
+        keeps its directory.
         """
         if len(identifier) == 1:
             listed = self._listed_table(self._manifest.read(), identifier)
@@ -387,27 +373,30 @@ class DirBackend(
         return self._places.location(f"{hashlib.sha256(text.encode()).hexdigest()[:8]}_{text}")
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
-        """Return which table goes to ``path``; one in a namespace has the whole identifier in its last part."""
+        """Return the table at ``path``; in a namespace, its last part has all names."""
         nested = _NESTED.fullmatch(path[-1])
-        return optional.plain_identifier_at(path if nested is None else nested[1].split(DELIMITER))
+        return super().identifier_at(path if nested is None else nested[1].split(DELIMITER))
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
-        """Return a place beside the default one; a table under the root has none, for it is named by its directory."""
+        """Return a location beside the default one, for a table in a namespace.
+
+        A root table has no other, because its directory names it.
+        """
         if len(identifier) > 1:
-            return optional.suffixed_location(taken)
-        raise TableAlreadyExistsError(
+            return super().fresh_location(identifier, taken)
+        raise errors.TableAlreadyExistsError(
             f"dir: {locations.redact(taken)} holds the data of an earlier table `{join(identifier)}`, and a table "
             "under the root is named by its directory: register the data, move it, or make the table in a namespace"
         )
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
-        """Return why no table can be at ``location``: it has to be under the root, and not the list of tables."""
+        """Return why no table can be at ``location``: it must be under the root."""
         return self._places.problem(location)
 
     # ---- what entries and directories say --------------------------------------------------------------------------
 
     def _namespace(self, contents: ManifestRows, identifier: Identifier) -> LiveNamespace:
-        """Return a namespace, one without an entry of its own included; the outermost missing one is named."""
+        """Return a namespace, even without an entry; raise for the outermost missing one."""
         found = LiveNamespace(identifier)
         for depth in range(1, len(identifier) + 1):
             text = join(identifier[:depth])
@@ -417,14 +406,14 @@ class DirBackend(
             elif contents.below(text):
                 found = LiveNamespace(identifier)
             else:
-                raise NamespaceNotFoundError(f"dir: namespace `{text}` does not exist")
+                raise errors.NamespaceNotFoundError(f"dir: namespace `{text}` does not exist")
         return found
 
     def _table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable:
         self._namespace(contents, identifier[:-1])
         found = self._entry_table(contents, identifier) or self._listed_table(contents, identifier)
         if found is None:
-            raise TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")
+            raise errors.TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")
         return found
 
     def _entry_table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable | None:
@@ -432,7 +421,7 @@ class DirBackend(
         if row is None or row.object_type == NAMESPACE:
             return None
         if row.object_type != TABLE:
-            raise NotLanceTableError(f"dir: `{row.object_id}` is a {row.object_type}, not a Lance table")
+            raise errors.NotLanceTableError(f"dir: `{row.object_id}` is a {row.object_type}, not a Lance table")
         table = self._live_table(row)
         place = self._root_directory(table)
         with storage.translated(self.config.root, self.config.storage):
@@ -452,18 +441,18 @@ class DirBackend(
         return LiveTable(identifier, self._places.location(row.location or ""), row.properties())
 
     def _root_directory(self, table: LiveTable) -> str:
-        """Return the directory of a root table that lies directly under the root; empty for any other table."""
+        """Return the directory of a root table directly under the root, or ``""``."""
         relative = self._places.relative(table.location) if len(table.id) == 1 else ""
         return "" if "/" in relative else relative
 
     @staticmethod
     def _taken(contents: ManifestRows, occupied: Taken) -> Taken:
-        """Return which directories are not tables of their own: entries and namespaces have them."""
+        """Return whether directories belong to entries or namespaces."""
         names = contents.root_namespaces
         return lambda directory: directory in names or directory.removesuffix(SUFFIX) in names or occupied(directory)
 
     def _claim(self, table: LiveTable) -> None:
-        """Make the directory of a root table say that it is one, to pylance as well."""
+        """Mark the directory of a root table as a table, for pylance too."""
         place = self._root_directory(table)
         if place:
             with storage.translated(self.config.root, self.config.storage):
@@ -471,17 +460,17 @@ class DirBackend(
                 self._directory.reserve(place)
 
     def _retain(self, table: LiveTable) -> None:
-        """Take the mark off the directory of a table whose entry stays after all."""
+        """Unmark the directory of a table whose entry stays after all."""
         first = first_directory(self._places.relative(table.location))
         if first:
             with storage.translated(self.config.root, self.config.storage):
                 self._directory.unmark(first)
 
     def _release(self, table: LiveTable, *, going: str = "") -> None:
-        """Mark the directory a table leaves where it would become a table of its own.
+        """Mark the directory that a table leaves, if it would become a table of its own.
 
-        ``going``: the table whose entry is still there and about to go. Whoever enters a table claims its directory
-        after that, so one that is entered before the mark is found here, and one entered later takes the mark away.
+        ``going``: the table whose entry is about to be removed. A client that registers a table claims its directory
+        afterwards. So a table registered before the mark is found here, and one registered later removes the mark.
         """
         first = first_directory(self._places.relative(table.location))
 
@@ -500,18 +489,18 @@ class DirBackend(
 
 
 def _put(contents: ManifestRows, identifier: Identifier, *rows: Row) -> ManifestRows:
-    """Return ``contents`` with ``rows``, and with entries for the ancestors of ``identifier`` that had none.
+    """Return ``contents`` with ``rows``, and with entries for all namespaces above.
 
-    pylance declares tables in namespaces that do not exist; such a namespace stays when its last table goes.
+    pylance declares tables in namespaces without an entry; such a namespace stays when its last table is removed.
     """
     texts = (join(identifier[:depth]) for depth in range(1, len(identifier)))
     return contents.put(*(Row(text, NAMESPACE) for text in texts if contents.find(text) is None), *rows)
 
 
 def _entries(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | None, dict[str, str]]]:
-    """Yield each row with its identifier, the position of the first name that none can hold, and what it shows.
+    """Yield each row, its identifier, its first invalid name and its properties.
 
-    Of many tables the namespace and the properties are the same: they are read once, and held once.
+    Many tables share a namespace and properties, which are parsed and held once.
     """
     parents: dict[str, tuple[Identifier, int | None]] = {}
     known: dict[str | None, dict[str, str]] = {}
@@ -519,17 +508,17 @@ def _entries(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | None,
         above, joined, name = row.object_id.rpartition(DELIMITER)
         if above + joined not in parents:
             names = split(above) if above or not joined else ("",)  # `$a` is not `a`
-            parents[above + joined] = names, first_fault(names)
-        parent, fault = parents[above + joined]
-        if fault is None and check_name(name) is not None:
-            fault = len(parent)
+            parents[above + joined] = names, invalid_at(names)
+        parent, invalid = parents[above + joined]
+        if invalid is None and check_name(name) is not None:
+            invalid = len(parent)
         properties = known.get(row.metadata)
         if properties is None:
-            is_shown = fault is None and row.object_type in (NAMESPACE, TABLE)
+            is_shown = invalid is None and row.object_type in (NAMESPACE, TABLE)
             properties = row.properties() if is_shown else {}
             if is_shown:
                 known[row.metadata] = properties
-        yield row, (*parent, name), fault, properties
+        yield row, (*parent, name), invalid, properties
 
 
 def _name(row: Row) -> str:

@@ -1,42 +1,122 @@
-"""The rows of a directory catalog's ``__manifest``, and what they become when objects come, change and go.
+"""The rows of ``__manifest``, and how changes of objects change them.
 
 A row is an object's string identifier, its type, its location relative to the root and its properties as a JSON
-object. Columns not known here are kept through every change.
+object. Every change keeps columns that are unknown here.
 
-pylance 4 to 7 could keep a row for each version of a table's data as well (``table_version_storage_enabled``),
-``<table>$<20 digits>``. Such rows are no objects, and go with their table.
+pylance 4 to 7 can also store a row for each version of a table's data (``table_version_storage_enabled``),
+``<table>$<20 digits>``. Such rows are not objects, and are removed with their table.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces
-from reconciler.model.errors import InternalError
+from reconciler import storage
+from reconciler.model import locations
+from reconciler.model.errors import InternalError, InvalidInputError
 from reconciler.model.live import PropertyChanges
-from reconciler.model.names import DELIMITER, Identifier, split
+from reconciler.model.names import DELIMITER, ChildrenOf, Identifier, Only, Scope, check_name, join, split
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MANIFEST = "__manifest"
 NAMESPACE = "namespace"
 TABLE = "table"
 _VERSION = "table_version"
 
 COLUMNS = ("object_id", "object_type", "location", "metadata")
 
+_MOST_NAMESPACES = 40
+_MOST_NAMES = 1_000
+"""A filter of more takes longer than reading every row."""
+_AFTER_DELIMITER = chr(ord(DELIMITER) + 1)
 _ROWS_AT_ONCE = 10_000
-"""As Python objects the rows take several times the memory."""
+"""Rows take several times the memory as Python objects."""
+
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*://")
+_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
+
+
+@dataclass(frozen=True)
+class DirectoryPlaces:
+    """Convert the stored locations of entries, relative to ``root``, and back.
+
+    ``root`` is an absolute path or a URI, without a slash at its end. Stored locations are relative and unencoded, as
+    pylance writes them; all others are paths, or URIs where the root is one.
+    """
+
+    root: str
+
+    @cached_property
+    def _is_uri(self) -> bool:
+        return storage.local_path(self.root) is None
+
+    def location(self, stored: str) -> str:
+        """Return the location that the stored one of an entry stands for."""
+        if _ABSOLUTE.match(stored):
+            return stored
+        relative = stored.removeprefix("./")
+        if self._is_uri:
+            relative = relative.translate(_URI_SYNTAX)
+        return f"{self.root}/{relative}"
+
+    def relative(self, location: str) -> str:
+        """Return ``location`` as stored; empty when it is not under the root."""
+        if not locations.is_under(self.root, location):
+            return ""
+        return locations.normalise(location)[len(locations.normalise(self.root).rstrip("/")) + 1 :]
+
+    def stored(self, location: str) -> str:
+        """Return the stored form of ``location``, absolute or relative to the root.
+
+        Raises:
+            InvalidInputError: it cannot be a table's location here.
+        """
+        reason = self.problem(location)
+        if reason is not None:
+            raise InvalidInputError(f"dir: {reason}")
+        return self._below(location)
+
+    def problem(self, location: str) -> str | None:
+        """Return why ``location`` cannot be a table's here; None if it can."""
+        reason = locations.check(location)
+        if reason is not None:
+            return reason
+        relative = self._below(location)
+        if not relative:
+            shown = locations.redact(location)
+            return f"{shown} is not under the root {self.root}; tables must be below it"
+        if first_directory(relative) == MANIFEST:
+            return f"{MANIFEST} is the list of tables and cannot be a table"
+        return None
+
+    def _below(self, location: str) -> str:
+        return self.relative(locations.absolute(location, self.root))
+
+    def occupied(self, stored: str) -> str:
+        """Return the directory right under the root that holds a stored location."""
+        if _ABSOLUTE.match(stored):
+            stored = self.relative(stored)
+        return first_directory(stored.removeprefix("./"))
+
+
+def first_directory(relative: str) -> str:
+    """Return the first directory of a relative path."""
+    return relative.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One object; ``location`` is as stored, ``metadata`` the JSON text or None."""
+    """One object; ``location`` and ``metadata`` are as stored, as text or None."""
 
     object_id: str
     object_type: str
@@ -44,7 +124,7 @@ class Row:
     metadata: str | None = None
 
     def properties(self) -> dict[str, str]:
-        """Return the properties; values that are not text are shown as JSON.
+        """Return the properties; values other than text are JSON.
 
         Raises:
             InternalError: the metadata is not a JSON object.
@@ -55,7 +135,7 @@ class Row:
         }
 
     def metadata_after(self, changes: PropertyChanges) -> str | None:
-        """Return the metadata with ``changes`` merged in; values they do not name stay as stored."""
+        """Return the metadata with ``changes`` merged in; other values stay as stored."""
         document = self._document()
         for key in changes.remove:
             document.pop(key, None)
@@ -83,11 +163,10 @@ def metadata_of(properties: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class ManifestRows:
-    """The rows of one version, or part of them, and what was made of them since.
+    """The rows of one version, or a part of them, and the changes made to them.
 
-    ``read`` is what was read, in ``dataset``; ``is_whole`` is whether all of that was. ``changed`` has the rows that
-    are in the place of those read, None for one that is gone: many changes are made of one version without copying it
-    for each.
+    ``read`` is what was read of ``dataset``; ``is_whole`` says whether that is all of it. ``changed`` has the
+    replacements of rows, None for a removed one, so that many changes of one version need no copies of it.
     """
 
     places: DirectoryPlaces
@@ -97,7 +176,7 @@ class ManifestRows:
     changed: Mapping[str, Row | None] = field(default_factory=dict)
     _looked_up: dict[str, Row | None] = field(default_factory=dict, repr=False)
     _version_names: list[pa.ChunkedArray] = field(default_factory=list, repr=False)
-    """At most one: all that are made of one version share it, as they share what was looked up."""
+    """At most one; all contents that come from one version share it, and the rows that were looked up."""
 
     def __len__(self) -> int:
         return int(self.objects.num_rows)
@@ -109,14 +188,14 @@ class ManifestRows:
 
     @cached_property
     def rows(self) -> pa.Table:
-        """All rows as they are now; of one that was replaced, the columns that are not known here keep their values."""
+        """All rows after the changes; columns unknown here keep their values."""
         import pyarrow as pa
 
         return pa.concat_tables([self.read.filter(self.stays), self.added]) if self.changed else self.read
 
     @cached_property
     def stays(self) -> pa.ChunkedArray:
-        """Of each row that was read, whether nothing is in its place."""
+        """For each row read, whether it is still there unchanged."""
         return self._number_in_changed.is_null()
 
     @cached_property
@@ -139,7 +218,7 @@ class ManifestRows:
 
     @cached_property
     def _number_in_changed(self) -> pa.ChunkedArray:
-        """Of each row that was read, the position in ``changed`` of what is in its place; null where nothing is."""
+        """For each row read, the position in ``changed`` of its replacement, or null."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -163,7 +242,7 @@ class ManifestRows:
         return self._looked_up[object_id]
 
     def look_up(self, object_ids: Iterable[str]) -> None:
-        """Look for the rows of many objects at once, so that :meth:`find` has them."""
+        """Find the rows of many objects at once, for :meth:`find`."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -182,7 +261,7 @@ class ManifestRows:
         return None if position < 0 else Row(*(self.read.column(name)[position].as_py() for name in COLUMNS))
 
     def below(self, parent: str) -> ManifestRows:
-        """Return the objects below the namespace ``parent``; all there are for the root, ``""``."""
+        """Return the objects below the namespace ``parent``; all for the root, ``""``."""
         import pyarrow.compute as pc
 
         if not parent:
@@ -205,19 +284,19 @@ class ManifestRows:
 
     @cached_property
     def parent_of_each(self) -> pa.ChunkedArray:
-        """The string identifier of the namespace that each of :attr:`objects` is in, ``""`` for the root."""
+        """The string identifier of the namespace of each object; ``""`` is the root."""
         return _parents(self.objects.column("object_id"))
 
     @cached_property
     def parents(self) -> tuple[Identifier, ...]:
-        """The namespaces that the objects are in, each once, the root included where it holds any."""
+        """The namespaces that hold objects, each once, with the root if it holds any."""
         import pyarrow.compute as pc
 
         return tuple(split(text) for text in pc.unique(self.parent_of_each).to_pylist())
 
     @cached_property
     def occupied(self) -> frozenset[str]:
-        """The directories right under the root that are the location of a table, or lead to one."""
+        """The directories right under the root that are, or hold, a table's location."""
         import pyarrow.compute as pc
 
         stored = self.rows.column("location")
@@ -226,10 +305,10 @@ class ManifestRows:
         return frozenset({*pc.unique(usual).to_pylist(), *unusual} - {None, ""})
 
     def is_occupied(self, directory: str) -> bool:
-        """Return whether ``directory``, right under the root, is in :attr:`occupied`.
+        """Return whether ``directory``, right under the root, is occupied.
 
-        Each change makes new contents, so the answer does not wait for the whole set of them: it is in the locations
-        as they are usually stored, or else in one of the few others.
+        Each change makes new contents, so this does not compute the whole set: it looks at the locations in their usual
+        form, and then at the few others.
         """
         import pyarrow.compute as pc
 
@@ -257,7 +336,7 @@ class ManifestRows:
         return frozenset(text for text in entries.to_pylist() if DELIMITER not in text)
 
     def put(self, *rows: Row) -> ManifestRows:
-        """Return the contents with ``rows`` in the place of those of the same identifiers."""
+        """Return the contents with ``rows``, which replace those of the same objects."""
         return self._with({row.object_id: row for row in rows})
 
     def without(self, *object_ids: str) -> ManifestRows:
@@ -270,9 +349,9 @@ class ManifestRows:
         return replace(self, changed={**self.changed, **changed}) if changed else self
 
     def renamed(self, object_id: str, to: str) -> ManifestRows:
-        """Return the contents with the row of ``object_id`` as that of ``to``, every other column as it was.
+        """Return the contents with the row of ``object_id`` renamed to ``to``.
 
-        The rows of its versions go with it; those that an earlier table ``to`` has left behind are gone.
+        The rows of its versions are renamed too; those of an earlier table ``to`` are removed.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -306,8 +385,103 @@ def _below_one_of(tables: Sequence[str], names: pa.ChunkedArray) -> list[str]:
 
 
 def _parents(identifiers: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return what each of ``identifiers`` is in, ``""`` for the root."""
+    """Return the parent of each of ``identifiers``; ``""`` is the root."""
     import pyarrow.compute as pc
 
     parts = pc.split_pattern(identifiers, DELIMITER, max_splits=1, reverse=True)
     return pc.if_else(pc.match_substring(identifiers, DELIMITER), pc.list_element(parts, 0), "")
+
+
+# ---- the part that a scan is about -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of ``__manifest`` that a scan is about.
+
+    ``whole`` are namespaces with all their children; ``named`` are single objects. A scope of literal names
+    (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared as text, never as
+    patterns.
+    """
+
+    scope: Scope
+    whole: frozenset[Identifier]
+    named: frozenset[Identifier]
+
+    @cached_property
+    def above(self) -> frozenset[Identifier]:
+        """The namespaces above the wanted objects, without the root; scans return them."""
+        inside = chain(self.named, ((*namespace, "") for namespace in self.whole))
+        return frozenset(found[:depth] for found in inside for depth in range(1, len(found)))
+
+    @property
+    def is_about_root(self) -> bool:
+        """Whether something directly under the root can be wanted."""
+        return () in self.whole or any(len(name) == 1 for name in self.named)
+
+    @property
+    def row_filter(self) -> str | None:
+        """The filter for the rows that the scan needs; None for all of them.
+
+        Objects directly under the root need every row: a directory there is not a table if an entry of any namespace is
+        in it.
+        """
+        if self.is_about_root or len(self.whole) > _MOST_NAMESPACES or len(self.named) > _MOST_NAMES:
+            return None
+        return " OR ".join([*map(_below, self.whole), *map(_is, self.named | self.above)]) or "false"
+
+    def rows_of(self, contents: ManifestRows) -> ManifestRows:
+        """Return the rows of the objects and notes of the scan."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        parents = [*map(join, self.whole), *(join(parent) for parent in contents.parents if self._has_note(parent))]
+        names = map(join, self.named | self.above)
+        directly = pc.is_in(contents.parent_of_each, value_set=pa.array(parents, pa.string()))
+        itself = pc.is_in(contents.objects.column("object_id"), value_set=pa.array(names, pa.string()))
+        return ManifestRows(contents.places, contents.objects.filter(pc.or_(directly, itself)))
+
+    def _has_note(self, parent: Identifier) -> bool:
+        """Return whether a note on an invalid name in ``parent`` is in scope."""
+        invalid = invalid_at(parent)
+        return invalid is not None and self.scope.contains(parent[: invalid + 1])
+
+    def beside(self, known: Iterable[Identifier]) -> str | None:
+        """Return the filter for rows below the namespaces above that are not ``known``.
+
+        They say whether those namespaces exist. None if that is known, or follows from the rows of :attr:`row_filter`.
+        """
+        return " OR ".join(map(_below, self.above.difference(self.whole, known))) or None
+
+
+def part_of(scope: Scope) -> Part | None:
+    """Return the part for a scope of literal names; None for one of patterns."""
+    if isinstance(scope, ChildrenOf):
+        return Part(scope, scope.namespaces, frozenset())
+    if isinstance(scope, Only):
+        return Part(scope, frozenset(), scope.identifiers)
+    return None
+
+
+def invalid_at(identifier: Identifier) -> int | None:
+    """Return the position of the first name that is invalid, None for none."""
+    return next((at for at, name in enumerate(identifier) if check_name(name) is not None), None)
+
+
+def namespaces_in_use(contents: ManifestRows) -> set[Identifier]:
+    """Return the namespaces that hold something, with or without an entry."""
+    return {parent[:depth] for parent in contents.parents for depth in range(1, len(parent[: invalid_at(parent)]) + 1)}
+
+
+def _below(namespace: Identifier) -> str:
+    """Return the filter for everything below ``namespace``, as a range of names."""
+    text = join(namespace)
+    return f"(object_id >= {_quoted(text + DELIMITER)} AND object_id < {_quoted(text + _AFTER_DELIMITER)})"
+
+
+def _is(identifier: Identifier) -> str:
+    return f"object_id = {_quoted(join(identifier))}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,11 +1,11 @@
-"""The directories under a directory catalog's root that are tables without an entry in ``__manifest``.
+"""Find the directories under the root that are tables without an entry.
 
-Implements the Directory section of the Lance Namespace specification: a subdirectory of the root is a table,
-whatever it holds. ``users.lance`` and ``users`` are both the table ``users``. Not tables are:
+This implements the Directory section of the Lance Namespace specification: a subdirectory of the root is a table,
+whatever it holds. ``users.lance`` and ``users`` are both the table ``users``. These are not tables:
 
 * directories that start with ``_`` or ``.``, and those with ``$`` in their name, which are ``__manifest``'s own;
-* those that are the location of a table with an entry, or lead to one;
-* those that bear the name of a namespace, with or without the suffix;
+* those that are, or hold, the location of a table with an entry;
+* those with the name of a namespace, with or without the suffix;
 * those that hold ``*.lance`` directories and no dataset: they group tables;
 * those with a ``.lance-deregistered`` file in them.
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from reconciler import storage
-from reconciler.backends.directory_places import DirectoryPlaces
+from reconciler.backends.dir.contents import DirectoryPlaces
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.names import DELIMITER, check_name
@@ -40,7 +40,10 @@ _AS_IT_IS = re.compile(r"[A-Za-z0-9 ._+=@-]+")
 
 
 class Directory:
-    """The root of a directory catalog, on this machine or in an object store; errors are storage's own."""
+    """The root of a directory catalog, local or in an object store.
+
+    Errors are those of storage.
+    """
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self._root = root
@@ -49,7 +52,7 @@ class Directory:
         self.stays_inside = False
 
     def directories(self) -> list[str]:
-        """Return the names of the directories directly under the root, in order; none when there is no root."""
+        """Return the names of the directories under the root, sorted; it may not exist."""
         if self._local is None:
             listed = self._session.list_with_delimiter()
             return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listed.common_prefixes)
@@ -59,28 +62,31 @@ class Directory:
             return []
 
     def exists(self, directory: str) -> bool:
-        """Return whether there is ``directory``, a path below the root; in an object store, one with something in."""
+        """Return whether ``directory``, a path below the root, exists.
+
+        In an object store it exists if it holds something.
+        """
         if self._local is None:
             return bool(self._names_in(directory))
         return (self._local / directory).is_dir()
 
     def is_marked(self, directory: str) -> bool:
-        """Return whether ``directory`` is marked as no table."""
+        """Return whether ``directory`` is marked as deregistered."""
         marker = f"{directory}/{storage.DEREGISTERED_MARKER}"
         if self._local is None:
             return bool(self._session.contains(marker))
         return (self._local / marker).exists()
 
     def marked(self, directories: Iterable[str]) -> set[str]:
-        """Return those of ``directories`` that are marked as no table."""
+        """Return those of ``directories`` that are marked as deregistered."""
         return self._where(self.is_marked, directories)
 
     def mark(self, directory: str) -> None:
-        """Mark ``directory`` as no table; all that is in it stays."""
+        """Mark ``directory`` as deregistered; its files stay."""
         self._write_marker(directory, storage.DEREGISTERED_MARKER)
 
     def unmark(self, directory: str) -> None:
-        """Take the mark off ``directory``, where it is."""
+        """Remove the mark of ``directory``, if there is one."""
         marker = f"{directory}/{storage.DEREGISTERED_MARKER}"
         if self._local is not None:
             (self._local / marker).unlink(missing_ok=True)
@@ -88,12 +94,12 @@ class Directory:
             self._session.delete_file(marker)
 
     def reserve(self, directory: str) -> None:
-        """Make ``directory`` where it does not exist, with the file that says its table is declared."""
+        """Create ``directory`` if it is missing, with the marker of a declared table."""
         if not self.exists(directory):
             self._write_marker(directory, storage.RESERVED_MARKER)
 
     def tables(self, taken: Taken, wanted: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
-        """Return the directory of each table that has no entry, and notes on those that cannot be shown.
+        """Return the directory of each table without an entry, and notes on others.
 
         ``taken``: whether a directory belongs to entries. ``wanted``: which table names are asked for.
         """
@@ -108,7 +114,7 @@ class Directory:
             if directory in no_tables:
                 continue
             if reason is not None:
-                notes.append(f"the directory `{directory}` cannot be shown as a table: {reason}")
+                notes.append(f"the directory `{directory}` cannot be a table: {reason}")
             elif name in found:
                 first, second = sorted((found[name], directory), key=lambda one: not one.endswith(SUFFIX))
                 found[name] = first
@@ -118,7 +124,7 @@ class Directory:
         return found, notes
 
     def table(self, name: str, taken: Taken) -> str | None:
-        """Return the directory of the table ``name`` that has no entry, None when there is none."""
+        """Return the directory of table ``name`` without an entry, if there is one."""
         for directory in (name + SUFFIX, name):
             if self.is_listable(directory, taken) and self.exists(directory) and not self._is_no_table(directory):
                 return directory
@@ -126,7 +132,7 @@ class Directory:
 
     @staticmethod
     def is_listable(directory: str, taken: Taken) -> bool:
-        """Return whether ``directory`` would be a table by its name, unless it is ``taken``.
+        """Return whether ``directory`` is a table by its name and not ``taken``.
 
         pylance keeps the markers of tables whose names need percent-encoding in directories with encoded names.
         """
@@ -152,7 +158,7 @@ class Directory:
     def _names_in(self, directory: str) -> list[str]:
         if self._local is not None:
             return storage.list_directory(locations.join(self._root, directory), self._options)
-        if not _AS_IT_IS.fullmatch(directory):  # a session takes no path that is encoded, and encodes it another way
+        if not _AS_IT_IS.fullmatch(directory):  # a session takes no encoded path, and encodes it differently
             return storage.list_directory(DirectoryPlaces(self._root).location(directory), self._options)
         listed = self._session.list_with_delimiter(directory)
         return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
@@ -172,7 +178,7 @@ class Directory:
 
     @cached_property
     def _session(self) -> LanceFileSession:
-        """The one session of this root: each asks for credentials of its own."""
+        """The only session of this root: each one resolves credentials itself."""
         from lance.file import LanceFileSession
 
         return LanceFileSession(storage.pylance_uri(self._root), storage_options=self._options or None)

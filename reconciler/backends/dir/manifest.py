@@ -1,8 +1,8 @@
-"""The ``__manifest`` dataset of a directory catalog: one row an object, the same rows pylance reads and writes.
+"""Read and commit the ``__manifest`` dataset, in the format of pylance.
 
-Every commit is a new version, as pylance's are, and counts only when nobody committed since the rows were read;
-otherwise its changes are made again on what is there now. So no writer, in this process or another, loses a row.
-Changes that come while a commit is under way share the next one.
+Each commit is a new version, and succeeds only if no other client has committed since the rows were read. Otherwise its
+changes are made again on the current rows. So no writer, in this process or another, loses a row. Changes that arrive
+during a commit share the next one.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from reconciler import storage
-from reconciler.backends.dir.contents import COLUMNS, ManifestRows
-from reconciler.backends.dir.fragments import kept_and_loose
-from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces
+from reconciler.backends.dir.contents import COLUMNS, MANIFEST, DirectoryPlaces, ManifestRows
 from reconciler.model import locations
 from reconciler.model.errors import ConcurrentModificationError, InternalError
 from reconciler.model.live import StorageKind
@@ -28,12 +27,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TRIES = 60
+_ATTEMPTS = 60
 _LONGEST_PAUSE = 0.25
-_CREATION_TRIES = 15
+_CREATION_ATTEMPTS = 15
 _GATHERINGS = 40
 _QUIET_GATHERINGS = 4
 _GATHERING_SECONDS = 0.005
+_SMALL_ROWS = 1_024
+"""Fragments of fewer rows are rewritten: that costs about as much as one more file to read."""
 _jitter = random.SystemRandom()
 _locks: dict[str, threading.Lock] = {}
 _locks_guard = threading.Lock()
@@ -50,19 +51,19 @@ class DirManifest:
         self._waiting: list[_Waiting[Any]] = []
         self._waiting_guard = threading.Lock()
         self._last_together = 0
-        # One thread commits, whoever asks: what pyarrow keeps for the next time, it keeps for each thread.
+        # One thread commits for all, because pyarrow keeps memory for each thread.
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="dir-commit")
         with _locks_guard:
             self._lock = _locks.setdefault(locations.normalise(self._location), threading.Lock())
 
     def read(self, row_filter: str | None = None) -> ManifestRows:
-        """Return what is there now, no more of it than the filter wants; nothing when there is no ``__manifest`` yet.
+        """Return the current rows that the filter wants; none without a ``__manifest``.
 
         Args:
-            row_filter: a condition in Lance's SQL. What was read before and is still so may be more than it wants.
+            row_filter: a condition in Lance's SQL. A cached result may hold more rows than it wants.
 
         Raises:
-            BackendError: it is there and cannot be read.
+            BackendError: it exists and cannot be read.
         """
 
         def contents_of(dataset: Any) -> ManifestRows:
@@ -91,54 +92,57 @@ class DirManifest:
     def _open(self) -> Any:
         """Return the dataset; None when there is none.
 
-        One without any version is being made by somebody else right now, or is damaged: it is looked at again for
-        about a second before it counts as damaged.
+        A dataset without a version is being created by another client, or is damaged. It counts as damaged after about
+        a second.
         """
-        for attempt in range(_CREATION_TRIES):
+        for attempt in range(_CREATION_ATTEMPTS):
             try:
                 return storage.open_dataset(self._location, self._options)
             except ValueError:
                 kind = storage.probe(self._location, self._options).kind
                 if kind is StorageKind.NOTHING:
                     return None
-                # A dataset now: it was finished between the two looks.
-                if kind not in (StorageKind.NOT_LANCE, StorageKind.DATASET) or attempt == _CREATION_TRIES - 1:
+                # It became a dataset between the two looks.
+                if kind not in (StorageKind.NOT_LANCE, StorageKind.DATASET) or attempt == _CREATION_ATTEMPTS - 1:
                     raise
             pause(attempt)
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     def update(self, change: Callable[[ManifestRows], tuple[ManifestRows, T]], about: str = "") -> T:
-        """Commit what ``change`` makes of the rows and return what it says of that.
+        """Commit what ``change`` makes of the rows; return its answer.
 
-        It is called again, on the newer rows, when somebody else was faster. It shares its commit with the changes
-        that were waiting when that began: each is made of what the one before left, and one that raises is left out.
+        ``change`` is called again on newer rows if another client committed first. It shares its commit with the
+        changes that waited when the commit began: each gets the result of the one before, and one that raises is left
+        out.
 
         Args:
             change: returns new contents and an answer; it may be called several times, in another thread.
-            about: the identifier of the object that it will look for; those of a commit are looked up together.
+            about: the identifier of the object that it finds; those of one commit are looked up together.
 
         Raises:
-            ConcurrentModificationError: somebody was faster every time.
-            BackendError: what ``change`` raises, or storage refused.
+            ConcurrentModificationError: another client committed first every time.
+            BackendError: raised by ``change`` or by storage.
         """
         mine = _Waiting(change, about)
         with self._waiting_guard:
             self._waiting.append(mine)
         self._committer.submit(self._commit_waiting).result()
-        return mine.result()
+        if mine.error is not None:
+            raise mine.error
+        return cast("T", mine.answer)
 
     def _commit_waiting(self) -> None:
-        """Commit what waits; nothing does where the commit before has taken it along."""
+        """Commit the waiting changes, unless the commit before took them."""
         if self._waiting:
             with self._lock:
                 self._commit_together(self.gathered())
 
     def gathered(self) -> Sequence[_Waiting[Any]]:
-        """Return the changes to commit: all that wait, once no more come where several do, or did for the last one.
+        """Return the changes to commit: all that wait, when no more arrive.
 
-        Those that the commit before has let go send their next ones a moment later: a commit that did not wait for
-        them would be a whole new version for a few. On a busy machine that moment is longer, and so they are given
-        more time while they are fewer than before.
+        The callers of the last commit send their next changes a moment later; a commit that did not wait for them would
+        write a whole version for a few. A busy machine needs longer, so they get more time while they are fewer than
+        before.
         """
         waiting, quiet = len(self._waiting), 0
         if max(waiting, self._last_together) > 1:
@@ -154,9 +158,9 @@ class DirManifest:
         return batch
 
     def _commit_together(self, batch: Sequence[_Waiting[Any]]) -> None:
-        """Make the changes of ``batch`` in one commit, and tell each how it went."""
+        """Commit the changes of ``batch`` together, and set the error of each."""
         try:
-            for attempt in range(_TRIES):
+            for attempt in range(_ATTEMPTS):
                 before = after = self.read()
                 before.look_up(one.about for one in batch if one.about)
                 for one in batch:
@@ -167,20 +171,20 @@ class DirManifest:
             else:
                 shown = locations.redact(self._location)
                 raise ConcurrentModificationError(
-                    f"dir: {shown} was changed by others at each of {_TRIES} tries; try again"
+                    f"dir: {shown} was changed by other clients at each of {_ATTEMPTS} attempts; try again"
                 )
-        except BaseException as error:  # noqa: BLE001 - whatever it is, each of them raises it
+        except BaseException as error:  # noqa: BLE001 - each caller raises it
             for one in batch:
                 one.error = error
 
     def commit(self, before: ManifestRows, after: ManifestRows) -> bool:
-        """Return whether ``after`` became the version right after ``before``, and is in the latest one."""
+        """Return whether ``after`` was committed right after ``before``."""
         from lance.fragment import write_fragments
 
         place, options, dataset = self._location, self._options, before.dataset
         with storage.translated(place, options):
             if dataset is None:
-                # Without rows: a file of rows that was written and never committed would be a damaged list.
+                # Without rows: an interrupted first commit must not leave a data file without a version.
                 storage.commit_first(place, after.rows.slice(0, 0), options)
                 return False
             kept, loose = kept_and_loose(before, after)
@@ -193,12 +197,15 @@ class DirManifest:
 
 
 def pause(attempt: int) -> None:
-    """Wait a little, longer after every attempt and never as long as somebody else."""
+    """Wait for a random time that grows with every attempt."""
     time.sleep(_jitter.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2**attempt)))
 
 
 def _identity(dataset: Any) -> object:
-    """Return a value that two versions share only when they hold the same rows: data files have unique names."""
+    """Return a value that only versions with the same rows share.
+
+    Data files have unique names.
+    """
     return dataset.version, tuple(str(fragment.metadata) for fragment in dataset.get_fragments())
 
 
@@ -218,28 +225,71 @@ def _schema() -> pa.Schema:
     )
 
 
+@dataclass
 class _Waiting(Generic[T]):
-    """A change that waits for its commit, and how that ended."""
+    """A change that waits for its commit, and the result."""
 
-    def __init__(self, change: Callable[[ManifestRows], tuple[ManifestRows, T]], about: str) -> None:
-        self._change = change
-        self._answer: list[T] = []
-        self.about = about
-        self.error: BaseException | None = None
+    change: Callable[[ManifestRows], tuple[ManifestRows, T]]
+    about: str
+    answer: T | None = None
+    error: BaseException | None = None
 
     def made_of(self, contents: ManifestRows) -> ManifestRows:
-        """Return what the change makes of ``contents``; they themselves, when it raises."""
-        self._answer, self.error = [], None
+        """Return ``contents`` after the change; unchanged when it raises."""
+        self.error = None
         try:
-            after, answer = self._change(contents)
-        except Exception as error:  # noqa: BLE001 - it is raised where the change came from
+            after, self.answer = self.change(contents)
+        except Exception as error:  # noqa: BLE001 - the caller raises it
             self.error = error
             return contents
-        self._answer = [answer]
         return after
 
-    def result(self) -> T:
-        """Return what the change said of the commit it is in, or raise why it is in none."""
-        if self.error is not None:
-            raise self.error
-        return self._answer[0]
+
+# ---- what a commit writes --------------------------------------------------------------------------------------------
+
+
+def kept_and_loose(before: ManifestRows, after: ManifestRows) -> tuple[list[Any], pa.Table]:
+    """Return the fragments of ``before`` to keep, and the rows to write.
+
+    A version is a list of fragments; those whose rows all stay are listed again. Small ones are rewritten together with
+    the new rows, so that there are few: each kept fragment is larger than all that is written, as in a log-structured
+    merge tree. A catalog that grows to n tables so writes each row about log n times instead of n times.
+
+    Args:
+        before: a whole version, as read.
+        after: the changed version.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if after.read is not before.read:
+        return [], after.rows
+    fragments = [fragment.metadata for fragment in before.dataset.get_fragments()]
+    slices, at = [], 0
+    for fragment in fragments:
+        slices.append((at, fragment.num_rows))
+        at += fragment.num_rows
+    stays = after.stays
+    kept = {
+        number
+        for number, fragment in enumerate(fragments)
+        if _is_plain(fragment) and pc.all(stays.slice(*slices[number]), min_count=0).as_py()
+    }
+    writing = len(after.added) + sum(pc.sum(stays.slice(*of)).as_py() or 0 for of in _others(slices, kept))
+    for number in sorted(kept, key=lambda one: slices[one][1]):
+        size = slices[number][1]
+        if size > max(writing, _SMALL_ROWS):
+            break
+        kept.remove(number)
+        writing += size
+    rest = [before.read.slice(*of).filter(stays.slice(*of)) for of in _others(slices, kept)]
+    return [replace(fragments[number], id=0) for number in sorted(kept)], pa.concat_tables([*rest, after.added])
+
+
+def _others(slices: Sequence[tuple[int, int]], kept: Collection[int]) -> list[tuple[int, int]]:
+    return [of for number, of in enumerate(slices) if number not in kept]
+
+
+def _is_plain(fragment: Any) -> bool:
+    """Return whether nothing depends on the number of a fragment: it gets a new one."""
+    return fragment.deletion_file is None and fragment.row_id_meta is None and not fragment.overlays

@@ -1,26 +1,16 @@
-"""What AWS answers instead of what was asked, as errors of the Lance namespace. Nothing else knows AWS's errors."""
+"""Translate AWS's errors; no other module knows them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.aws_login import NO_MFA, login_refusal, plain_code, unreadable_file
 from reconciler.backends.http.limits import TooMuchError
 from reconciler.backends.http.refusals import excerpt
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    ThrottlingError,
-    UnauthenticatedError,
-    UnsupportedOperationError,
-)
+from reconciler.model import errors
 from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
@@ -28,7 +18,6 @@ if TYPE_CHECKING:
 
 
 _POLICIES = "the least policy is in docs/catalogs/glue.md"
-_LONGEST_DETAIL = 300
 _DENIED_ACTION = re.compile(r"not authorized to perform: ([\w:*]+)(?: on resource: (\S+))?")
 # IAM's troubleshooting page: which policy denies, or which would have to allow.
 _DENYING_POLICY = re.compile(
@@ -39,16 +28,18 @@ _LAKE_FORMATION = re.compile(r"Lake Formation permission\(s\):? *(.*)", re.IGNOR
 
 
 class RepeatedError(Exception):
-    """The service refused a write as done already, after botocore had repeated it: the first try may have done it."""
+    """A repeated write was refused as done; its first attempt may have done it."""
 
-    def __init__(self, refusal: BackendError) -> None:
+    def __init__(self, refusal: errors.BackendError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
 
 
 @contextmanager
 def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
-    """Take a write whose first try may have done it for done, unless what is there ``is_other`` than it would leave.
+    """Accept a refused repeat of a write if its first attempt did the work.
+
+    ``is_other`` returns whether the object differs from what the write would leave.
 
     Raises:
         BackendError: what the service refused the repeated write with.
@@ -61,54 +52,32 @@ def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
 
 
 class NoAnswerError(Exception):
-    """A success whose content is none of Glue's; the text says what it is, ``is_page`` whether it is a web page."""
+    """No answer came, or one that is not Glue's; ``kind`` is the resulting error."""
 
-    def __init__(self, shown: str, *, is_page: bool) -> None:
-        super().__init__(shown)
-        self.is_page = is_page
-
-
-class UnansweredError(Exception):
-    """No answer came, or none that is whole; the text says why."""
+    def __init__(self, said: str, kind: type[errors.BackendError] = errors.ServiceUnavailableError) -> None:
+        super().__init__(said)
+        self.kind = kind
 
 
 # Error codes of Glue and STS, as :func:`plain_code` has them.
-_DENIED = {"AccessDenied", "UnauthorizedOperation"}
-# Those that botocore waits for, and tries again.
-_THROTTLED = {
-    "BandwidthLimitExceeded",
-    "LimitExceeded",
-    "PriorRequestNotComplete",
-    "ProvisionedThroughputExceeded",
-    "RequestLimitExceeded",
-    "RequestThrottled",
-    "SlowDown",
-    "Throttled",
-    "Throttling",
-    "TooManyRequests",
-    "TransactionInProgress",
-}
-_OTHERS: dict[str, type[BackendError]] = {
-    "ConcurrentModification": ConcurrentModificationError,
-    "VersionMismatch": ConcurrentModificationError,
-    "ConcurrentRunsExceeded": ThrottlingError,
-    "InvalidInput": InvalidInputError,
-    "Validation": InvalidInputError,
-    "Serialization": InvalidInputError,
-    "ResourceNumberLimitExceeded": InvalidInputError,
-    "GlueEncryption": PermissionDeniedError,
-    "OperationNotSupported": UnsupportedOperationError,
-    "UnknownOperation": UnsupportedOperationError,
-    "InvalidAction": UnsupportedOperationError,
-    "NotImplemented": UnsupportedOperationError,
-    "UnsupportedOperation": UnsupportedOperationError,
-    "OperationTimeout": ServiceUnavailableError,
-    "ResourceNotReady": ServiceUnavailableError,
-    "FederationSource": ServiceUnavailableError,
-    "FederationSourceRetryable": ServiceUnavailableError,
-    "ServiceUnavailable": ServiceUnavailableError,
-    "InternalService": ServiceUnavailableError,
-    "InternalFailure": ServiceUnavailableError,
+_DENIED = ("AccessDenied", "UnauthorizedOperation")
+_KINDS: dict[str, type[errors.BackendError]] = {
+    **dict.fromkeys(("ConcurrentModification", "VersionMismatch"), errors.ConcurrentModificationError),
+    **dict.fromkeys(
+        ("InvalidInput", "Validation", "Serialization", "ResourceNumberLimitExceeded"), errors.InvalidInputError
+    ),
+    "GlueEncryption": errors.PermissionDeniedError,
+    **dict.fromkeys(
+        ("ConcurrentRunsExceeded", "LimitExceeded", "RequestLimitExceeded", "SlowDown"), errors.ThrottlingError
+    ),
+    **dict.fromkeys(("RequestThrottled", "Throttled", "Throttling", "TooManyRequests"), errors.ThrottlingError),
+    **dict.fromkeys(
+        ("OperationNotSupported", "UnsupportedOperation", "UnknownOperation"), errors.UnsupportedOperationError
+    ),
+    **dict.fromkeys(("InvalidAction", "NotImplemented"), errors.UnsupportedOperationError),
+    **dict.fromkeys(("OperationTimeout", "ResourceNotReady", "ServiceUnavailable"), errors.ServiceUnavailableError),
+    **dict.fromkeys(("FederationSource", "FederationSourceRetryable"), errors.ServiceUnavailableError),
+    **dict.fromkeys(("InternalService", "InternalFailure"), errors.ServiceUnavailableError),
 }
 
 
@@ -116,24 +85,21 @@ _OTHERS: dict[str, type[BackendError]] = {
 def translated(
     operation: str,
     subject: str,
-    secrets: Collection[str] = (),
-    *,
-    missing: BackendError | None = None,
-    exists: BackendError | None = None,
-    done: str | None = None,
+    secrets: Collection[str],
+    meanings: Mapping[str, errors.BackendError],
+    done: str | None,
 ) -> Iterator[None]:
-    """Turn every error of botocore inside into one of the Lance namespace.
+    """Turn every error of botocore inside into an error of the Lance namespace.
 
     Args:
         operation: the Glue operation called inside, such as ``GetTables``.
-        subject: what it is about, as the user knows it.
-        secrets: what no text may hold.
-        missing: what an ``EntityNotFoundException`` means here, where it can come.
-        exists: what an ``AlreadyExistsException`` means here, where it can come.
-        done: the code that a repeated request gets when its first try has done the work.
+        subject: the object, as the user knows it.
+        secrets: values that no message may hold.
+        meanings: the errors for codes about the object itself.
+        done: the code that a repeated request gets when its first attempt did the work.
 
     Raises:
-        BackendError: of the fitting type. It has no cause, since botocore's own texts may quote credentials.
+        BackendError: of the fitting type, without a cause, because botocore's texts may quote credentials.
         RepeatedError: the service answered ``done`` to a repeated request.
     """
     from botocore.exceptions import BotoCoreError, ClientError
@@ -141,25 +107,25 @@ def translated(
     try:
         yield
     except ClientError as error:
-        refusal = _refusal(operation, subject, error, secrets, missing, exists)
-        if done is not None and _code(error) == done and _tries(error) > 1:
+        refusal = _refusal(operation, subject, error, secrets, meanings)
+        if done is not None and _code(error) == done and _attempts(error) > 1:
             raise RepeatedError(refusal) from None
         raise refusal from None
-    except (BotoCoreError, NoAnswerError, UnansweredError) as error:
+    except (BotoCoreError, NoAnswerError) as error:
         raise _failure(f"glue: {operation} on {subject}", error, secrets) from None
     except TooMuchError as error:
-        raise InternalError(f"glue: {operation} on {subject}: {error}") from None
+        raise errors.InternalError(f"glue: {operation} on {subject}: {error}") from None
     except OSError as error:
         if not error.filename:
             raise
         raise unreadable_file("glue", error) from None  # one with a token, read again to renew the credentials
     except _unreadable():
         where = f"glue: {operation} on {subject}"
-        raise InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
+        raise errors.InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
-    """Return what botocore, and the look into its result, raise for an answer of another shape than the model's."""
+    """Return what botocore and a look into its result raise for an invalid answer."""
     from botocore.parsers import ResponseParserError
 
     return ResponseParserError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError
@@ -169,7 +135,7 @@ def _code(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", "")).rpartition("#")[2]
 
 
-def _tries(error: ClientError) -> int:
+def _attempts(error: ClientError) -> int:
     metadata: dict[str, Any] = dict(error.response.get("ResponseMetadata", {}))
     return int(metadata.get("RetryAttempts", 0)) + 1
 
@@ -179,36 +145,35 @@ def _refusal(
     subject: str,
     error: ClientError,
     secrets: Collection[str],
-    missing: BackendError | None,
-    exists: BackendError | None,
-) -> BackendError:
-    """Return the error for an answer of the service."""
+    meanings: Mapping[str, errors.BackendError],
+) -> errors.BackendError:
+    """Return the error for an error code of the service."""
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
     is_sts = error.operation_name == "AssumeRole"
     where = f"glue: {'AssumeRole' if is_sts else f'{operation} on {subject}'}"
-    if code == "EntityNotFoundException" and missing is not None:
-        return missing
-    if code == "AlreadyExistsException" and exists is not None:
-        return exists
+    if code in meanings:
+        return meanings[code]
     plain, refused = plain_code(code), login_refusal(code, region="the region", signing="check the keys")
     if plain in _DENIED:
-        return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}")
+        return errors.PermissionDeniedError(
+            f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}"
+        )
     if refused is not None:
-        return UnauthenticatedError(f"{where}: {refused}")
-    if plain in _THROTTLED:
-        return ThrottlingError(f"{where}: throttled after {_tries(error)} tries ({code}); try again later")
+        return errors.UnauthenticatedError(f"{where}: {refused}")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    maker = _OTHERS.get(plain) or (ServiceUnavailableError if status in (502, 503, 504) else InternalError)
+    maker = _KINDS.get(plain) or (errors.ServiceUnavailableError if status in (502, 503, 504) else errors.InternalError)
+    if maker is errors.ThrottlingError:
+        return errors.ThrottlingError(f"{where}: throttled after {_attempts(error)} attempts ({code}); try again later")
     return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
 
 
 def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
-    """Return which permission is missing on what, who denies it, and what to do, as far as the service tells."""
+    """Return the missing permission, which policy denies it, and what to do."""
     grants = _LAKE_FORMATION.search(message)
     if grants:
-        told = _detail(grants[1], secrets)
-        return f"Lake Formation's permissions are lacking{f': {told}' if told else ''}; grant them there, beside IAM's"
+        detail = _detail(grants[1], secrets)
+        return f"Lake Formation denies access{f': {detail}' if detail else ''}; grant its permissions beside IAM's"
     service = "sts" if operation == "AssumeRole" else "glue"
     match = _DENIED_ACTION.search(message)
     action = match[1] if match else f"{service}:{operation}"
@@ -222,29 +187,18 @@ def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
     return f"{lacking}, {policy[0]}{' it' if policy[0].endswith('allows') else ''}; change that policy"
 
 
-def _failure(
-    where: str, raised: BotoCoreError | NoAnswerError | UnansweredError, secrets: Collection[str]
-) -> BackendError:
-    """Return the error for a request that got no answer, or none that can be read."""
+def _failure(where: str, raised: BotoCoreError | NoAnswerError, secrets: Collection[str]) -> errors.BackendError:
+    """Return the error for a request without an answer, or with an unreadable one."""
     from botocore import exceptions
 
     error = raised.kwargs.get("error", raised) if isinstance(raised, exceptions.HTTPClientError) else raised
     detail = _detail(str(error), secrets)
     match error:
-        case UnansweredError():
-            return ServiceUnavailableError(f"{where}: {detail}; check `region`, `endpoint` and the network")
-        case NoAnswerError(is_page=True):
-            return ServiceUnavailableError(
-                f"{where}: {detail} came, which is not Glue's; a proxy or a login page answers: check `endpoint` and "
-                "the proxy settings"
-            )
         case NoAnswerError():
-            return InternalError(
-                f"{where}: the answer cannot be read; is the endpoint a Glue service? It says: {detail}"
-            )
+            return error.kind(f"{where}: {scrub(str(error), secrets)}")
         case exceptions.NoCredentialsError():
             hint = "no credentials; set `access_key_id` and `secret_access_key`, a profile, or a role"
-            return UnauthenticatedError(f"{where}: {hint}")
+            return errors.UnauthenticatedError(f"{where}: {hint}")
         case (
             exceptions.PartialCredentialsError()
             | exceptions.CredentialRetrievalError()
@@ -254,11 +208,11 @@ def _failure(
             | exceptions.LoginError()
             | exceptions.MissingDependencyException()
         ):
-            return UnauthenticatedError(f"{where}: {detail}")
+            return errors.UnauthenticatedError(f"{where}: {detail}")
         case exceptions.RefreshWithMFAUnsupportedError():
-            return UnauthenticatedError(f"{where}: {NO_MFA}")
+            return errors.UnauthenticatedError(f"{where}: {NO_MFA}")
         case exceptions.NoRegionError():
-            return InvalidInputError(f"{where}: no region; set `region` or AWS_DEFAULT_REGION")
+            return errors.InvalidInputError(f"{where}: no region; set `region` or AWS_DEFAULT_REGION")
         case (
             exceptions.ProfileNotFound()
             | exceptions.InvalidConfigError()
@@ -270,12 +224,14 @@ def _failure(
             | exceptions.InvalidIMDSEndpointModeError()
             | exceptions.ParamValidationError()
         ):
-            return InvalidInputError(f"{where}: {detail}")
+            return errors.InvalidInputError(f"{where}: {detail}")
         case _:
-            return InternalError(f"{where}: {detail}")
+            return errors.InternalError(f"{where}: {detail}")
 
 
 def _detail(message: str, secrets: Collection[str]) -> str:
-    """Return the beginning of a text of the service on one line, a web page by its title, without secrets."""
-    text = excerpt(" ".join(scrub(message, secrets).split()))
-    return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"
+    """Return the beginning of the service's text on one line, without secrets.
+
+    A web page is shown by its title.
+    """
+    return excerpt(" ".join(scrub(message, secrets).split()))

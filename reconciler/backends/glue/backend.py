@@ -7,49 +7,21 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
+from reconciler.backends.glue import structures
 from reconciler.backends.glue.aws_errors import RepeatedError, done_unless
-from reconciler.backends.glue.catalog_ids import GlueCatalog, name_fault
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.scan import scan
 from reconciler.backends.glue.service import Service
-from reconciler.backends.glue.structures import (
-    CATALOG,
-    DATABASE,
-    KINDS,
-    LOCATION,
-    catalog_oddity,
-    database_oddity,
-    foreign_table,
-    live_catalog,
-    live_database,
-    live_table,
-    new_database,
-    new_table,
-    shown_columns,
-    table_oddity,
-    with_columns,
-    with_properties,
-    with_state,
-)
-from reconciler.backends.hive_columns import hive_columns
-from reconciler.backends.table_options import own_options
-from reconciler.model import locations
+from reconciler.backends.service_options import own_options
+from reconciler.backends.spark_types import hive_columns
+from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    PermissionDeniedError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
@@ -58,7 +30,7 @@ if TYPE_CHECKING:
 
 
 KIND = "lancens.kind"
-"""The property by which a Lance client asks CreateNamespace for a catalog; it is not stored."""
+"""The property with which a Lance client asks CreateNamespace for a catalog; it is not stored."""
 
 _LONGEST_COLUMN = 255
 # CreateCatalog makes catalogs directly in an account; it has no parameter for a parent.
@@ -68,16 +40,13 @@ _NAME = re.compile("[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]{1,255}")
 
 
 class GlueBackend(
-    Backend,
-    optional.ChangesShownColumns,
-    optional.CountsTraffic,
-    optional.HoldsForeignTables,
-    optional.HoldsOthers,
-    optional.KeepsRoots,
+    optional.HoldsForeign,
     optional.LearnsCapabilities,
-    optional.OpensByEntry,
-    optional.PlacesDirectly,
-    optional.TriesWrites,
+    optional.Measures,
+    optional.OpensData,
+    optional.Places,
+    optional.ShowsColumns,
+    optional.TestsPermissions,
 ):
     """The catalogs, databases and Lance tables of a Glue Data Catalog.
 
@@ -94,7 +63,7 @@ class GlueBackend(
         name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
         folds_case=True,
         lost_on_move="its Lake Formation permissions, tags and version history",
-        namespace_kinds=KINDS,
+        namespace_kinds=structures.KINDS,
         outer_kind_depth=_CATALOG_DEPTH,
     )
 
@@ -102,29 +71,30 @@ class GlueBackend(
         super().__init__(**properties)
         import boto3  # noqa: F401 -- so that a missing extra shows when the backend is made, not at its first call
 
-        self.capabilities = replace(self.capabilities, outer_kind_depth=max(0, _CATALOG_DEPTH - self._root.depth))
+        self._depth = len(structures.names_in(self.config.catalog_id))
+        self.capabilities = replace(self.capabilities, outer_kind_depth=max(0, _CATALOG_DEPTH - self._depth))
         self._service = Service(self.config)
         self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
 
     def traffic(self) -> Traffic:
-        """Return what was sent so far, repeated requests included, and what came back."""
-        return self._service.traffic
+        """Return the requests so far, with repeats, and the bytes of their answers."""
+        return self._service.scans.traffic
 
     def close(self) -> None:
-        """Give back the connections."""
+        """Close the connections."""
         self._service.close()
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        with self._service.one_scan():
-            snapshot = scan(self._service, self._root, scope, self.parallelism)
+        with self._service.scans.one():
+            snapshot = scan(self._service, self._depth, scope, self.parallelism)
         self._scanned = scope, snapshot.namespaces
         return snapshot
 
     def asked_capabilities(self) -> Capabilities:
-        """Return what the service can do; where catalogs cannot be asked for, none can be made."""
+        """Return the capabilities, without catalogs where Glue does not list them."""
         if not self._service.has_catalogs():
             self.capabilities = replace(self.capabilities, outer_kind_depth=0)
         return self.capabilities
@@ -137,8 +107,8 @@ class GlueBackend(
         """
         database = self._database(identifier)
         if database is not None:
-            return live_database(identifier, database)
-        return live_catalog(identifier, self._catalog(identifier))
+            return structures.live_database(identifier, database)
+        return structures.live_catalog(identifier, self._catalog(identifier))
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one Lance table.
@@ -146,50 +116,40 @@ class GlueBackend(
         Raises:
             NotLanceTableError: it is another sort of table.
         """
-        return live_table(identifier, self._table(identifier))
+        return structures.live_table(identifier, self._table(identifier))
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the catalogs and databases directly in ``parent``."""
-        if parent and self.load_namespace(parent).kind == DATABASE:
+        kind = self.load_namespace(parent).kind if parent else structures.CATALOG
+        if kind == structures.DATABASE:
             return []
-        place = self._place(parent)
-        databases = {item["Name"] for item in self._service.databases(place) if not database_oddity(item)}
-        catalogs = {item["Name"] for item in self._service.catalogs(place) if not catalog_oddity(item)}
-        return [name for name in databases | catalogs if not name_fault(name)]
+        return [*{name for name, is_foreign in self._contents(parent, kind) if not is_foreign}]
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``parent``; a catalog has none."""
         return [table["Name"] for table in self._tables(parent) if not _is_foreign(table)]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of other tables, views and functions, of links and of what is federated."""
-        if self.load_namespace(identifier).kind == DATABASE:
-            place, name = self._place(identifier[:-1]), identifier[-1]
-            tables = [table["Name"] for table in self._service.tables(place, name) if _is_foreign(table)]
-            return tables + [function.get("FunctionName", "") for function in self._service.functions(place, name)]
-        place = self._place(identifier)
-        databases = (
-            item for item in self._service.databases(place) if database_oddity(item) or name_fault(item["Name"])
-        )
-        catalogs = (item for item in self._service.catalogs(place) if catalog_oddity(item) or name_fault(item["Name"]))
-        return [*(item["Name"] for item in databases), *(item["Name"] for item in catalogs)]
+        """Return the names of foreign tables, functions, links and federated databases."""
+        kind = self.load_namespace(identifier).kind
+        return [name for name, is_foreign in self._contents(identifier, kind) if is_foreign]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return the tables of other formats, the views and the links to tables in a database; a catalog has none."""
+        """Return the foreign tables, views and links in a database; catalogs have none."""
         return [
-            foreign_table((*namespace, table["Name"]), table)
+            structures.foreign_table((*namespace, table["Name"]), table)
             for table in self._tables(namespace)
-            if table_oddity(table) is not None and (names is None or table["Name"] in names)
+            if structures.table_mismatch(table) is not None and (names is None or table["Name"] in names)
         ]
 
     def root_keys(self) -> frozenset[str]:
         """Return the property that shows the location of a database."""
-        return frozenset({LOCATION})
+        return frozenset({structures.LOCATION})
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.
+        """Return the configured options and those in the parameters of the table.
 
-        They name no strange host (see :func:`own_options`).
+        Hosts are restricted as :func:`own_options` says.
         """
         return own_options(self.storage_options(), table, self.hosts)
 
@@ -198,250 +158,233 @@ class GlueBackend(
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a database, or a catalog where ``kind`` or the property ``lancens.kind`` says so.
+        """Create a database, or a catalog if ``kind`` or ``lancens.kind`` asks for one.
 
         Raises:
             UnsupportedOperationError: a catalog inside a catalog, for which Glue has no call.
         """
-        wanted = kind or properties.get(KIND) or DATABASE
-        if wanted not in KINDS:
-            raise InvalidInputError(f"glue: a namespace is a {CATALOG} or a {DATABASE}, not a `{wanted}`")
-        if wanted == DATABASE:
+        wanted = kind or properties.get(KIND) or structures.DATABASE
+        if wanted not in structures.KINDS:
+            raise errors.InvalidInputError(
+                f"glue: a namespace is a {' or a '.join(structures.KINDS)}, not a `{wanted}`"
+            )
+        if wanted == structures.DATABASE:
             _check_location(identifier, properties)
         parameters = _without_kind(properties)
         made = LiveNamespace(identifier, parameters, wanted)
-        create = self._create_catalog if wanted == CATALOG else self._create_database
+        create = self._create_catalog if wanted == structures.CATALOG else self._create_database
         with done_unless(lambda: self.load_namespace(identifier) != made):
             create(identifier, parameters)
         return made
 
     def _create_catalog(self, identifier: Identifier, parameters: dict[str, str]) -> None:
         label = f"`{join(identifier)}`"
-        place = self._place(identifier)
-        if place.depth > _CATALOG_DEPTH:
-            raise UnsupportedOperationError(
+        if self._depth + len(identifier) > _CATALOG_DEPTH:
+            raise errors.UnsupportedOperationError(
                 f"glue: catalog {label} cannot be created: Glue makes catalogs directly in an account only; "
                 "one inside another comes from the service it belongs to"
             )
         if not _CATALOG_NAME.fullmatch(identifier[-1]):
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"glue: {label}: a catalog's name has at most 64 characters, none of `.`, `/`, `\\`, and no `aws:`"
             )
-        if self._has_database(identifier):
-            raise NamespaceAlreadyExistsError(f"glue: {label} already exists, as a database")
-        self._service.create_catalog(place, parameters)
+        with suppress(errors.NamespaceNotFoundError):
+            self._service.database(identifier)
+            raise errors.NamespaceAlreadyExistsError(f"glue: {label} already exists, as a database")
+        self._service.create_catalog(identifier, parameters)
 
     def _create_database(self, identifier: Identifier, parameters: dict[str, str]) -> None:
-        try:
-            self._service.catalog(self._place(identifier))
-        except (NamespaceNotFoundError, PermissionDeniedError):
-            # A policy for the account's own catalog alone admits no look at another, there or not.
-            self._service.create_database(self._place(identifier[:-1]), new_database(identifier[-1], parameters))
-        else:
-            raise NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")
+        # A policy for the account's own catalog alone denies a look at any other, even a missing one.
+        with suppress(errors.NamespaceNotFoundError, errors.PermissionDeniedError):
+            self._service.catalog(identifier)
+            raise errors.NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")
+        self._service.create_database(identifier, structures.new_database(identifier[-1], parameters))
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Remove a namespace that nothing is in.
+        """Remove an empty namespace.
 
-        Glue would take what is inside with it, so this looks inside right before.
+        Glue would delete its contents too, so this lists them right before.
         """
         with suppress(RepeatedError):
-            if self._database(identifier) is not None:
-                place, name = self._place(identifier[:-1]), identifier[-1]
-                _require_empty(identifier, self._names_in_database(place, name))
-                self._service.delete_database(place, name)
+            kind = self.load_namespace(identifier).kind
+            for name, _ in self._contents(identifier, kind):
+                raise errors.NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
+            if kind == structures.DATABASE:
+                self._service.delete_database(identifier)
             else:
-                self._catalog(identifier)
-                place = self._place(identifier)
-                _require_empty(identifier, self._names_in_catalog(place))
-                self._service.delete_catalog(place)
-
-    def _names_in_database(self, place: GlueCatalog, name: str) -> Iterator[str]:
-        yield from (table["Name"] for table in self._service.tables(place, name, names_only=True))
-        yield from (function.get("FunctionName", "") for function in self._service.functions(place, name))
-
-    def _names_in_catalog(self, place: GlueCatalog) -> Iterator[str]:
-        yield from (database["Name"] for database in self._service.databases(place, names_only=True))
-        yield from (catalog["Name"] for catalog in self._service.catalogs(place))
+                self._service.delete_catalog(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into the parameters of a catalog or database and its location; all other fields stay."""
+        """Merge ``changes`` into a namespace's parameters and location.
+
+        All other fields stay.
+        """
         changes = replace(changes, set=_without_kind(changes.set))
         database = self._database(identifier)
         if database is not None:
             _check_location(identifier, changes.set)
-            properties = changes.applied_to(live_database(identifier, database).properties)
-            altered = with_properties(database, properties)
-            self._service.update_database(self._place(identifier[:-1]), altered)
-            return live_database(identifier, altered)
+            properties = changes.applied_to(structures.live_database(identifier, database).properties)
+            altered = structures.with_properties(database, properties)
+            self._service.update_database(identifier, altered)
+            return structures.live_database(identifier, altered)
         catalog = self._catalog(identifier)
         catalog["Parameters"] = changes.applied_to(catalog.get("Parameters") or {})
-        self._service.update_catalog(self._place(identifier), catalog)
-        return live_catalog(identifier, catalog)
+        self._service.update_catalog(identifier, catalog)
+        return structures.live_catalog(identifier, catalog)
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table."""
         made = LiveTable(identifier, location, dict(properties))
-        place = self._place(identifier[:-2])
         with done_unless(lambda: self.load_table(identifier) != made):
-            self._service.create_table(place, identifier[-2], new_table(identifier[-1], location, properties))
+            self._service.create_table(identifier, structures.new_table(identifier[-1], location, properties))
         return made
 
-    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the calls of apply: IAM decides on each before Glue looks for what it is about."""
-        place, database, name = self._place(table[:-2]), table[-2], table[-1]
-        nowhere = new_table(name, f"s3://{name}/none.lance", {})
+    def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the writes of apply: IAM decides before Glue looks for the object."""
+        nowhere = structures.new_table(table[-1], f"s3://{table[-1]}/none.lance", {})
         return {
-            "creating a table, in a database that is not there,": lambda: self._service.create_table(
-                place, name, nowhere
+            "creating a table, in a database that is not there,": partial(
+                self._service.create_table, (*table[:-2], table[-1], table[-1]), nowhere
             ),
-            "changing a table": lambda: self._service.update_table(place, database, cast("TableTypeDef", nowhere)),
-            "deregistering a table": lambda: self._service.delete_table(place, database, name),
-            "dropping a database": lambda: self._service.delete_database(place, name),
+            "changing a table": partial(self._service.update_table, table, cast("TableTypeDef", nowhere)),
+            "deregistering a table": partial(self._service.delete_table, table),
+            "dropping a database": partial(self._service.delete_database, (*table[:-2], table[-1])),
         }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table."""
         removed = self.load_table(identifier)
         with suppress(RepeatedError):
-            self._service.delete_table(self._place(identifier[:-2]), identifier[-2], identifier[-1])
+            self._service.delete_table(identifier)
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's parameters and move it to ``location``; all other fields stay.
+        """Merge ``changes`` into a table's parameters; set its ``location``.
+
+        All other fields stay.
 
         Raises:
-            ConcurrentModificationError: it was changed after it was read here.
+            ConcurrentModificationError: it changed after it was read here.
         """
         table = self._table(identifier)
-        live = live_table(identifier, table)
+        live = structures.live_table(identifier, table)
         altered = LiveTable(identifier, location or live.location, changes.applied_to(live.properties))
         with done_unless(lambda: self.load_table(identifier) != altered):
-            self._service.update_table(self._place(identifier[:-2]), identifier[-2], with_state(table, altered))
+            self._service.update_table(identifier, structures.with_state(table, altered))
         return altered
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
-        """Return the columns of the tables' entries, with a listing of about a hundred names a call."""
+        """Return the columns of entries, read about a hundred tables a call."""
         names: defaultdict[Identifier, set[str]] = defaultdict(set)
         for identifier in identifiers:
             names[identifier[:-1]].add(identifier[-1])
 
         def read(database: Identifier) -> list[TableTypeDef]:
             try:
-                return list(self._service.tables_named(self._place(database[:-1]), database[-1], names[database]))
-            except NamespaceNotFoundError:
+                return list(self._service.tables_named(database, names[database]))
+            except errors.NamespaceNotFoundError:
                 return []
 
         return {
             (*database, table["Name"]): shown
             for database, tables in zip(names, in_parallel(read, names, self.parallelism), strict=True)
             for table in tables
-            if table_oddity(table) is None and (shown := shown_columns(table))
+            if structures.table_mismatch(table) is None and (shown := structures.shown_columns(table))
         }
 
     def columns_to_show(self, schema: Schema) -> ShownColumns | None:
-        """Return the columns of data with ``schema`` in Hive's types, which Glue has taken over."""
+        """Return the columns of data with ``schema`` in Hive's types, as Glue has them."""
         return hive_columns(schema, _LONGEST_COLUMN)
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
-        """Replace the columns of a table's entry; what is said of one beside its type stays.
+        """Replace the columns of a table's entry; comments and parameters stay.
 
         Raises:
-            ConcurrentModificationError: it was changed after it was read here.
+            ConcurrentModificationError: it changed after it was read here.
         """
-        altered = with_columns(self._table(identifier), columns)
-        with done_unless(lambda: shown_columns(self._table(identifier)) != shown_columns(altered)):
-            self._service.update_table(self._place(identifier[:-2]), identifier[-2], altered)
+        altered = structures.with_columns(self._table(identifier), columns)
+        with done_unless(
+            lambda: structures.shown_columns(self._table(identifier)) != structures.shown_columns(altered)
+        ):
+            self._service.update_table(identifier, altered)
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the table's place in its database: below that one's own location, or below ``root``.
+        """Return the location of a table below its database's, or below ``root``.
 
-        What a scan has read is not asked for again: a plan may be about a thousand new tables of one database.
+        A database in the last scan is not read again: a plan may create a thousand tables in one.
         """
         scope, scanned = self._scanned
-        if not scope.contains(identifier[:-1]):
-            return self._place_in(self._database(identifier[:-1]), identifier)
-        database = scanned.get(identifier[:-1])
-        return self._below(database.properties.get(LOCATION) if database else None, identifier)
+        if scope.contains(identifier[:-1]):
+            live = scanned.get(identifier[:-1])
+            return self._below(live.properties.get(structures.LOCATION) if live else None, identifier)
+        database = self._database(identifier[:-1])
+        return self._below(database.get("LocationUri") if database else None, identifier)
 
     def direct_location(self, identifier: Identifier) -> str:
-        """Return the same for a table made directly, as the database is now."""
+        """Return the location of a table that an operation creates."""
         database = self._database(identifier[:-1])
         if database is None:
-            raise NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
-        location = self._place_in(database, identifier)
+            raise errors.NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
+        location = self._below(database.get("LocationUri"), identifier)
         if location is None:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 f"glue: table `{join(identifier)}` needs a location: neither it nor its database has one, and no "
                 "`root` is configured"
             )
         return location
 
-    def _place_in(self, database: DatabaseTypeDef | None, identifier: Identifier) -> str | None:
-        return self._below(database.get("LocationUri") if database else None, identifier)
-
     def _below(self, location: str | None, identifier: Identifier) -> str | None:
-        """Return the place of a table in a database with ``location``; None without one and without ``root``."""
+        """Return the location of a table in a database at ``location``, or in ``root``."""
         if not location and self.config.root is not None:
             location = locations.join(self.config.root, *identifier[:-1])
         return locations.join(location, f"{identifier[-1]}.lance") if location else None
 
     # ---- places and entries --------------------------------------------------------------------------------------
 
-    @property
-    def _root(self) -> GlueCatalog:
-        return GlueCatalog((), self.config.catalog_id)
-
-    def _place(self, path: Identifier) -> GlueCatalog:
-        """Return the catalog at ``path``."""
-        if not path:
-            return self._root
-        account = self._service.account()
-        if account is None:
-            raise NamespaceNotFoundError(
-                f"glue: namespace `{join(path)}` does not exist; catalogs cannot be asked for: "
-                f"{self._service.without_catalogs}"
-            )
-        return GlueCatalog((), account).below(path)
-
     def _database(self, identifier: Identifier) -> DatabaseTypeDef | None:
-        """Return the database at ``identifier``, None when there is none; a catalog may still be."""
+        """Return the database at ``identifier``; None where none has that name."""
         try:
-            database = self._service.database(self._place(identifier[:-1]), identifier[-1])
-        except NamespaceNotFoundError:
+            database = self._service.database(identifier)
+        except errors.NamespaceNotFoundError:
             return None
-        _require_plain(identifier, database_oddity(database))
+        _require_plain(identifier, structures.database_mismatch(database))
         return database
 
-    def _has_database(self, identifier: Identifier) -> bool:
-        try:
-            self._service.database(self._place(identifier[:-1]), identifier[-1])
-        except NamespaceNotFoundError:
-            return False
-        return True
-
     def _catalog(self, identifier: Identifier) -> CatalogTypeDef:
-        catalog = self._service.catalog(self._place(identifier))
-        _require_plain(identifier, catalog_oddity(catalog))
+        catalog = self._service.catalog(identifier)
+        _require_plain(identifier, structures.catalog_mismatch(catalog))
         return catalog
 
+    def _contents(self, identifier: Identifier, kind: str | None) -> Iterator[tuple[str, bool]]:
+        """Yield the name of every object in a namespace, and whether it is foreign."""
+        if kind == structures.DATABASE:
+            for table in self._service.tables(identifier):
+                yield table["Name"], _is_foreign(table)
+            for function in self._service.functions(identifier):
+                yield function.get("FunctionName", ""), True
+        else:
+            for database in self._service.databases(identifier):
+                yield database["Name"], structures.database_mismatch(database) is not None
+            for catalog in self._service.catalogs(identifier):
+                yield catalog["Name"], structures.catalog_mismatch(catalog) is not None
+
     def _tables(self, identifier: Identifier) -> list[TableTypeDef]:
-        """Return everything in a database that Glue calls a table; a catalog has none."""
+        """Return every table and view in a database; a catalog has none."""
         if not identifier:
             return []
         try:
-            return list(self._service.tables(self._place(identifier[:-1]), identifier[-1]))
-        except NamespaceNotFoundError:
+            return list(self._service.tables(identifier))
+        except errors.NamespaceNotFoundError:
             self.load_namespace(identifier)
             return []
 
     def _table(self, identifier: Identifier) -> TableTypeDef:
-        table = self._service.table(self._place(identifier[:-2]), identifier[-2], identifier[-1])
-        oddity = table_oddity(table)
-        if oddity is not None:
-            raise NotLanceTableError(f"glue: `{join(identifier)}` is not a Lance table here: it is {oddity}")
+        table = self._service.table(identifier)
+        mismatch = structures.table_mismatch(table)
+        if mismatch is not None:
+            raise errors.NotLanceTableError(f"glue: `{join(identifier)}` is not a Lance table here: it is {mismatch}")
         return table
 
 
@@ -450,21 +393,16 @@ def _without_kind(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_location(identifier: Identifier, properties: Mapping[str, str]) -> None:
-    """Raise InvalidInputError where ``properties`` name a location for a database that no table can be below."""
-    problem = locations.check(properties[LOCATION]) if LOCATION in properties else None
+    """Raise if ``properties`` name a location that is no place for tables."""
+    problem = locations.check(properties[structures.LOCATION]) if structures.LOCATION in properties else None
     if problem is not None:
-        raise InvalidInputError(f"glue: `{join(identifier)}`: `{LOCATION}`: {problem}")
+        raise errors.InvalidInputError(f"glue: `{join(identifier)}`: `{structures.LOCATION}`: {problem}")
 
 
-def _require_plain(identifier: Identifier, oddity: str | None) -> None:
-    if oddity is not None:
-        raise InvalidInputError(f"glue: `{join(identifier)}` is not managed here: it is {oddity}")
-
-
-def _require_empty(identifier: Identifier, names: Iterator[str]) -> None:
-    for name in names:
-        raise NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
+def _require_plain(identifier: Identifier, mismatch: str | None) -> None:
+    if mismatch is not None:
+        raise errors.InvalidInputError(f"glue: `{join(identifier)}` is not managed here: {mismatch}")
 
 
 def _is_foreign(table: TableTypeDef) -> bool:
-    return table_oddity(table) is not None or name_fault(table["Name"]) is not None
+    return structures.table_mismatch(table) is not None or structures.name_mismatch(table["Name"]) is not None

@@ -1,36 +1,45 @@
-"""The one boto3 client of a backend: who it speaks as, how long it waits and how often it tries."""
+"""Make the boto3 client of a backend, and send its requests within limits."""
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.aws_login import credential_faults_told, session_without_questions
-from reconciler.backends.glue.sending import Sender
-from reconciler.model.errors import UnauthenticatedError
+from reconciler.backends.aws_login import credential_errors, session_without_questions
+from reconciler.backends.glue.aws_errors import NoAnswerError
+from reconciler.backends.http.limits import TooMuchError, adapter, content_of, holds_too_much
+from reconciler.backends.http.refusals import excerpt, is_html
+from reconciler.backends.http.retry import NoAnswer
+from reconciler.model.errors import InternalError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from boto3 import Session
+    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
     from botocore.config import Config
     from botocore.credentials import RefreshableCredentials
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_sts.type_defs import AssumeRoleRequestTypeDef
+    from requests import Response
 
     from reconciler.backends.glue.config import GlueConfig
-    from reconciler.backends.http.scans import Scans
+    from reconciler.backends.http.limits import Scans
 
 
+_CONNECTIONS = 32
 _CONNECT_SECONDS = 10
 READ_SECONDS = 60
 _TRIES = 5
+_CHECK = "check `region`, `endpoint` and the network"
 # botocore renews credentials this long before they end; a role's shorter session gets a smaller part of its life.
 _RENEW_SECONDS = 900
 _RENEW_AT_LEAST_SECONDS = 600
 
 
 def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
-    """Return a client for Glue and what sends its requests; a role is assumed here, before the first request.
+    """Return a client for Glue and its sender; a configured role is assumed first.
 
     Raises:
         UnauthenticatedError: STS answered with credentials that have ended already, or there are none to be had.
@@ -48,7 +57,7 @@ def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
         aws_session_token=config.session_token.get_secret_value() if config.session_token else None,
         region_name=config.region,
     )
-    with credential_faults_told("glue"):
+    with credential_errors("glue"):
         credentials = session.get_credentials()
         if credentials is not None:
             credentials.get_frozen_credentials()
@@ -67,7 +76,7 @@ def _settings() -> Config:
 
 
 def _as_role(session: Session, config: GlueConfig, sender: Sender) -> Session:
-    """Return a session that speaks as the configured role and renews its credentials before they end."""
+    """Return a session of the configured role that renews its credentials in time."""
     import boto3
     from botocore.credentials import CredentialProvider, CredentialResolver
     from botocore.session import get_session
@@ -118,8 +127,129 @@ def _role_credentials(session: Session, config: GlueConfig, sender: Sender, meth
 
 
 def _keep_credentials_out_of_logs() -> None:
-    """Silence what botocore logs of signed requests and of STS's answers, unless somebody has set a level for it."""
+    """Silence logs of botocore that hold credentials, unless a level is set."""
     for name, level in (("botocore", logging.INFO), ("botocore.credentials", logging.ERROR)):
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:
             logger.setLevel(level)
+
+
+# ---- sending ---------------------------------------------------------------------------------------------------------
+
+
+class Sender:
+    """Sends signed requests within limits of bytes, objects and time.
+
+    botocore has no such limits. A handler of its event `before-send` may answer in place of its own connections. Safe
+    to use from several threads.
+
+    Args:
+        config: holds the limits.
+        scans: count the requests and the bytes of their answers.
+        authority: the file of certificates that AWS's configuration names.
+        timeouts: seconds, for the connection and for each wait for data.
+    """
+
+    def __init__(self, config: GlueConfig, scans: Scans, authority: str | None, timeouts: tuple[float, float]) -> None:
+        import requests
+
+        self._limits = config
+        self._scans = scans
+        self._authority = authority
+        self._timeouts = timeouts
+        self._session = requests.Session()
+        self._session.headers.clear()  # botocore has set and signed its own
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, adapter(_CONNECTIONS, self._limits.request_seconds))
+
+    def attach(self, client: Any) -> None:
+        """Send the requests of ``client``, one of boto3's, from now on."""
+        client.meta.events.register(f"before-send.{client.meta.service_model.service_id.hyphenize()}", self._answer)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    def _answer(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        """Return the answer to a request.
+
+        Raises:
+            HTTPClientError: none came, or none of AWS's; botocore sends the request again.
+            NoAnswerError: none came, and none will.
+            TooMuchError: it is larger than is taken.
+        """
+        from botocore.awsrequest import AWSResponse
+        from botocore.exceptions import HTTPClientError
+        from requests.exceptions import RequestException
+        from urllib3.exceptions import HTTPError
+
+        self._scans.sends()
+        try:
+            answer = self._sent(request)
+            content = content_of(answer, self._limits.answer_bytes)
+        except (RequestException, HTTPError) as error:
+            address = request.url.partition("?")[0]
+            failure = NoAnswer(error, address, self._timeouts, self._limits.request_seconds)
+            no_answer = NoAnswerError(f"{failure.problem}; {_CHECK}")
+            if failure.may_pass or failure.was_never_sent:
+                raise HTTPClientError(error=no_answer) from None
+            raise no_answer from None
+        self._scans.took(len(content))
+        if holds_too_much(content):
+            raise TooMuchError("the answer holds more objects than any list that is read here")
+        problem_of_content = _problem(answer, content)
+        if problem_of_content is not None:
+            raise HTTPClientError(error=problem_of_content)
+        headers: Any = answer.headers
+        return AWSResponse(request.url, answer.status_code, headers, _Content(content))
+
+    def _sent(self, request: AWSPreparedRequest) -> Response:
+        body: Any = request.body
+        environment = self._session.merge_environment_settings(request.url, {}, True, self._authority, None)
+        return self._session.request(
+            request.method,
+            request.url,
+            data=body,
+            headers={name: _text(value) for name, value in request.headers.items()},
+            auth=lambda prepared: prepared,  # an `auth` that adds nothing keeps .netrc from being read
+            timeout=self._timeouts,
+            allow_redirects=False,
+            **environment,
+        )
+
+
+class _Content(io.BytesIO):
+    """What was read, in the form in which botocore reads an answer."""
+
+    def stream(self) -> list[bytes]:
+        return [self.getvalue()]
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else value
+
+
+def _problem(answer: Response, content: bytes) -> Exception | None:
+    """Return why a successful answer cannot be AWS's; None if it can.
+
+    botocore takes a web page, or damaged JSON, for the empty answer of a write.
+    """
+    kind = answer.headers.get("Content-Type", "")
+    stripped = content.strip()
+    if answer.status_code >= 300 or not stripped or "xml" in kind:  # STS answers XML
+        return None
+    if stripped[:1] != b"{":
+        shown = excerpt(content.decode("utf-8", "replace"), kind)
+        if is_html(content, kind):
+            return NoAnswerError(
+                f"{shown} came, which is not Glue's; a proxy or a login page answers: check `endpoint` and the proxy "
+                "settings"
+            )
+        return NoAnswerError(
+            f"the answer cannot be read; is the endpoint a Glue service? It says: {shown}", InternalError
+        )
+    try:
+        json.loads(stripped)
+    except (ValueError, RecursionError):
+        return NoAnswerError(f"the answer is damaged: its JSON does not end; {_CHECK}")
+    return None

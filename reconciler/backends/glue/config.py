@@ -1,15 +1,15 @@
-"""The configuration of a Glue catalog: where it is, and as whom to speak to it."""
+"""The configuration of a Glue catalog: its address and its credentials."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Annotated, ClassVar, TypeAlias
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from reconciler.backends.http import endpoint_problem
+from reconciler.backends.http.config import Endpoint
 from reconciler.backends.http.limits import ServiceLimits
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.redaction import slow_digest
@@ -27,64 +27,69 @@ _SHORTEST_SESSION_SECONDS = 900
 _LONGEST_SESSION_SECONDS = 43200
 
 
+def _like(pattern: re.Pattern[str], problem: str) -> AfterValidator:
+    """Return a validator that raises ``problem`` for text other than ``pattern``."""
+
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(problem)
+        return text
+
+    return AfterValidator(check)
+
+
+_RoleArn: TypeAlias = Annotated[
+    str, _like(_ROLE_ARN, "a role's ARN looks like `arn:aws:iam::123456789012:role/catalog-admin`")
+]
+_SessionName: TypeAlias = Annotated[
+    str, _like(_SESSION_NAME, "a session name has 2 to 64 letters, digits and characters of `_+=,.@-`")
+]
+
+
 class GlueConfig(ServiceLimits, BackendConfig):
     """The keys of the specification, "Configuration Properties".
 
-    Without keys and without a role, the default credential chain of AWS speaks; with a role, whoever would speak
-    otherwise assumes it.
+    Without keys and a role, AWS's default credential chain is used; a role is assumed with the credentials that would
+    be used without it.
     """
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "max_retries": "leave it out: what was throttled or refused a connection is sent again by itself",
+        "max_retries": "leave it out: throttled requests and refused connections are retried",
         "profile_name": "set AWS_PROFILE in the environment, and leave the keys out",
-        "retry_mode": "leave it out: what is sent again is slowed down as AWS answers (adaptive)",
+        "retry_mode": "leave it out: retries adapt to the throttling of AWS",
     }
     credentials = frozenset(
-        {
-            "assume_role_arn",
-            "assume_role_external_id",
-            "assume_role_region",
-            "assume_role_session_name",
-            "assume_role_timeout_sec",
-        }
+        f"assume_role_{key}" for key in ("arn", "external_id", "region", "session_name", "timeout_sec")
     )
 
     catalog_id: str | None = None
     """The catalog to start from, ``ACCOUNT`` or ``ACCOUNT:name``; the caller's account when left out."""
-    endpoint: str | None = None
-    """Another address than that of AWS, such as a VPC endpoint."""
+    endpoint: Endpoint | None = None
+    """An address other than that of AWS, such as a VPC endpoint."""
     region: str | None = None
     """The AWS region; otherwise what the environment says."""
     root: Root | None = None
     """The directory or URI that tables go under when neither they nor their database name a location."""
     access_key_id: str | None = Field(default=None, min_length=1, repr=False)
-    """Otherwise the default credential chain of AWS speaks."""
+    """The access key; without one, AWS's default credential chain is used."""
     secret_access_key: SecretStr | None = Field(default=None, min_length=1)
     """Goes with `access_key_id`."""
     session_token: SecretStr | None = Field(default=None, min_length=1)
     """Goes with `access_key_id` where that is of a session."""
-    assume_role_arn: str | None = None
+    assume_role_arn: _RoleArn | None = None
     """A role to assume."""
     assume_role_region: str | None = None
     """The region whose STS gives the role."""
     assume_role_external_id: SecretStr | None = Field(default=None, min_length=2)
-    """What the role's trust policy asks for."""
-    assume_role_session_name: str = "lancens"
+    """The external ID that the role's trust policy requires."""
+    assume_role_session_name: _SessionName = "lancens"
     """The session's name in the logs of AWS."""
     assume_role_timeout_sec: int = Field(default=3600, ge=_SHORTEST_SESSION_SECONDS, le=_LONGEST_SESSION_SECONDS)
     """How long the role is assumed for, in seconds."""
 
-    @field_validator("endpoint")
-    @classmethod
-    def _check_endpoint(cls, value: str | None) -> str | None:
-        problem = endpoint_problem(value) if value is not None else None
-        if problem is not None:
-            raise ValueError(problem)
-        return value
-
     @model_validator(mode="after")
     def _check_names(self) -> GlueConfig:
-        """Check what AWS's own names look like; a service at an ``endpoint`` of its own has names of its own."""
+        """Check the names of AWS; a service at an ``endpoint`` may use others."""
         elsewhere = self.endpoint is not None
         region, catalog = (_REGION_ELSEWHERE, _CATALOG_ELSEWHERE) if elsewhere else (_REGION, _CATALOG_ID)
         for key, value in (("region", self.region), ("assume_role_region", self.assume_role_region)):
@@ -98,20 +103,6 @@ class GlueConfig(ServiceLimits, BackendConfig):
                 "ACCOUNT has 12 digits"
             )
         return self
-
-    @field_validator("assume_role_arn")
-    @classmethod
-    def _check_role(cls, value: str | None) -> str | None:
-        if value is not None and not _ROLE_ARN.fullmatch(value):
-            raise ValueError("a role's ARN looks like `arn:aws:iam::123456789012:role/catalog-admin`")
-        return value
-
-    @field_validator("assume_role_session_name")
-    @classmethod
-    def _check_session_name(cls, value: str) -> str:
-        if not _SESSION_NAME.fullmatch(value):
-            raise ValueError("a session name has 2 to 64 letters, digits and characters of `_+=,.@-`")
-        return value
 
     @model_validator(mode="after")
     def _check_together(self) -> GlueConfig:
@@ -135,10 +126,10 @@ class GlueConfig(ServiceLimits, BackendConfig):
     def identity(self) -> str:
         """Return region or endpoint, and the catalog started from.
 
-        Without ``catalog_id`` that is the account of whoever speaks: a role tells it, keys are told apart by a digest.
+        Without ``catalog_id`` it is the caller's account: a role names it, and keys are shown as a digest.
         """
         region = self.region or os.environ.get("AWS_DEFAULT_REGION") or "default region"
-        where = f"{region} at {self.endpoint.rstrip('/')}" if self.endpoint else region
+        where = f"{region} at {self.endpoint}" if self.endpoint else region
         return f"{where}, {self._root()}"
 
     def _root(self) -> str:

@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable
-from reconciler.model.names import Identifier
+from reconciler.model.names import Identifier, check_name
 
 if TYPE_CHECKING:
     from botocore.model import Shape
-    from mypy_boto3_glue.type_defs import (
-        CatalogTypeDef,
-        ColumnOutputTypeDef,
-        DatabaseInputTypeDef,
-        DatabaseTypeDef,
-        StorageDescriptorOutputTypeDef,
-        TableInputTypeDef,
-        TableTypeDef,
-    )
+    from mypy_boto3_glue import type_defs
 
 
 CATALOG = "catalog"
@@ -31,7 +23,7 @@ DATABASE = "database"
 KINDS = (CATALOG, DATABASE)
 
 LOCATION = "location"
-"""The property of a database that is its ``LocationUri``."""
+"""The property that holds a database's ``LocationUri``."""
 
 _TABLE_TYPE = "table_type"
 _LANCE = "lance"
@@ -40,49 +32,73 @@ _FORMAT_KEYS = (_TABLE_TYPE, "spark.sql.sources.provider", "classification")
 """The parameters by which Iceberg, Spark and Glue's own crawlers say what a table is."""
 
 
-def live_catalog(identifier: Identifier, catalog: CatalogTypeDef) -> LiveNamespace:
+def names_in(catalog_id: str | None) -> Identifier:
+    """Return the path to a catalog from the account's own, by its id.
+
+    ``ACCOUNT`` is an account's own catalog, ``ACCOUNT:name`` one in it, ``ACCOUNT:parent/child`` one below that.
+    """
+    return tuple(name for name in (catalog_id or "").partition(":")[2].split("/") if name)
+
+
+def id_below(catalog_id: str, path: Identifier) -> str:
+    """Return the id of the catalog at ``path`` below another one."""
+    return f"{catalog_id.partition(':')[0]}:{'/'.join((*names_in(catalog_id), *path))}"
+
+
+def name_mismatch(name: str) -> str | None:
+    """Return why a live name cannot be part of an identifier; None if it can.
+
+    Glue returns lower-case names. A service that keeps capitals would be asked for a different name.
+    """
+    return check_name(name) or (None if name == name.lower() else "its name has capitals, which Glue folds")
+
+
+def live_catalog(identifier: Identifier, catalog: type_defs.CatalogTypeDef) -> LiveNamespace:
     """Return a catalog as a namespace."""
     return LiveNamespace(identifier, dict(catalog.get("Parameters") or {}), CATALOG)
 
 
-def live_database(identifier: Identifier, database: DatabaseTypeDef) -> LiveNamespace:
-    """Return a database as a namespace; its location is one of its properties, where it has one."""
+def live_database(identifier: Identifier, database: type_defs.DatabaseTypeDef) -> LiveNamespace:
+    """Return a database as a namespace; its location is one of the properties."""
     properties = {key: value for key, value in (database.get("Parameters") or {}).items() if key != LOCATION}
     if database.get("LocationUri"):
         properties[LOCATION] = database["LocationUri"]
     return LiveNamespace(identifier, properties, DATABASE)
 
 
-def new_database(name: str, properties: Mapping[str, str]) -> DatabaseInputTypeDef:
+def new_database(name: str, properties: Mapping[str, str]) -> type_defs.DatabaseInputTypeDef:
     """Return the entry of a new database."""
-    return cast("DatabaseInputTypeDef", with_properties({"Name": name}, properties))
+    return cast("type_defs.DatabaseInputTypeDef", with_properties({"Name": name}, properties))
 
 
-def with_properties(database: DatabaseTypeDef, properties: Mapping[str, str]) -> DatabaseTypeDef:
-    """Return ``database`` with the location and the parameters that :func:`live_database` shows as ``properties``."""
-    # A parameter that has this name as well is somebody else's, and stays.
+def with_properties(database: type_defs.DatabaseTypeDef, properties: Mapping[str, str]) -> type_defs.DatabaseTypeDef:
+    """Return ``database`` with the location and parameters in ``properties``.
+
+    The inverse of :func:`live_database`.
+    """
+    # A parameter of the same name is not this property, and stays.
     parameters = {key: value for key, value in (database.get("Parameters") or {}).items() if key == LOCATION}
     parameters |= {key: value for key, value in properties.items() if key != LOCATION}
-    kept = cast("DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
+    kept = cast("type_defs.DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
     kept["Parameters"] = parameters
     if LOCATION in properties:
         kept["LocationUri"] = properties[LOCATION]
     return kept
 
 
-def live_table(identifier: Identifier, table: TableTypeDef) -> LiveTable:
-    """Return a Lance table (see :func:`table_oddity`); its properties are the parameters without ``table_type``."""
+def live_table(identifier: Identifier, table: type_defs.TableTypeDef) -> LiveTable:
+    """Return a Lance table; its properties are its parameters but ``table_type``."""
     properties = {key: value for key, value in (table.get("Parameters") or {}).items() if key != _TABLE_TYPE}
     return LiveTable(identifier, table.get("StorageDescriptor", {}).get("Location", ""), properties)
 
 
-def is_marked_lance(table: TableTypeDef) -> bool:
+def is_marked_lance(table: type_defs.TableTypeDef) -> bool:
     """Return whether the parameters say that this is a Lance table."""
     return (table.get("Parameters") or {}).get(_TABLE_TYPE, "").lower() == _LANCE
 
 
-def table_oddity(table: TableTypeDef) -> str | None:
-    """Return why an entry is not a Lance table that lancens can manage, None for one that is."""
+def table_mismatch(table: type_defs.TableTypeDef) -> str | None:
+    """Return why lancens cannot manage an entry as a Lance table; None if it can."""
     if "TargetTable" in table:
         return "a link to a table elsewhere"
     if not is_marked_lance(table):
@@ -94,40 +110,43 @@ def table_oddity(table: TableTypeDef) -> str | None:
     return None
 
 
-def foreign_table(identifier: Identifier, table: TableTypeDef) -> ForeignTable:
-    """Return an entry that is not a Lance table (see :func:`table_oddity`); its format is the one its writers tell."""
+def foreign_table(identifier: Identifier, table: type_defs.TableTypeDef) -> ForeignTable:
+    """Return an entry that is not a Lance table, with the format it names."""
     parameters, kind = table.get("Parameters") or {}, table.get("TableType") or "no type"
     if "TargetTable" in table:
-        told = "link"
+        said = "link"
     elif is_marked_lance(table):
-        told = f"{_LANCE}, {kind}"
+        said = f"{_LANCE}, {kind}"
     else:
-        told = next(filter(None, map(parameters.get, _FORMAT_KEYS)), kind)
-    return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, told)
+        said = next(filter(None, map(parameters.get, _FORMAT_KEYS)), kind)
+    return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, said)
 
 
-def database_oddity(database: DatabaseTypeDef) -> str | None:
-    """Return why a database is none that lancens can manage, None for one that is."""
+def database_mismatch(database: type_defs.DatabaseTypeDef) -> str | None:
+    """Return why lancens cannot manage a database; None if it can."""
     if "TargetDatabase" in database:
         return "a link to a database elsewhere"
     if "FederatedDatabase" in database:
         return "federated, so read-only"
-    return None
+    return name_mismatch(database["Name"])
 
 
-def catalog_oddity(catalog: CatalogTypeDef) -> str | None:
-    """Return why a catalog is none that lancens can manage, None for one that is."""
+def catalog_mismatch(catalog: type_defs.CatalogTypeDef) -> str | None:
+    """Return why lancens cannot manage a catalog; None if it can."""
     if "TargetRedshiftCatalog" in catalog:
         return "a link to a catalog of Redshift"
     if "FederatedCatalog" in catalog:
         return "federated, so read-only"
     if catalog.get("CatalogProperties", {}).get("DataLakeAccessProperties", {}).get("CatalogType"):
         return "managed by Redshift, so without Lance tables"
-    return None
+    return name_mismatch(catalog["Name"])
 
 
-def new_table(name: str, location: str, properties: Mapping[str, str]) -> TableInputTypeDef:
-    """Return the entry of a new Lance table; the schema is the dataset's, so there are no columns."""
+def new_table(name: str, location: str, properties: Mapping[str, str]) -> type_defs.TableInputTypeDef:
+    """Return the entry of a new Lance table.
+
+    It has no columns, because the dataset has the schema.
+    """
     return {
         "Name": name,
         "TableType": _EXTERNAL,
@@ -136,29 +155,32 @@ def new_table(name: str, location: str, properties: Mapping[str, str]) -> TableI
     }
 
 
-def with_state(table: TableTypeDef, wanted: LiveTable) -> TableTypeDef:
-    """Return the entry ``table`` with the location and properties of ``wanted``, and all else as it is."""
+def with_state(table: type_defs.TableTypeDef, wanted: LiveTable) -> type_defs.TableTypeDef:
+    """Return ``table`` with the location and properties of ``wanted``."""
     marks = {key: value for key, value in (table.get("Parameters") or {}).items() if key == _TABLE_TYPE}
-    descriptor: StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {}), "Location": wanted.location}
+    descriptor: type_defs.StorageDescriptorOutputTypeDef = {
+        **table.get("StorageDescriptor", {}),
+        "Location": wanted.location,
+    }
     return {**table, "Parameters": {**wanted.properties, **marks}, "StorageDescriptor": descriptor}
 
 
-def shown_columns(table: TableTypeDef) -> ShownColumns:
-    """Return the columns that an entry shows; none where others are keys of partitions, as no Lance table has them."""
+def shown_columns(table: type_defs.TableTypeDef) -> ShownColumns:
+    """Return the columns of an entry; none if it has partition keys."""
     if table.get("PartitionKeys"):
         return ()
     columns = table.get("StorageDescriptor", {}).get("Columns") or []
     return tuple(ShownColumn(column["Name"], column.get("Type", ""), column.get("Comment")) for column in columns)
 
 
-def with_columns(table: TableTypeDef, columns: ShownColumns) -> TableTypeDef:
-    """Return the entry ``table`` showing ``columns``, each with what is said of it already, and all else as it is."""
-    descriptor: StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {})}
+def with_columns(table: type_defs.TableTypeDef, columns: ShownColumns) -> type_defs.TableTypeDef:
+    """Return ``table`` with ``columns``, which keep their comments and parameters."""
+    descriptor: type_defs.StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {})}
     known = {column["Name"].lower(): column for column in descriptor.get("Columns") or []}
-    shown: list[ColumnOutputTypeDef] = []
+    shown: list[type_defs.ColumnOutputTypeDef] = []
     for column in columns:
         there = known.get(column.name.lower(), {"Name": column.name})
-        altered: ColumnOutputTypeDef = {**there, "Type": column.type}
+        altered: type_defs.ColumnOutputTypeDef = {**there, "Type": column.type}
         if column.comment is not None:
             altered["Comment"] = column.comment
         shown.append(altered)
@@ -169,8 +191,8 @@ def with_columns(table: TableTypeDef, columns: ShownColumns) -> TableTypeDef:
 def as_input(value: object, shape: Shape) -> Any:
     """Return the part of an answered structure that an update of it takes.
 
-    Updates replace the whole entry: what is left out is lost. So everything goes back that the input's ``shape``
-    knows, and the fields that are only ever answered (times, versions, status) are left out.
+    Updates replace the whole entry: a field left out is lost. So this keeps every field of the input's ``shape``, and
+    drops read-only ones (times, versions, status).
     """
     if shape.type_name == "structure" and isinstance(value, Mapping):
         members: Mapping[str, Shape] = getattr(shape, "members", {})

@@ -2,7 +2,7 @@
 
 ``hive2`` shows the databases of a metastore (Lance Namespace specification, "Lance HMS Namespace"), ``hive3`` the
 catalogs of a 3.x or 4.x one and their databases (Lance Hive 3.x Namespace Implementation Spec). From the outside in:
-``hive2`` and ``hive3`` add to ``backend`` what differs between the two, ``scan`` reads in bulk, ``entries`` turns
-structs into the shared vocabulary and back, ``faults`` translates errors, ``metastore`` and ``connection`` carry the
+``hive2`` and ``hive3`` are the backends, ``databases``, ``catalogs`` and ``tables`` do the work on each level,
+``entries`` turns structs into the shared vocabulary and back, ``metastore``, ``connection`` and ``carriers`` carry the
 calls, and ``gen`` is generated from ``metastore.thrift``.
 """

@@ -1,4 +1,4 @@
-"""Catalogs of a 3.x or 4.x metastore: listed, read, created, altered, and dropped without losing a file."""
+"""Read, create, alter and drop catalogs without losing a file."""
 
 from __future__ import annotations
 
@@ -9,31 +9,11 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reconciler.backends.hive import entries
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import (
-    CATALOG_LOCATION,
-    DEFAULT_CATALOG,
-    DEFAULT_DATABASE,
-    DatabaseName,
-    alter_catalog,
-    catalog_of,
-    namespace_of_catalog,
-)
-from reconciler.backends.hive.faults import creating, translated
-from reconciler.model import locations
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    UnsupportedOperationError,
-)
+from reconciler.model import errors, locations
 from reconciler.model.live import LiveNamespace, PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
 
 if TYPE_CHECKING:
@@ -54,51 +34,54 @@ class HiveCatalogs:
 
     def names(self) -> list[str]:
         """Return the names of the catalogs."""
-        with translated(self.impl, "listing the catalogs", missing=NamespaceNotFoundError):
-            return list(self.metastore.read(lambda client: client.get_catalogs()).names)
+        return list(self.metastore.read(lambda client: client.get_catalogs(), "listing the catalogs").names)
 
-    def load(self, name: str) -> LiveNamespace:
+    def load(self, identifier: Identifier) -> LiveNamespace:
         """Return one catalog.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        return namespace_of_catalog((name,), self._fetch(name))
+        return entries.namespace_of_catalog(identifier, self._fetch(identifier[0]))
 
     def create(self, name: str, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
         """Create a catalog, at ``location`` unless ``properties`` say where.
 
-        The server makes a ``default`` in it that points where the catalog does, and whoever drops that with its data
-        deletes the directory. So the catalog is made at a new place in its home, where ``default`` stays, and pointed
-        at its home only then, see :meth:`settle`.
+        The server creates a ``default`` in it at the location of the catalog, and dropping that with its data deletes
+        the directory. So the catalog is created at a new place in its home, where ``default`` stays, and then moved to
+        its home by :meth:`settle`.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
-            NamespaceNotFoundError: somebody has dropped it at once.
-            InvalidInputError: neither says where, or the server does not take it.
+            NamespaceNotFoundError: another client dropped it at once.
+            InvalidInputError: neither names a location, or the server rejects it.
         """
         from reconciler.backends.hive.gen.ttypes import CreateCatalogRequest
 
-        catalog = catalog_of(name, properties)
+        catalog = entries.catalog_of(name, properties)
         home = catalog.locationUri or location
         if home is None:
-            with suppress(NamespaceNotFoundError):
+            with suppress(errors.NamespaceNotFoundError):
                 self._fetch(name)
-                raise NamespaceAlreadyExistsError(f"{self.impl}: catalog `{name}` already exists")
-            raise InvalidInputError(
-                f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
+                raise errors.NamespaceAlreadyExistsError(f"{self.impl}: catalog `{name}` already exists")
+            raise errors.InvalidInputError(
+                f"{self.impl}: catalog `{name}` needs a location: set `{entries.CATALOG_LOCATION}`, or "
+                "`root` in the config"
             )
         catalog.locationUri = locations.new_place_in(home)
-        what = f"creating catalog `{name}`"
-        with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self._fetch(name)):
-            self.metastore.write(lambda client: client.create_catalog(CreateCatalogRequest(catalog)))
+        self.metastore.create(
+            lambda client: client.create_catalog(CreateCatalogRequest(catalog)),
+            f"creating catalog `{name}`",
+            errors.NamespaceAlreadyExistsError,
+            lambda: self._fetch(name),
+        )
         self.settle(name)
-        return self.load(name)
+        return self.load((name,))
 
     def settle(self, name: str) -> None:
-        """Point a catalog that still is where :meth:`create` made it at its home; it reads as being there already.
+        """Move a catalog from its first location to its home, which it reports already.
 
-        One that has left its ``default`` there is being dropped, see :meth:`remove`, and stays where it is.
+        A catalog whose ``default`` is elsewhere is being dropped by :meth:`remove`, and stays where it is.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -113,60 +96,57 @@ class HiveCatalogs:
         if default is not None and locations.same(default.locationUri, place):
             self._write(name, Catalog(name=name, locationUri=home))
 
-    def alter(self, name: str, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a catalog's properties; the ``default`` of one that has a mark then leaves its home.
+    def alter(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a catalog's properties.
+
+        The ``default`` of a catalog with a mark of lancens leaves the catalog's location.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        catalog = self._fetch(name)
-        altered = alter_catalog(catalog, changes)
-        if _is_marked(altered):
-            self._move_default(self._default_at(catalog))
-        if CATALOG_LOCATION not in changes.set:
-            altered.locationUri = None  # the server leaves it where it is: somebody may be dropping it from there
-        self._write(name, altered)
-        return self.load(name)
+        catalog = self._fetch(identifier[0])
+        altered = entries.alter_catalog(catalog, changes)
+        if owner_of(entries.namespace_of_catalog(identifier, altered).properties) is not None:
+            self._move_default(catalog)
+        if entries.CATALOG_LOCATION not in changes.set:
+            altered.locationUri = None  # keep the location on the server: another client may be dropping the catalog
+        self._write(catalog.name, altered)
+        return self.load(identifier)
 
-    def _move_default(self, default: Database | None) -> None:
-        """Point a ``default`` at a new place in the catalog's home; None, or one that is gone, is left alone."""
-        if default is not None:
-            moved = deepcopy(default)
-            moved.locationUri = locations.new_place_in(default.locationUri)
-            with suppress(NamespaceNotFoundError):
-                self.databases.write(DatabaseName(default.catalogName, DEFAULT_DATABASE), moved)
-
-    def _default_at(self, catalog: Catalog) -> Database | None:
-        """Return the ``default`` of a catalog while it is at the catalog's home and does not count."""
-        default = None if catalog.name == DEFAULT_CATALOG else self._default(catalog.name)
+    def _move_default(self, catalog: Catalog) -> None:
+        """Move an empty ``default`` away from the location of its catalog."""
+        default = None if catalog.name == entries.DEFAULT_CATALOG else self._default(catalog.name)
         if default is None or not locations.same(default.locationUri, locations.home_of(catalog.locationUri)):
-            return None
-        with suppress(NamespaceNotFoundError):
-            if not self.databases.counts(DatabaseName(catalog.name, DEFAULT_DATABASE), default):
-                return default
-        return None
+            return
+        name = (catalog.name, entries.DEFAULT_DATABASE)
+        with suppress(errors.NamespaceNotFoundError):
+            if not self.databases.counts(name, default):
+                default.locationUri = locations.new_place_in(default.locationUri)
+                self.databases.write(name, default)
 
-    def remove(self, name: str) -> None:
-        """Drop a catalog that holds no database but an empty ``default``; every file stays where it is.
+    def remove(self, identifier: Identifier) -> None:
+        """Drop a catalog that holds nothing but an empty ``default``; keep all files.
 
-        A server that drops a catalog deletes its directory with all that is in it. So the catalog is pointed at a
-        new, empty place first; right before the drop it has to be at that very place still, for somebody else may
-        have pointed it back. It is pointed back when the server refuses the drop for a reason that holds for everybody;
-        when the server breaks down instead, somebody else may be right before the drop, so the catalog stays where
-        its drop loses nothing and reads as being at home.
+        A server that drops a catalog deletes its directory and everything in it. So the catalog is moved to a new,
+        empty place first. Right before the drop it must still be there, because another client may have moved it back.
+        If the server refuses the drop, the catalog is moved back. If the server fails instead, another client may be
+        about to drop the catalog, so it stays where a drop loses nothing, and reports its home.
 
         Raises:
             NamespaceNotEmptyError: it holds something; ``hive`` always holds a ``default`` that stays.
             NamespaceNotFoundError: there is none.
-            ConcurrentModificationError: somebody else changed it meanwhile.
+            ConcurrentModificationError: another client changed it.
         """
+        (name,) = identifier
         catalog = self._fetch(name)
-        if name == DEFAULT_CATALOG:
-            raise NamespaceNotEmptyError(f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped")
-        held = [found for found in self.databases.names(name) if self._holds(DatabaseName(name, found))]
+        if name == entries.DEFAULT_CATALOG:
+            raise errors.NamespaceNotEmptyError(
+                f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped"
+            )
+        held = [*self.databases.counting((name, found) for found in self.databases.names(name))]
         if held:
-            some = ", ".join(sorted(held)[:5])
-            raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
+            some = ", ".join(sorted(live.id[-1] for live in held)[:5])
+            raise errors.NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
         catalog.locationUri = locations.home_of(catalog.locationUri)
         parked = deepcopy(catalog)
         parked.locationUri = locations.new_place_in(catalog.locationUri)
@@ -175,91 +155,83 @@ class HiveCatalogs:
         default = self._default(name)
         try:
             if default is not None:
-                with suppress(NamespaceNotFoundError):
-                    self.databases.drop(DatabaseName(name, DEFAULT_DATABASE))
+                with suppress(errors.NamespaceNotFoundError):
+                    self.databases.drop((name, entries.DEFAULT_DATABASE))
             found = self._fetch(name).locationUri
             if found != parked.locationUri:
                 if found == locations.home_of(found):
                     self._restore_default(default)
-                raise ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by somebody else")
+                raise errors.ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by another client")
             with self._racing(name, "dropping"):
                 self._drop(name)
-        except (NamespaceNotEmptyError, PermissionDeniedError, InvalidInputError, UnsupportedOperationError):
+        except (
+            errors.NamespaceNotEmptyError,
+            errors.PermissionDeniedError,
+            errors.InvalidInputError,
+            errors.UnsupportedOperationError,
+        ):
             self._restore(catalog, parked, default)
             raise
 
     @contextmanager
     def _racing(self, name: str, doing: str) -> Iterator[None]:
-        """Say that a catalog is gone where the server only said that something went wrong.
+        """Report a catalog as missing where the server only reports a failure.
 
-        Of two clients that drop one catalog, the slower one is told of an internal error, or nothing at all: a 3.1
-        closes the connection.
+        Of two clients that drop one catalog, the slower one gets an internal error; 3.1 closes the connection.
 
         Raises:
-            NamespaceNotFoundError: somebody else dropped it.
+            NamespaceNotFoundError: another client dropped it.
         """
         try:
             yield
-        except (InternalError, ServiceUnavailableError) as error:
-            with suppress(InternalError, ServiceUnavailableError):
+        except (errors.InternalError, errors.ServiceUnavailableError) as error:
+            with suppress(errors.InternalError, errors.ServiceUnavailableError):
                 if name not in self.names():
-                    raise NamespaceNotFoundError(f"{self.impl}: {doing} catalog `{name}`: it is gone") from error
+                    raise errors.NamespaceNotFoundError(f"{self.impl}: {doing} catalog `{name}`: it is gone") from error
             raise
 
-    def _holds(self, database: DatabaseName) -> bool:
-        """Return whether a database keeps its catalog from being dropped."""
-        try:
-            self.databases.find(database)
-        except NamespaceNotFoundError:
-            return False
-        return True
-
     def _default(self, name: str) -> Database | None:
-        with suppress(NamespaceNotFoundError):
-            return self.databases.fetch(DatabaseName(name, DEFAULT_DATABASE))
+        with suppress(errors.NamespaceNotFoundError):
+            return self.databases.fetch((name, entries.DEFAULT_DATABASE))
         return None
 
     def _drop(self, name: str) -> None:
         from reconciler.backends.hive.gen.ttypes import DropCatalogRequest
 
-        what = f"dropping catalog `{name}`"
-        with translated(self.impl, what, missing=NamespaceNotFoundError, refused=NamespaceNotEmptyError):
-            self.metastore.write(lambda client: client.drop_catalog(DropCatalogRequest(name)))
+        self.metastore.write(
+            lambda client: client.drop_catalog(DropCatalogRequest(name)),
+            f"dropping catalog `{name}`",
+            refused=errors.NamespaceNotEmptyError,
+        )
 
     def _restore(self, catalog: Catalog, parked: Catalog, default: Database | None) -> None:
-        """Make a catalog that could not be dropped what it was, unless somebody else has pointed it elsewhere."""
+        """Restore a catalog whose drop failed, unless another client has moved it."""
         try:
             if self._fetch(catalog.name).locationUri == parked.locationUri:
                 self._write(catalog.name, catalog)
-        except BackendError as error:
+        except errors.BackendError as error:
             _log.warning("%s: catalog `%s` could not be restored: %s", self.impl, catalog.name, error)
         self._restore_default(default)
 
     def _restore_default(self, default: Database | None) -> None:
-        """Make the ``default`` database of a catalog again where it is missing; what cannot be done is logged."""
+        """Restore the ``default`` of a catalog where it is missing; log a failure."""
         if default is None:
             return
         try:
             if self._default(default.catalogName) is None:
-                with translated(self.impl, "restoring `default`", missing=NamespaceNotFoundError):
-                    self.metastore.write(lambda client: client.create_database(default))
-        except BackendError as error:
+                self.metastore.write(lambda client: client.create_database(default), "restoring `default`")
+        except errors.BackendError as error:
             _log.warning("%s: `default` of `%s` could not be restored: %s", self.impl, default.catalogName, error)
 
     def _fetch(self, name: str) -> Catalog:
         from reconciler.backends.hive.gen.ttypes import GetCatalogRequest
 
-        with translated(self.impl, f"catalog `{name}`", missing=NamespaceNotFoundError):
-            catalog: Catalog = self.metastore.read(lambda client: client.get_catalog(GetCatalogRequest(name))).catalog
+        request = GetCatalogRequest(name)
+        catalog: Catalog = self.metastore.read(lambda client: client.get_catalog(request), f"catalog `{name}`").catalog
         return catalog
 
     def _write(self, name: str, catalog: Catalog) -> None:
         from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest
 
-        with translated(self.impl, f"altering catalog `{name}`", missing=NamespaceNotFoundError):
-            self.metastore.write(lambda client: client.alter_catalog(AlterCatalogRequest(name, catalog)))
-
-
-def _is_marked(catalog: Catalog) -> bool:
-    """Return whether lancens has made or adopted a catalog."""
-    return owner_of(namespace_of_catalog((), catalog).properties) is not None
+        request = AlterCatalogRequest(name, catalog)
+        self.metastore.write(lambda client: client.alter_catalog(request), f"altering catalog `{name}`")

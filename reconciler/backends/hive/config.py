@@ -8,20 +8,19 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
-from reconciler.backends.http.address import endpoint_problem, is_loopback
+from reconciler.backends.http.config import bearer_token, endpoint_problem, is_loopback
 from reconciler.backends.http.limits import ServiceLimits
-from reconciler.backends.http.login import bearer_token
 from reconciler.model.backend_config import BackendConfig, Root
 
 _DEFAULT_PORT = 9083
 _LOGINS: Mapping[str, tuple[str, ...]] = {"plain": ("username", "password"), "jwt": ("auth_token",)}
-"""What each way of logging in needs, the secret last."""
+"""The keys that each `auth` needs, the secret last."""
 _HTTP_PORTS = {"http": 80, "https": 443}
 _EXPECTED = "expected thrift://HOST:PORT or http(s)://HOST:PORT/metastore, several separated by commas"
 
 
 class MetastoreAddress(NamedTuple):
-    """Where a metastore listens; in text ``host:port``, and the whole address of one that speaks HTTP."""
+    """The address of a metastore: ``host:port`` as text, or the URL of one over HTTP."""
 
     host: str
     port: int
@@ -30,7 +29,7 @@ class MetastoreAddress(NamedTuple):
 
     @property
     def is_http(self) -> bool:
-        """Whether it speaks HTTP, with TLS beneath or without."""
+        """Whether it speaks HTTP, with TLS or without."""
         return self.scheme != "thrift"
 
     def __str__(self) -> str:
@@ -70,20 +69,20 @@ class HiveConfig(ServiceLimits, BackendConfig):
     """The keys of ``hive2`` and ``hive3``. Times are in seconds."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "delegation_token": "delegation tokens are not spoken: log in by `auth: kerberos` or `auth: plain`",
-        "zookeeper.*": "addresses are not asked of ZooKeeper: name the metastores in `uri`",
+        "delegation_token": "delegation tokens are not supported: log in with `auth: kerberos` or `auth: plain`",
+        "zookeeper.*": "ZooKeeper is not asked for addresses: name the metastores in `uri`",
     }
 
     credentials = frozenset({"ugi", "username", "password", "auth_token"})
 
     uri: Annotated[tuple[MetastoreAddress, ...], BeforeValidator(_addresses)]
-    """The metastores of one installation: the first that answers is used, the others are for when it is gone."""
+    """The metastores of one installation: the first that answers is used, the others are for failover."""
     root: Root | None = None
-    """The directory or URI that databases and tables go under when they name no location."""
+    """The directory or URI for databases and tables without a location."""
     ugi: str | None = Field(default=None, pattern=r"[^:,\s]+(:[^:\s]*)?")
-    """``user:group1,group2``, told to a metastore that does not authenticate; over HTTP the user alone is."""
+    """``user:group1,group2``, sent to a metastore that does not authenticate; over HTTP only the user is."""
     pool_size: int = Field(default=3, ge=1, le=64, validation_alias="client.pool-size")
-    """How many connections are open at once."""
+    """The most connections that are open at once."""
     timeout: float = Field(default=60.0, gt=0, validation_alias="client.timeout")
     """How long to wait for an answer, in seconds."""
     connect_timeout: float = Field(default=10.0, gt=0, validation_alias="client.connect-timeout")
@@ -93,16 +92,16 @@ class HiveConfig(ServiceLimits, BackendConfig):
     framed: bool = False
     """Whether the metastore speaks Thrift's framed transport."""
     auth: Literal["none", "kerberos", "plain", "jwt"] = "none"
-    """How to say who is there; `plain` is SASL with a user name and a password, which LDAP may check, and `jwt` a
-    token, over HTTP."""
+    """How to authenticate: `plain` is SASL with a user name and a password, which LDAP may check, and `jwt` is a token,
+    over HTTP."""
     username: str | None = Field(default=None, min_length=1)
-    """Who to be with `auth: plain`."""
+    """The user name of `auth: plain`."""
     password: SecretStr | None = Field(default=None, min_length=1)
     """The password of `username`."""
     auth_token: Annotated[SecretStr, AfterValidator(bearer_token)] | None = None
     """The token of `auth: jwt`."""
     allow_unencrypted: bool = False
-    """Whether the password or the token may go without TLS to a machine that is not this one."""
+    """Whether the password or the token may be sent without TLS to another machine."""
     kerberos_service: str = Field(default="hive", min_length=1, validation_alias="kerberos.service")
     """The first part of the metastore's Kerberos principal."""
     ssl: bool = False
@@ -116,7 +115,7 @@ class HiveConfig(ServiceLimits, BackendConfig):
         return self.uri[0].is_http
 
     def has_tls(self, address: MetastoreAddress) -> bool:
-        """Return whether TLS is spoken with the metastore at ``address``."""
+        """Return whether connections to ``address`` use TLS."""
         return self.ssl or address.scheme == "https"
 
     @model_validator(mode="after")

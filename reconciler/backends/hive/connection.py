@@ -1,4 +1,4 @@
-"""One connection to one metastore: socket, TLS, SASL or framing, and the Thrift client on top."""
+"""Connect to a metastore: socket, TLS, SASL or framing, and the Thrift client."""
 
 from __future__ import annotations
 
@@ -7,65 +7,65 @@ import selectors
 import socket
 import ssl
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.hive.faults import LoginRefusedError
-from reconciler.backends.http.scans import Scans
+from reconciler.backends.hive.metastore_errors import LoginRefusedError
+from reconciler.backends.http.limits import Scans
 from reconciler.model.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from reconciler.backends.hive.carrier import Carrier
     from reconciler.backends.hive.config import HiveConfig, MetastoreAddress
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
-    from reconciler.backends.hive.http_carrier import HttpCarrier
 
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
 _MOST_ELEMENTS = 1_000_000
-"""In one list of a reply: each can take hundreds of times the memory of its bytes."""
+"""In one list of a reply; an element can take hundreds of times the memory of its bytes."""
 
 
+@dataclass(frozen=True, slots=True)
 class ThriftConnection:
     """A live connection; ``client`` makes the calls."""
 
-    def __init__(
-        self, address: MetastoreAddress, stream: socket.socket, carrier: Carrier | HttpCarrier, client: Client
-    ) -> None:
-        self.address = address
-        self.client = client
-        self._stream = stream
-        self._carrier = carrier
+    address: MetastoreAddress
+    stream: socket.socket
+    client: Client
 
     def wait_at_most(self, seconds: float) -> None:
-        """Give up on a reply of which nothing comes for longer."""
-        self._stream.settimeout(seconds)
-        self._carrier.wait_at_most(seconds)
+        """Set the longest wait for the next bytes of a reply."""
+        self.stream.settimeout(seconds)
 
     def is_usable(self) -> bool:
-        """Return whether the server still waits for a call: between two calls it has nothing to say but goodbye."""
+        """Return whether the server still waits for a call.
+
+        Anything readable between two calls is the end of the connection.
+        """
         with selectors.DefaultSelector() as selector:
             try:
-                selector.register(self._stream, selectors.EVENT_READ)
+                selector.register(self.stream, selectors.EVENT_READ)
                 return not selector.select(0)
             except (OSError, ValueError):
                 return False
 
     def close(self) -> None:
-        """Give the socket back."""
-        self._stream.close()
+        """Close the socket."""
+        self.stream.close()
 
 
 def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None = None) -> ThriftConnection:
-    """Return a connection to the metastore at ``address``, which waits no longer for a reply than for a connection.
+    """Return a connection to the metastore at ``address``.
 
-    What comes in over it is counted for ``scans``, where there are any.
+    It waits no longer for a reply than for a connection.
+
+    The requests and bytes are counted in ``scans``, if given.
 
     Raises:
-        KerberosError: Kerberos does not let it in.
-        LoginRefusedError: the metastore does not take the user name and the password.
-        OSError, TTransportException: it cannot be reached, or does not speak the protocol that ``config`` says.
-        InvalidInputError: ``config`` asks for what this machine cannot do.
+        KerberosError: Kerberos refuses the connection.
+        LoginRefusedError: the metastore refuses the user name and the password.
+        OSError, TTransportException: it cannot be reached, or does not speak the protocol of ``config``.
+        InvalidInputError: ``config`` needs something that this machine does not have.
     """
     from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 
@@ -75,25 +75,23 @@ def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None =
     try:
         if config.has_tls(address):
             stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
-        limits = config.limits
-        carrier, transport = _carried(config, address, stream, scans or Scans(limits))
         protocol = TBinaryProtocolAccelerated(
-            transport,
-            string_length_limit=limits.answer_bytes,
+            _transport(config, address, stream, scans or Scans(config)),
+            string_length_limit=config.answer_bytes,
             container_length_limit=_MOST_ELEMENTS,
         )
-        return ThriftConnection(address, stream, carrier, Client(protocol))
+        return ThriftConnection(address, stream, Client(protocol))
     except BaseException:
         stream.close()
         raise
 
 
 class KerberosError(ConnectionError):
-    """Kerberos does not let a connection come about; the text says why and what to do."""
+    """Kerberos refuses a connection; the text says why and what to do."""
 
 
-def kerberos_faults() -> tuple[type[Exception], ...]:
-    """Return what SASL and Kerberos raise, in a handshake and afterwards; nothing while they are not in use."""
+def kerberos_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of SASL and Kerberos; none while they are not in use."""
     mechanisms = sys.modules.get("puresasl.mechanisms")
     if mechanisms is None or not mechanisms.have_kerberos:
         return ()
@@ -102,8 +100,8 @@ def kerberos_faults() -> tuple[type[Exception], ...]:
     return mechanisms.kerberos.GSSError, SASLError
 
 
-def told_by_kerberos(error: Exception) -> KerberosError:
-    """Return one of the ``kerberos_faults`` in words."""
+def kerberos_error_of(error: Exception) -> KerberosError:
+    """Return one of the ``kerberos_errors`` as an error for users."""
     return KerberosError(
         f"Kerberos: {_innermost(error)}; look at `klist`, renew the ticket with `kinit`, and see that the "
         "metastore's principal is `kerberos.service`/HOST, with the host as `uri` has it"
@@ -111,9 +109,9 @@ def told_by_kerberos(error: Exception) -> KerberosError:
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the last text that says something of those in an error of GSSAPI: pairs of a text and a number, nested.
+    """Return the innermost text of an error of GSSAPI other than "Success".
 
-    First is what GSSAPI says, then what Kerberos does; that is "Success" where the former says it all.
+    The arguments are nested pairs of a text and a number: first those of GSSAPI, then those of Kerberos.
     """
     found = str(error)
     todo: list[object] = list(error.args)
@@ -133,69 +131,47 @@ def _tls(config: HiveConfig) -> ssl.SSLContext:
         raise InvalidInputError(f"`ssl.ca-file` {config.ssl_ca_file} cannot be used: {error}") from error
 
 
-def _carried(
-    config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans
-) -> tuple[Carrier | HttpCarrier, Any]:
-    """Return what counts the bytes on ``stream``, and the Thrift transport over it."""
-    if address.is_http:
-        from reconciler.backends.hive.http_carrier import HttpCarrier
-
-        over_http = HttpCarrier(stream, address, _headers(config), config.limits, scans)
-        return over_http, over_http
-    from reconciler.backends.hive.carrier import Carrier
-
-    carrier = Carrier(stream, address, config.limits, scans)
-    return carrier, _transport(config, carrier, address.host)
-
-
 def _headers(config: HiveConfig) -> dict[str, str]:
-    """Return the header by which a metastore over HTTP is told who is there: a token, or a name that it believes."""
+    """Return the header that identifies the caller over HTTP: a token or a name."""
     if config.auth_token is not None:
         return {"Authorization": f"Bearer {config.auth_token.get_secret_value()}"}
-    user = config.ugi.partition(":")[0] if config.ugi else _this_user()
+    try:
+        user = config.ugi.partition(":")[0] if config.ugi else getpass.getuser()
+    except (OSError, KeyError) as error:
+        raise InvalidInputError("this machine has no name for who runs lancens; write `ugi`") from error
     return {"x-actor-username": user}
 
 
-def _this_user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError) as error:
-        raise InvalidInputError("this machine has no name for who runs lancens; write `ugi`") from error
+def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans) -> Any:
+    """Return the Thrift transport over ``stream``, after the SASL handshake if any."""
+    from thrift.transport import TTransport
 
+    from reconciler.backends.hive.carriers import HttpCarrier, SocketCarrier
 
-def _transport(config: HiveConfig, carrier: Carrier, host: str) -> Any:
-    """Return the Thrift transport over ``carrier``, with the SASL handshake done where there is one."""
-    from thrift.transport.TTransport import (
-        TBufferedTransport,
-        TFramedTransport,
-        TSaslClientTransport,
-        TTransportException,
-    )
-
+    if address.is_http:
+        return HttpCarrier(stream, address, _headers(config), config, scans)
+    carrier = SocketCarrier(stream, address, config, scans)
     if config.auth != "none":
+        login = {}  # Kerberos needs none: the process has a ticket
+        if config.password is not None:
+            password = config.password.get_secret_value()
+            login = {"mechanism": "PLAIN", "username": config.username or "", "password": password}
         try:
-            sasl = TSaslClientTransport(
-                carrier, host, config.kerberos_service, max_frame_size=_LARGEST_FRAME, **_credentials(config)
+            sasl = TTransport.TSaslClientTransport(
+                carrier, address.host, config.kerberos_service, max_frame_size=_LARGEST_FRAME, **login
             )
         except ImportError as error:
             extra = "kerberos" if config.auth == "kerberos" else "hive"
             raise InvalidInputError(str(MissingExtraError(f"`auth: {config.auth}`", extra))) from error
         try:
             sasl.open()
-        except TTransportException as error:
-            if config.auth == "plain" and error.type == TTransportException.NOT_OPEN:
-                raise LoginRefusedError(f"the metastore at {host} does not take `username` or `password`") from None
+        except TTransport.TTransportException as error:
+            if config.auth == "plain" and error.type == TTransport.TTransportException.NOT_OPEN:
+                raise LoginRefusedError(f"the metastore at {address.host} refuses `username` or `password`") from None
             raise
-        except kerberos_faults() as error:
-            raise told_by_kerberos(error) from error
+        except kerberos_errors() as error:
+            raise kerberos_error_of(error) from error
         return sasl
     if config.framed:
-        return TFramedTransport(carrier, _LARGEST_FRAME)
-    return TBufferedTransport(carrier, _READ_BUFFER)
-
-
-def _credentials(config: HiveConfig) -> dict[str, str]:
-    """Return what SASL is to be told: nothing for Kerberos, whose ticket the process has."""
-    if config.password is None:
-        return {}
-    return {"mechanism": "PLAIN", "username": config.username or "", "password": config.password.get_secret_value()}
+        return TTransport.TFramedTransport(carrier, _LARGEST_FRAME)
+    return TTransport.TBufferedTransport(carrier, _READ_BUFFER)

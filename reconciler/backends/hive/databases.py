@@ -1,40 +1,31 @@
-"""Databases: listed, read, created, altered and dropped.
+"""Read, create, alter and drop databases.
 
-Hive makes a database ``default`` itself, one in each catalog. While that is empty and nobody has given it properties
-it does not count: it is not listed, creating it gives the one that is there its properties and, unless it is the whole
-metastore's, its place, and it is in nobody's way.
+Hive creates a database ``default`` in each catalog. It does not count while it is empty and has no properties: it is
+not listed, it does not keep its catalog from being dropped, and creating it sets properties on the existing one and,
+except for the metastore's own, its location.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.backends.hive.directories import Directories
-from reconciler.backends.hive.entries import (
-    DEFAULT_CATALOG,
-    DEFAULT_DATABASE,
-    DESCRIPTION,
-    DatabaseName,
-    alter_database,
-    database_of,
-    namespace_of_database,
-)
-from reconciler.backends.hive.faults import creating, translated
-from reconciler.model import ownership
-from reconciler.model.errors import (
-    InternalError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    UnsupportedOperationError,
-)
+from reconciler.backends.hive import entries
+from reconciler.backends.hive.tables import make_directory
+from reconciler.model import errors, ownership
+from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import LiveNamespace, PropertyChanges
+from reconciler.model.names import Identifier, join
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Database
     from reconciler.backends.hive.metastore import Metastore
+
+
+_METASTORES_OWN = {(entries.DEFAULT_DATABASE,), (entries.DEFAULT_CATALOG, entries.DEFAULT_DATABASE)}
+"""The names of the database that Hive creates for itself and never drops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,141 +34,159 @@ class Databases:
 
     impl: str
     metastore: Metastore
-    directories: Directories
 
     def names(self, catalog: str | None) -> list[str]:
-        """Return the names of the databases, ``default`` included; none where the catalog does not exist."""
+        """Return the names of all databases; none if the catalog does not exist."""
         pattern = "*" if catalog is None else f"@{catalog}#*"
-        with translated(self.impl, f"listing the databases like `{pattern}`", missing=NamespaceNotFoundError):
-            return list(self.metastore.read(lambda client: client.get_databases(pattern)))
+        what = f"listing the databases like `{pattern}`"
+        return list(self.metastore.read(lambda client: client.get_databases(pattern), what))
 
-    def fetch(self, name: DatabaseName) -> Database:
-        """Return the struct of a database, whether it counts or not.
+    def fetch(self, identifier: Identifier) -> Database:
+        """Return the struct of a database, even if it does not count.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        with translated(self.impl, f"namespace `{name}`", missing=NamespaceNotFoundError):
-            database: Database = self.metastore.read(lambda client: client.get_database(name.wire))
-        return database
+        what = f"namespace `{join(identifier)}`"
+        found: Database = self.metastore.read(lambda client: client.get_database(entries.wire(identifier)), what)
+        return found
 
-    def find(self, name: DatabaseName) -> Database:
+    def find(self, identifier: Identifier) -> Database:
         """Return the struct of a database that counts.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        database = self.fetch(name)
-        if not self.counts(name, database):
-            raise NamespaceNotFoundError(f"{self.impl}: namespace `{name}` does not exist")
+        database = self.fetch(identifier)
+        if not self.counts(identifier, database):
+            raise errors.NamespaceNotFoundError(f"{self.impl}: namespace `{join(identifier)}` does not exist")
         return database
 
-    def counts(self, name: DatabaseName, database: Database) -> bool:
-        """Return whether a database is more than the empty ``default`` that Hive makes itself."""
-        return name.name != DEFAULT_DATABASE or bool(database.parameters) or bool(self.contents(name))
+    def load(self, identifier: Identifier) -> LiveNamespace:
+        """Return a database that counts.
 
-    def contents(self, name: DatabaseName) -> list[str]:
+        Raises:
+            NamespaceNotFoundError: there is none.
+        """
+        return entries.namespace_of_database(identifier, self.find(identifier))
+
+    def counts(self, identifier: Identifier, database: Database) -> bool:
+        """Return whether a database is not just the empty ``default`` of Hive."""
+        return identifier[-1] != entries.DEFAULT_DATABASE or bool(database.parameters or self.contents(identifier))
+
+    def counting(self, identifiers: Iterable[Identifier]) -> Iterator[LiveNamespace]:
+        """Yield the databases that exist and count."""
+
+        def look(identifier: Identifier) -> LiveNamespace | None:
+            with suppress(errors.NamespaceNotFoundError):
+                return self.load(identifier)
+            return None
+
+        return filter(None, in_parallel(look, [*identifiers], self.metastore.config.pool_size))
+
+    def contents(self, identifier: Identifier) -> list[str]:
         """Return the names of the tables, views and functions in a database."""
-        with translated(self.impl, f"listing what is in `{name}`", missing=NamespaceNotFoundError):
-            return [
-                *self.metastore.read(lambda client: client.get_all_tables(name.wire)),
-                *self.metastore.read(lambda client: client.get_functions(name.wire, "*")),
-            ]
+        name, what = entries.wire(identifier), f"listing what is in `{join(identifier)}`"
+        return [
+            *self.metastore.read(lambda client: client.get_all_tables(name), what),
+            *self.metastore.read(lambda client: client.get_functions(name, "*"), what),
+        ]
 
-    def create(self, name: DatabaseName, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
-        """Create a database, at ``location`` unless ``properties`` say where; None leaves it to the server.
+    def create(self, identifier: Identifier, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
+        """Create a database, at ``location`` unless ``properties`` name one.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
-            InvalidInputError: the server does not take it; a missing catalog is one reason.
+            InvalidInputError: the server rejects it; a missing catalog is one reason.
         """
-        database = database_of(name, properties)
+        database = entries.database_of(identifier, properties)
         database.locationUri = database.locationUri or location
         if database.locationUri is not None:
-            self.directories.make(database.locationUri)
-        what = f"creating namespace `{name}`"
+            make_directory(self.metastore, database.locationUri)
         try:
-            with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self.fetch(name)):
-                self.metastore.write(lambda client: client.create_database(database))
-        except NamespaceAlreadyExistsError:
-            there = self.fetch(name)
-            if self.counts(name, there):
+            self.metastore.create(
+                lambda client: client.create_database(database),
+                f"creating namespace `{join(identifier)}`",
+                errors.NamespaceAlreadyExistsError,
+                lambda: self.fetch(identifier),
+            )
+        except errors.NamespaceAlreadyExistsError:
+            there = self.fetch(identifier)
+            if self.counts(identifier, there):
                 raise
-            if not _is_metastores_own(name):
+            if identifier not in _METASTORES_OWN:
                 there.locationUri = database.locationUri or there.locationUri
-            return self._write(name, there, PropertyChanges(properties))
-        return namespace_of_database(name.identifier, self.fetch(name))
+            return self._write(identifier, there, PropertyChanges(properties))
+        return entries.namespace_of_database(identifier, self.fetch(identifier))
 
-    def alter(self, name: DatabaseName, changes: PropertyChanges) -> LiveNamespace:
+    def alter(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into the properties of a database.
 
         Raises:
             NamespaceNotFoundError: there is none.
-            UnsupportedOperationError: the server keeps a field as it was made; all else is changed. Or lancens has set
-                the description and is to take it away, which no server does; nothing is changed.
+            UnsupportedOperationError: the server cannot change a field; the others are changed. Or a description that
+                lancens set is to be removed, which no server does; nothing is changed.
         """
-        database = self.find(name)
-        if DESCRIPTION in changes.remove & ownership.recorded_keys(database.parameters or {}):
-            raise UnsupportedOperationError(
-                f"{self.impl}: no metastore takes away `{DESCRIPTION}` of namespace `{name}`; keep it in the manifest, "
-                "with the text that it has or another"
+        database = self.find(identifier)
+        if entries.DESCRIPTION in changes.remove & ownership.recorded_keys(database.parameters or {}):
+            raise errors.UnsupportedOperationError(
+                f"{self.impl}: no metastore can remove `{entries.DESCRIPTION}` of namespace `{join(identifier)}`; keep "
+                "it in the manifest, with the text that it has or another"
             )
-        return self._write(name, database, changes)
+        return self._write(identifier, database, changes)
 
-    def _write(self, name: DatabaseName, database: Database, changes: PropertyChanges) -> LiveNamespace:
-        alter_database(database, changes)
-        self.write(name, database)
-        written = namespace_of_database(name.identifier, self.fetch(name))
+    def _write(self, identifier: Identifier, database: Database, changes: PropertyChanges) -> LiveNamespace:
+        entries.alter_database(database, changes)
+        self.write(identifier, database)
+        written = entries.namespace_of_database(identifier, self.fetch(identifier))
         kept = sorted(key for key, value in changes.set.items() if written.properties.get(key) != value)
-        if kept:  # 2.3 answers that it changed the description or the location, and does not
-            raise UnsupportedOperationError(
-                f"{self.impl}: this metastore cannot change `{'`, `'.join(kept)}` of namespace `{name}`"
+        if kept:  # 2.3 reports success but does not change the description or the location
+            raise errors.UnsupportedOperationError(
+                f"{self.impl}: this metastore cannot change `{'`, `'.join(kept)}` of namespace `{join(identifier)}`"
             )
         return written
 
-    def write(self, name: DatabaseName, database: Database) -> None:
-        """Write the struct of a database as it is given; what the server keeps as it was is not looked at.
+    def write(self, identifier: Identifier, database: Database) -> None:
+        """Write the struct of a database as it is, without a check of the result.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        with translated(self.impl, f"altering namespace `{name}`", missing=NamespaceNotFoundError):
-            self.metastore.write(lambda client: client.alter_database(name.wire, database))
+        what = f"altering namespace `{join(identifier)}`"
+        self.metastore.write(lambda client: client.alter_database(entries.wire(identifier), database), what)
 
-    def remove(self, name: DatabaseName) -> None:
-        """Drop a database that is empty; its directory stays, with all that is in it.
+    def remove(self, identifier: Identifier) -> None:
+        """Drop an empty database; its directory and all files stay.
 
-        The ``default`` of the whole metastore, which Hive never drops, loses its properties and so counts no more.
+        The metastore's own ``default``, which Hive never drops, loses its properties and so no longer counts.
 
         Raises:
             NamespaceNotEmptyError: it holds something.
             NamespaceNotFoundError: there is none.
         """
-        database = self.find(name)
-        if held := self.contents(name):
+        database = self.find(identifier)
+        if held := self.contents(identifier):
             some = ", ".join(sorted(held)[:5])
-            raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
-        if _is_metastores_own(name):
-            self._write(name, database, PropertyChanges(remove=frozenset(database.parameters)))
+            raise errors.NamespaceNotEmptyError(
+                f"{self.impl}: namespace `{join(identifier)}` is not empty, it holds {some}"
+            )
+        if identifier in _METASTORES_OWN:
+            self._write(identifier, database, PropertyChanges(remove=frozenset(database.parameters)))
         else:
-            self.drop(name)
+            self.drop(identifier)
 
-    def drop(self, name: DatabaseName) -> None:
-        """Have the server drop a database, which it does only when that is empty; no file is touched.
+    def drop(self, identifier: Identifier) -> None:
+        """Drop a database, which the server does only if it is empty; keep all files.
 
         Raises:
             NamespaceNotEmptyError: it holds something.
             NamespaceNotFoundError: there is none.
         """
-        what = f"dropping namespace `{name}`"
+        name, what = entries.wire(identifier), f"dropping namespace `{join(identifier)}`"
         try:
-            with translated(self.impl, what, missing=NamespaceNotFoundError, refused=NamespaceNotEmptyError):
-                self.metastore.write(lambda client: client.drop_database(name.wire, False, False))
-        except InternalError:
-            self.fetch(name)  # a missing database is a mere "NullPointerException" to 2.3 and 3.1
+            self.metastore.write(
+                lambda client: client.drop_database(name, False, False), what, refused=errors.NamespaceNotEmptyError
+            )
+        except errors.InternalError:
+            self.fetch(identifier)  # for a missing database, 2.3 and 3.1 report only "NullPointerException"
             raise
-
-
-def _is_metastores_own(name: DatabaseName) -> bool:
-    """Return whether a database is the ``default`` that Hive makes for itself and never drops."""
-    return name.name == DEFAULT_DATABASE and name.catalog in (None, DEFAULT_CATALOG)

@@ -1,28 +1,28 @@
-"""Metastore structs into the shared vocabulary and back.
+"""Convert the structs of a metastore to lancens' vocabulary, and back.
 
-Databases keep properties in their parameters, with the four keys ``database.*`` for the fields beside them. Catalogs
-have no parameters: what has no field of its own is kept as one line of JSON at the end of the description.
+Databases have parameters for properties; the keys ``database.*`` stand for their other fields. Catalogs have no
+parameters: properties without a field are one line of JSON at the end of the description.
 """
 
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from reconciler.model import locations
 from reconciler.model.capabilities import Safeguard
+from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges
-from reconciler.model.names import Identifier, join
+from reconciler.model.names import Identifier
 
 if TYPE_CHECKING:
-    from reconciler.backends.hive.gen.ttypes import Catalog, Database, Table
+    from reconciler.backends.hive.gen.ttypes import Catalog, Database, FieldSchema, Table
 
 
-_UNIQUE_PREFIX: Final = "lancens_"
 DEFAULT_CATALOG: Final = "hive"
 DEFAULT_DATABASE: Final = "default"
 
@@ -40,6 +40,9 @@ _CATALOG_PROPERTIES: Final = "properties: {"
 _TABLE_TYPE: Final = "table_type"
 _LANCE: Final = "lance"
 _SPARK_PROVIDER: Final = "spark.sql.sources.provider"
+LONGEST_COLUMN: Final = 767
+_PENDING: Final = "lancens.columns"
+"""Marks an entry whose columns were removed to write others, so that it is not taken for one without columns."""
 _VIEWS: Final = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
 EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
 _INPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileInputFormat"
@@ -48,43 +51,27 @@ _OUTPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileOutputFormat"
 SAFEGUARD: Final = Safeguard(
     "EXTERNAL", "TRUE", "`DROP TABLE` in Hive or Spark would delete the data", hazard="external.table.purge"
 )
-"""Servers make a managed table of one without `EXTERNAL`, in upper case, whatever type it is said to be of."""
+"""Servers turn an entry without an upper-case `EXTERNAL` into a managed table."""
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseName:
-    """A database, and its catalog where the metastore has catalogs."""
-
-    catalog: str | None
-    name: str
-
-    @property
-    def wire(self) -> str:
-        """The name as calls take it that have one argument for both."""
-        return self.name if self.catalog is None else f"@{self.catalog}#{self.name}"
-
-    @property
-    def identifier(self) -> Identifier:
-        """The identifier of the namespace that the database is."""
-        return (self.name,) if self.catalog is None else (self.catalog, self.name)
-
-    def __str__(self) -> str:
-        return join(self.identifier)
+def wire(database: Identifier) -> str:
+    """Return the one argument that names a database and its catalog in calls."""
+    return "@{}#{}".format(*database) if len(database) > 1 else database[0]
 
 
-def unique_name() -> str:
-    """Return a name that nobody else uses."""
-    return f"{_UNIQUE_PREFIX}{uuid.uuid4().hex}"
+def catalog_in(database: Sequence[str]) -> str | None:
+    """Return the catalog of a database; None leaves it to the server."""
+    return database[0] if len(database) > 1 else None
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------
 
 
-def database_of(name: DatabaseName, properties: Mapping[str, str]) -> Database:
+def database_of(identifier: Identifier, properties: Mapping[str, str]) -> Database:
     """Return the struct of a database with ``properties`` and nothing else.
 
     Raises:
-        InvalidInputError: a field is empty, or ``database.owner-type`` is none of Hive's.
+        InvalidInputError: a field is empty, or ``database.owner-type`` is not one of Hive's.
     """
     from reconciler.backends.hive.gen.ttypes import Database
 
@@ -93,25 +80,27 @@ def database_of(name: DatabaseName, properties: Mapping[str, str]) -> Database:
     if owner_type is not None and owner_type not in _OWNER_TYPES:
         raise InvalidInputError(f"`{_OWNER_TYPE}` is `{owner_type}`; it is one of {', '.join(_OWNER_TYPES)}")
     return Database(
-        name=name.name,
-        catalogName=name.catalog,
+        name=identifier[-1],
+        catalogName=catalog_in(identifier),
         description=properties.get(DESCRIPTION),
         locationUri=properties.get(DATABASE_LOCATION),
         ownerName=properties.get(_OWNER),
         ownerType=None if owner_type is None else _OWNER_TYPES[owner_type],
-        # The location is kept twice: the server rewrites the form of its own.
+        # The location is also a parameter, because the server rewrites its own field.
         parameters={key: value for key, value in properties.items() if key not in _DATABASE_FIELDS},
     )
 
 
 def alter_database(database: Database, changes: PropertyChanges) -> None:
-    """Merge ``changes`` into the struct of a database; what cannot be without a value keeps the one it has.
+    """Merge ``changes`` into the struct of a database.
+
+    A field that needs a value keeps its own.
 
     Raises:
         InvalidInputError: see :func:`database_of`.
     """
     merged = changes.applied_to(namespace_of_database((), database).properties)
-    altered = database_of(DatabaseName(database.catalogName, database.name), merged)
+    altered = database_of((database.name,), merged)
     database.description = altered.description or ""
     database.locationUri = altered.locationUri or database.locationUri
     database.ownerName, database.ownerType = altered.ownerName, altered.ownerType
@@ -120,14 +109,14 @@ def alter_database(database: Database, changes: PropertyChanges) -> None:
 
 
 def _refuse_empty(properties: Mapping[str, str], keys: Iterable[str]) -> None:
-    """Raise for a field that would not be read back: to Hive, empty is the same as not there."""
+    """Raise for an empty field: to Hive, empty is the same as missing."""
     for key in sorted(keys):
         if properties.get(key) == "":
             raise InvalidInputError(f"`{key}` is empty; give it a value, or leave it out")
 
 
 def namespace_of_database(identifier: Identifier, database: Database) -> LiveNamespace:
-    """Return what a database says of itself."""
+    """Return a database as a namespace."""
     properties: dict[str, str] = dict(database.parameters or {})
     properties.update(_place(DATABASE_LOCATION, database.locationUri, properties))
     if database.description:
@@ -139,7 +128,7 @@ def namespace_of_database(identifier: Identifier, database: Database) -> LiveNam
 
 
 def _place(key: str, location: str | None, written: Mapping[str, str]) -> dict[str, str]:
-    """Return the location in force, in the form in which it was written where that is the same place."""
+    """Return the location in force, as written where that is the same place."""
     if not location:
         return {}
     asked = written.get(key)
@@ -167,7 +156,7 @@ def catalog_of(name: str, properties: Mapping[str, str]) -> Catalog:
 
 
 def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamespace:
-    """Return what a catalog says of itself."""
+    """Return a catalog as a namespace."""
     described, properties = _split_description(catalog.description or "")
     if described:
         properties[_CATALOG_DESCRIPTION] = described
@@ -176,9 +165,9 @@ def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamesp
 
 
 def alter_catalog(catalog: Catalog, changes: PropertyChanges) -> Catalog:
-    """Return a catalog with ``changes`` merged into its properties; it always has a location and a description.
+    """Return a catalog with ``changes`` merged into its properties.
 
-    A server leaves an empty description out of an alter, so nothing is written as no properties.
+    It always has a location and a description: a server ignores an empty description in an alter.
     """
     properties = changes.applied_to(namespace_of_catalog((), catalog).properties)
     kept_apart = CATALOG_LOCATION in changes.set or CATALOG_LOCATION in _split_description(catalog.description or "")[1]
@@ -192,7 +181,7 @@ def alter_catalog(catalog: Catalog, changes: PropertyChanges) -> Catalog:
 
 
 def _split_description(text: str) -> tuple[str, dict[str, str]]:
-    """Return the description a person wrote and the properties kept behind it; any other last line is a person's."""
+    """Return a person's description and the properties stored behind it."""
     described, _, line = text.rpartition("\n")
     if line.startswith(_CATALOG_PROPERTIES):
         try:
@@ -208,29 +197,28 @@ def _split_description(text: str) -> tuple[str, dict[str, str]]:
 
 
 def is_lance(table: Table) -> bool:
-    """Return whether an entry is a Lance table: it says so, and it has a location (a view has none).
+    """Return whether an entry is marked as a Lance table and has a location.
 
-    A table type other than EXTERNAL_TABLE does not rule it out: peers that leave out ``EXTERNAL=TRUE`` get
-    MANAGED_TABLE from the server, whatever they asked for.
+    Its table type may be another than EXTERNAL_TABLE: a server sets MANAGED_TABLE on entries without ``EXTERNAL=TRUE``.
     """
     said: str = (table.parameters or {}).get(_TABLE_TYPE, "")
     return said.lower() == _LANCE and bool(table.sd and table.sd.location)
 
 
 def table_of(identifier: Identifier, table: Table) -> LiveTable:
-    """Return what the entry of a table says."""
+    """Return an entry as a table."""
     return LiveTable(identifier, table.sd.location, dict(table.parameters))
 
 
 def foreign_table(identifier: Identifier, table: Table) -> ForeignTable | None:
-    """Return what an entry says that is not a Lance table of type EXTERNAL_TABLE; None for one that is."""
+    """Describe an entry that is not an external Lance table; None for one that is."""
     if is_lance(table) and table.tableType == EXTERNAL_TABLE:
         return None
     return ForeignTable(identifier, (table.sd and table.sd.location) or None, _format(table))
 
 
 def _format(table: Table) -> str:
-    """Return the format of a table as writers tell it: a parameter of theirs, or the type or input format Hive has."""
+    """Return the format of a table: a parameter of its writer, or what Hive has."""
     parameters = table.parameters or {}
     said: str = parameters.get(_TABLE_TYPE) or parameters.get(_SPARK_PROVIDER) or ""
     if said.lower() == _LANCE:
@@ -241,27 +229,17 @@ def _format(table: Table) -> str:
     return input_format.rpartition(".")[2] or str(table.tableType)
 
 
-def new_table(name: str, database: DatabaseName, location: str, properties: Mapping[str, str]) -> Table:
-    """Return the struct of a Lance table that no drop takes data from."""
-    table = plain_table(name, database, location)
-    set_table_parameters(table, properties)
-    return table
+def plain_table(identifier: Identifier, location: str) -> Table:
+    """Return the struct of an external table of no known format.
 
-
-def plain_table(name: str, database: DatabaseName, location: str) -> Table:
-    """Return the struct of an external table of no kind that anybody knows.
-
-    It has no columns, and formats that no engine can read, so that none takes the files for text.
+    It has no columns, and formats that no engine can read, so that no engine reads the files as text.
     """
     from reconciler.backends.hive.gen.ttypes import SerDeInfo, StorageDescriptor, Table
 
     return Table(
-        tableName=name,
-        dbName=database.name,
-        catName=database.catalog,
-        createTime=0,
-        lastAccessTime=0,
-        retention=0,
+        tableName=identifier[-1],
+        dbName=identifier[-2],
+        catName=catalog_in(identifier[:-1]),
         partitionKeys=[],
         tableType=EXTERNAL_TABLE,
         parameters={SAFEGUARD.key: SAFEGUARD.value},
@@ -270,12 +248,8 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
             location=location,
             inputFormat=_INPUT_FORMAT,
             outputFormat=_OUTPUT_FORMAT,
-            compressed=False,
             numBuckets=-1,
-            serdeInfo=SerDeInfo(
-                serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
-                parameters={},
-            ),
+            serdeInfo=SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", parameters={}),
             bucketCols=[],
             sortCols=[],
             parameters={},
@@ -284,8 +258,56 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
 
 
 def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
-    """Give ``table`` the parameters ``properties``, and those that make it an external Lance table."""
+    """Set ``properties`` and the parameters of an external Lance table."""
     said = properties.get(_TABLE_TYPE, _LANCE)
     table.tableType = EXTERNAL_TABLE
     mark = said if said.lower() == _LANCE else _LANCE
     table.parameters = {**properties, _TABLE_TYPE: mark, **SAFEGUARD.applied_to(properties)}
+
+
+# ---- the columns of tables -------------------------------------------------------------------------------------------
+
+
+def columns_of(table: Table) -> ShownColumns | None:
+    """Return the columns of an entry; None if it has none or partition keys."""
+    if table.partitionKeys or not (table.sd.cols or _PENDING in (table.parameters or {})):
+        return None
+    return tuple(ShownColumn(field.name, field.type or "", field.comment) for field in table.sd.cols or ())
+
+
+def comments_of(table: Table) -> dict[str, str | None]:
+    """Return the comments of an entry's columns, by name."""
+    return {field.name: field.comment for field in table.sd.cols or ()}
+
+
+def with_columns(table: Table, columns: ShownColumns, comments: Mapping[str, str | None]) -> Table:
+    """Return a copy of ``table`` with ``columns`` and the ``comments`` of old ones."""
+    from reconciler.backends.hive.gen.ttypes import FieldSchema
+
+    altered = deepcopy(table)
+    altered.sd.cols = [
+        FieldSchema(column.name, column.type, column.comment or comments.get(column.name.lower())) for column in columns
+    ]
+    altered.parameters.pop(_PENDING, None)
+    return altered
+
+
+def with_leading_columns(table: Table, columns: ShownColumns) -> Table | None:
+    """Return a copy of ``table`` with only the columns equal to the first new ones.
+
+    None if it has no others. A server that refuses to change the type of a column compares old and new ones by
+    position. So the columns from the first difference on are removed before new ones are written.
+    """
+
+    def stays(pair: tuple[FieldSchema, ShownColumn]) -> bool:
+        field, column = pair
+        return column.shows(ShownColumn(field.name, field.type or ""))
+
+    fields = table.sd.cols or []
+    kept = [field for field, _ in takewhile(stays, zip(fields, columns, strict=False))]
+    if len(kept) == len(fields):
+        return None
+    altered = deepcopy(table)
+    altered.sd.cols = kept
+    altered.parameters[_PENDING] = "pending"
+    return altered

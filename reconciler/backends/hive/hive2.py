@@ -3,46 +3,251 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.entries import DATABASE_LOCATION, DEFAULT_DATABASE, SAFEGUARD, DatabaseName
+from reconciler.backends import optional
+from reconciler.backends.hive import entries
+from reconciler.backends.hive.config import HiveConfig
+from reconciler.backends.hive.databases import Databases
+from reconciler.backends.hive.metastore import Metastore
+from reconciler.backends.hive.tables import Tables
+from reconciler.backends.spark_types import hive_columns
+from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities, NameRule
-from reconciler.model.live import Snapshot
-from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.columns import Schema, ShownColumns
+from reconciler.model.errors import InvalidInputError, UnsupportedOperationError
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
 
 if TYPE_CHECKING:
+    from reconciler.backends.hive.catalogs import HiveCatalogs
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
 
-class Hive2Backend(HiveBackend):
+class Hive2Backend(
+    optional.HoldsForeign,
+    optional.Measures,
+    optional.Places,
+    optional.Renames,
+    optional.ShowsColumns,
+    optional.TestsPermissions,
+):
     """Two levels: the root namespace is the metastore, its children are databases.
 
-    On a 3.x or 4.x metastore it shows the databases of the catalog ``hive``.
+    On a 3.x or 4.x metastore it has the databases of the catalog ``hive``. ``hive3`` adds the level of catalogs.
     """
 
     impl = "hive2"
     capabilities = Capabilities(
         lost_with_namespace="its location and grants",
-        namespace_places=frozenset({DATABASE_LOCATION}),
+        namespace_places=frozenset({entries.DATABASE_LOCATION}),
         max_depth=1,
         table_depths=(1, 1),
         name_rule=NameRule(re.compile(r"[a-z0-9_]+"), "Hive names are letters, digits and `_`"),
         folds_case=True,
         rename_within=0,
-        safeguard=SAFEGUARD,
+        safeguard=entries.SAFEGUARD,
     )
+    config_model = HiveConfig
+    config: HiveConfig
+    reads_by_name = True
+    _warehouse: ClassVar[Identifier] = ()
+    """The namespace of the databases directly below ``root``."""
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        import thrift  # noqa: F401 - a missing extra shows here, where the registry can name it
+
+        self._metastore = Metastore(self.impl, self.config, self._greet)
+        self._databases = Databases(self.impl, self._metastore)
+        self._tables = Tables(self.impl, self._metastore)
+
+    def traffic(self) -> Traffic:
+        """Return the requests so far, with repeats, and the bytes of their answers."""
+        return self._metastore.scans.traffic
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._metastore.close()
 
     def _greet(self, client: Client) -> None:
-        """Begin a new connection; where there are several metastores, one that answers nothing is passed over."""
-        super()._greet(client)
+        """Begin a connection; of several metastores, one that does not answer is skipped."""
+        if self.config.ugi is not None and not self.config.is_http:  # there each call says it
+            user, _, groups = self.config.ugi.partition(":")
+            client.set_ugi(user, groups.split(",") if groups else [])
         if len(self.config.uri) > 1:
-            client.get_databases(DEFAULT_DATABASE)
+            client.get_databases(entries.DEFAULT_DATABASE)
+
+    def _level(self, identifier: Identifier) -> Databases | HiveCatalogs:
+        """Return what handles the namespaces on the level of ``identifier``."""
+        return self._databases
+
+    @staticmethod
+    def _home(database: Identifier) -> tuple[str, ...]:
+        """Return the default path of a database below ``root``."""
+        *catalog, name = database
+        return (*catalog, f"{name}.db") if catalog != [entries.DEFAULT_CATALOG] else (f"{name}.db",)
+
+    # ---- databases -----------------------------------------------------------------------------------------------
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace."""
+        return self._level(identifier).load(identifier)
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Create a database, below ``root`` unless its properties name a location."""
+        root = self.config.root
+        location = None if root is None else locations.join(root, *self._home(identifier))
+        try:
+            return self._databases.create(identifier, properties, location)
+        except InvalidInputError:
+            self._require(identifier[:-1])  # a missing parent is an invalid database to Hive
+            raise
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a namespace's properties."""
+        return self._level(identifier).alter(identifier, changes)
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Drop an empty namespace; no file goes with it."""
+        self._level(identifier).remove(identifier)
+
+    def foreign_objects(self, identifier: Identifier) -> list[str]:
+        """Return the names of the foreign tables, views and functions in a database."""
+        if len(identifier) != self.capabilities.max_depth:
+            return []
+        ours = set(self._tables.lance_names(identifier))
+        return [name for name in self._databases.contents(identifier) if name not in ours]
+
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
+        """Return the foreign tables, views and managed Lance tables in a database."""
+        if len(namespace) != self.capabilities.max_depth:
+            self._require(namespace)
+            return []
+        tables = self._tables.every_table(namespace) if names is None else self._tables.named(namespace, names)
+        if not tables:
+            self._databases.fetch(namespace)  # a missing database lists as an empty one
+        found = (entries.foreign_table((*namespace, table.tableName), table) for table in tables)
+        return [foreign for foreign in found if foreign is not None]
+
+    def _require(self, identifier: Identifier) -> None:
+        """Raise NamespaceNotFoundError unless the namespace exists; the root always does."""
+        if identifier:
+            self.load_namespace(identifier)
+
+    def _names_of(self, databases: Iterable[Identifier]) -> list[str]:
+        """Return the names of the databases that count (see ``Databases``)."""
+        listed = [database for database in databases if self._is_representable(database[-1])]
+        doubtful = [database for database in listed if database[-1] == entries.DEFAULT_DATABASE]
+        wrong = set(doubtful) - {live.id for live in self._databases.counting(doubtful)}
+        return [database[-1] for database in listed if database not in wrong]
+
+    # ---- tables --------------------------------------------------------------------------------------------------
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one Lance table.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            NotLanceTableError: the table is of another format.
+        """
+        return entries.table_of(identifier, self._tables.find(identifier))
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the Lance tables in a database; other namespaces have none."""
+        if len(parent) != self.capabilities.max_depth:
+            self._require(parent)
+            return []
+        names = self._tables.lance_names(parent)
+        if not names:
+            self._databases.fetch(parent)  # a missing database lists as an empty one
+        return [name for name in names if self._is_representable(name)]
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table; the metastore creates a missing directory."""
+        try:
+            return entries.table_of(identifier, self._tables.create(identifier, location, properties))
+        except InvalidInputError:
+            self._databases.fetch(identifier[:-1])  # a missing database is an invalid table to Hive
+            raise
+
+    def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the writes of apply to objects that do not exist."""
+        return {"deregistering a table": lambda: self._tables.drop(table)}
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Remove the entry of a Lance table, and never its data."""
+        removed = self.load_table(identifier)
+        self._tables.drop(identifier)
+        return removed
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        """Merge ``changes`` into a table's parameters and, where given, set its location."""
+        return entries.table_of(identifier, self._tables.alter(identifier, changes, location))
+
+    def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
+        """Return the columns of the tables' entries, one call a batch."""
+        names: defaultdict[Identifier, list[str]] = defaultdict(list)
+        for identifier in identifiers:
+            names[identifier[:-1]].append(identifier[-1])
+        return {
+            (*database, table.tableName): shown
+            for database, inside in names.items()
+            for table in self._tables.named(database, inside)
+            if entries.is_lance(table) and (shown := entries.columns_of(table)) is not None
+        }
+
+    def columns_to_show(self, schema: Schema) -> ShownColumns | None:
+        """Return the columns of data with ``schema`` in Hive's types."""
+        return hive_columns(schema, entries.LONGEST_COLUMN)
+
+    def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
+        """Replace the columns of a table's entry; columns that stay keep their comments."""
+        self._tables.show(identifier, columns)
+
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        """Rename a table within its catalog; the metastore must leave the data."""
+        if identifier[:-2] != to[:-2]:
+            raise UnsupportedOperationError(
+                f"{self.impl}: `{join(identifier)}` cannot be renamed to `{join(to)}`: they are in different catalogs"
+            )
+        if identifier[:-1] != to[:-1]:
+            self._databases.fetch(to[:-1])  # a missing database is an invalid operation to Hive
+        return entries.table_of(to, self._tables.rename(identifier, to))
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return the location of a table below ``root``, if one is configured."""
+        return None if self.config.root is None else self._place(self.config.root, identifier)
+
+    def identifier_at(self, path: Sequence[str]) -> Identifier:
+        """Return the table at ``path``; Hive puts those of ``default`` at the top."""
+        *above, table = super().identifier_at(path)
+        above = above or [f"{entries.DEFAULT_DATABASE}.db"]
+        if len(above) == 1 and above[0].endswith(".db"):
+            above = [*self._warehouse, *above]
+        return (*above[:-1], above[-1].removesuffix(".db"), table)
+
+    def direct_location(self, identifier: Identifier) -> str:
+        """Return the location of a table that an operation creates.
+
+        Without a ``root`` it is below the current directory.
+        """
+        return self._place(self.config.root or Path.cwd().as_posix(), identifier)
+
+    def _place(self, root: str, identifier: Identifier) -> str:
+        return locations.join(root, *self._home(identifier[:-1]), identifier[-1])
+
+    # ---- scan ----------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        with self._metastore.one_scan():
+        with self._metastore.scans.one():
             return self._scan_databases(scope, self._all_databases())
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
@@ -52,11 +257,38 @@ class Hive2Backend(HiveBackend):
             return []
         return self._names_of(self._all_databases())
 
-    def _all_databases(self) -> Iterator[DatabaseName]:
-        return (DatabaseName(None, name) for name in self._databases.names(None))
+    def _all_databases(self) -> Iterator[Identifier]:
+        return ((name,) for name in self._databases.names(None))
 
-    def _database(self, identifier: Identifier) -> DatabaseName:
-        return DatabaseName(None, identifier[0])
+    def _scan_databases(self, scope: Scope, databases: Iterable[Identifier]) -> Snapshot:
+        """Return what is in scope of ``databases``.
 
-    def _home(self, identifier: Identifier) -> tuple[str, ...]:
-        return (f"{identifier[0]}.db",)
+        The databases are read after their tables: one that still exists was there when the tables were listed.
+        """
+        concerned = [database for database in databases if scope.contains(database) or scope.reaches(database)]
+        wanted = [database for database in concerned if self._is_representable(database[-1])]
+        inner = [database for database in wanted if scope.reaches(database)]
+        loaded = self._tables.lance_tables(inner, scope.contains)
+        namespaces = {live.id: live for live in self._databases.counting(wanted)}
+        found = {(*database, table.tableName): table for database in namespaces for table in loaded.get(database, ())}
+        tables = {
+            identifier: entries.table_of(identifier, table)
+            for identifier, table in found.items()
+            if self._is_representable(identifier[-1])
+        }
+        notes = _left_out({*concerned, *found} - {*wanted, *tables})
+        return Snapshot(namespaces, tables, tuple(notes))
+
+    def _is_representable(self, name: str) -> bool:
+        """Return whether an identifier can hold a live name."""
+        rule = self.capabilities.name_rule
+        return check_name(name) is None and (rule is None or rule.pattern.fullmatch(name) is not None)
+
+
+def _left_out(identifiers: Iterable[Identifier]) -> Iterator[str]:
+    """Yield a note for each namespace with names that no identifier can hold."""
+    by_parent = sorted(identifiers, key=lambda identifier: (identifier[:-1], identifier))
+    for _, inside in groupby(by_parent, key=lambda identifier: identifier[:-1]):
+        names = [f"`{'.'.join(identifier)}`" for identifier in inside]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        yield f"names that no identifier can hold are left out, and left alone: {', '.join(names[:3])}{more}"

@@ -1,4 +1,4 @@
-"""Calls to a metastore: a pool of connections, other addresses when one is gone, and what may be tried again."""
+"""Call metastores: a pool of connections, failover and safe retries."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.hive.connection import (
-    ThriftConnection,
-    connect,
-    kerberos_faults,
-    told_by_kerberos,
-)
-from reconciler.backends.hive.faults import LoginRefusedError
-from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
-from reconciler.backends.http.scans import Scans
-from reconciler.model.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
-from reconciler.model.live import Traffic
+from reconciler.backends.hive.connection import ThriftConnection, connect, kerberos_error_of, kerberos_errors
+from reconciler.backends.hive.metastore_errors import LoginRefusedError, translated
+from reconciler.backends.http.limits import Scans, SlowAnswerError, TooMuchError
+from reconciler.model import errors
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import HiveConfig
@@ -31,7 +25,7 @@ ResultT = TypeVar("ResultT")
 _log = logging.getLogger(__name__)
 _TOO_LONG = "exceeded specified limit"
 PAUSES = (0.1, 0.4)
-"""Seconds between the tries of what may be repeated; each is drawn between half and the whole."""
+"""Seconds between the attempts of a retried call; each is drawn between half and the whole."""
 
 
 class _UnreachableError(Exception):
@@ -39,51 +33,76 @@ class _UnreachableError(Exception):
 
 
 class _SenselessReplyError(Exception):
-    """What came as a reply cannot be one; whether the call was carried out is not known."""
+    """The reply is invalid; whether the call was carried out is unknown."""
 
 
 class Metastore:
     """The metastores of one installation. Safe to use from several threads."""
 
     def __init__(self, impl: str, config: HiveConfig, greet: Callable[[Client], None]) -> None:
-        """Connect at the first call; ``greet`` is called with each new connection before any other call."""
-        self._impl = impl
-        self._config = config
+        """Connect at the first call; ``greet`` begins each new connection."""
+        self.impl = impl
+        self.config = config
         self._greet = greet
-        self._scans = Scans(config.limits)
-        self.one_scan = self._scans.one
-        """Lets what is read inside take no more than one scan may."""
+        self.scans = Scans(config)
         self._slots = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
         self._idle: list[ThriftConnection] = []
         self._preferred = 0
         self._closed = False
 
-    @property
-    def traffic(self) -> Traffic:
-        """What went over the connections so far."""
-        return self._scans.traffic
-
-    def read(self, call: Callable[[Client], ResultT]) -> ResultT:
-        """Return what ``call``, which changes nothing, returns; it is repeated when the connection breaks.
+    def read(
+        self,
+        call: Callable[[Client], ResultT],
+        what: str,
+        *,
+        missing: type[errors.BackendError] = errors.NamespaceNotFoundError,
+    ) -> ResultT:
+        """Return what ``call`` returns; it is retried, so it must change nothing.
 
         Raises:
             ServiceUnavailableError: no metastore answers.
-            TException: what the metastore answered.
+            BackendError: what the metastore answered to the request ``what``, see :func:`translated`.
         """
-        return self._run(call, repeatable=True)
+        with translated(self.impl, what, missing=missing):
+            return self._run(call, repeatable=True)
 
-    def write(self, call: Callable[[Client], ResultT]) -> ResultT:
+    def write(
+        self,
+        call: Callable[[Client], ResultT],
+        what: str,
+        *,
+        missing: type[errors.BackendError] = errors.NamespaceNotFoundError,
+        exists: type[errors.BackendError] = errors.InternalError,
+        refused: type[errors.BackendError] = errors.InvalidInputError,
+    ) -> ResultT:
         """Return what ``call`` returns; it is sent once.
 
         Raises:
             ServiceUnavailableError: no metastore answers, or the connection broke before the answer came.
-            TException: what the metastore answered.
+            BackendError: what the metastore answered to the request ``what``, see :func:`translated`.
         """
-        return self._run(call, repeatable=False)
+        with translated(self.impl, what, missing=missing, exists=exists, refused=refused):
+            return self._run(call, repeatable=False)
+
+    def create(
+        self, call: Callable[[Client], object], what: str, exists: type[errors.BackendError], look: Callable[[], object]
+    ) -> None:
+        """Create an object by ``call``, as :meth:`write` does.
+
+        Of two clients that create an object at once, the slower one gets only a duplicate key in the server's database;
+        ``look`` then loads the object.
+        """
+        try:
+            self.write(call, what, exists=exists)
+        except errors.InternalError as error:
+            with suppress(errors.NamespaceNotFoundError, errors.TableNotFoundError):
+                look()
+                raise exists(f"{self.impl}: {what}: it exists by now") from error
+            raise
 
     def close(self) -> None:
-        """Close the connections that are not in use, and the others as they come back."""
+        """Close idle connections now, and the others when they come back."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -96,30 +115,30 @@ class Metastore:
 
         cause: Exception
         for pause in (*PAUSES, None):
-            self._scans.check(f"{self._impl}: {self._config.identity()}")
+            self.scans.check(f"{self.impl}: {self.config.identity()}")
             try:
                 with self._slots:
                     return self._call(call)
             except TooMuchError as error:
-                raise InternalError(f"{self._impl}: {error}") from error
+                raise errors.InternalError(f"{self.impl}: {error}") from error
             except LoginRefusedError as error:
-                raise UnauthenticatedError(f"{self._impl}: {error}") from None
+                raise errors.UnauthenticatedError(f"{self.impl}: {error}") from None
             except SlowAnswerError as error:
-                raise ServiceUnavailableError(f"{self._impl}: {error}") from error
+                raise errors.ServiceUnavailableError(f"{self.impl}: {error}") from error
             except _UnreachableError as error:
                 cause = error
             except (OSError, EOFError, TTransportException, TProtocolException, _SenselessReplyError) as error:
                 if not repeatable:
-                    raise ServiceUnavailableError(
-                        f"{self._impl}: the connection to {self._config.identity()} broke before the answer came "
-                        f"({_reason(error)}); whether the change was made is not known"
+                    raise errors.ServiceUnavailableError(
+                        f"{self.impl}: the connection to {self.config.identity()} broke before the answer came "
+                        f"({_reason(error)}); it is unknown whether the change was made"
                     ) from error
                 cause = error
             if pause is not None:
-                _log.debug("%s: trying again: %s", self._impl, _reason(cause))
+                _log.debug("%s: retrying: %s", self.impl, _reason(cause))
                 time.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - jitter
-        raise ServiceUnavailableError(
-            f"{self._impl}: no metastore answers at {self._config.identity()}: {_reason(cause)}"
+        raise errors.ServiceUnavailableError(
+            f"{self.impl}: no metastore answers at {self.config.identity()}: {_reason(cause)}"
         ) from cause
 
     def _call(self, call: Callable[[Client], ResultT]) -> ResultT:
@@ -152,12 +171,12 @@ class Metastore:
         return self._connect()
 
     def _put(self, connection: ThriftConnection, *, healthy: bool) -> None:
-        """Take a connection back; where one broke, the next metastore is asked from now on."""
+        """Take a connection back; after a broken one, the next metastore is used."""
         with self._lock:
             gone = [] if healthy and not self._closed else [connection]
             if not gone:
                 self._idle.append(connection)
-            addresses = self._config.uri
+            addresses = self.config.uri
             if not healthy and len(addresses) > 1:
                 gone += [idle for idle in self._idle if idle.address == connection.address]
                 self._idle = [idle for idle in self._idle if idle.address != connection.address]
@@ -167,10 +186,10 @@ class Metastore:
             one.close()
 
     def _connect(self) -> ThriftConnection:
-        """Return a connection to the first address that answers, beginning with the one that did last time."""
+        """Return a connection to the first address that answers, the last one first."""
         from thrift.Thrift import TException
 
-        addresses = self._config.uri
+        addresses = self.config.uri
         failures: list[str] = []
         first = self._preferred
         for offset in range(len(addresses)):
@@ -185,15 +204,15 @@ class Metastore:
         raise _UnreachableError("; ".join(failures))
 
     def _open(self, index: int) -> ThriftConnection:
-        connection = connect(self._config, self._config.uri[index], self._scans)
+        connection = connect(self.config, self.config.uri[index], self.scans)
         try:
-            if len(self._config.uri) == 1:  # with nobody else to turn to, it is worth waiting for
-                connection.wait_at_most(self._config.timeout)
+            if len(self.config.uri) == 1:  # there is no other to fail over to, so wait for it
+                connection.wait_at_most(self.config.timeout)
             _understood(self._greet, connection.client)
         except BaseException:
             connection.close()
             raise
-        connection.wait_at_most(self._config.timeout)
+        connection.wait_at_most(self.config.timeout)
         return connection
 
 
@@ -201,23 +220,23 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
     """Return what ``call`` returns.
 
     Raises:
-        LoginRefusedError: a metastore over HTTP does not take who asks.
-        KerberosError: Kerberos protects the connection no longer.
-        TooMuchError: a text or a list in the reply is longer than is read.
-        _SenselessReplyError: the reply cannot be decoded. Thrift's C decoder raises what came to hand.
+        LoginRefusedError: a metastore over HTTP refuses the login.
+        KerberosError: Kerberos no longer protects the connection.
+        TooMuchError: a text or a list in the reply is longer than allowed.
+        _SenselessReplyError: the reply cannot be decoded; Thrift's C decoder raises many types of errors.
     """
     try:
         return call(client)
-    except kerberos_faults() as error:
-        raise told_by_kerberos(error) from error
+    except kerberos_errors() as error:
+        raise kerberos_error_of(error) from error
     except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
         if _TOO_LONG in str(error):
             said = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"
             raise TooMuchError(said) from error
-        raise _SenselessReplyError(f"its reply makes no sense ({error})") from error
+        raise _SenselessReplyError(f"its reply is invalid ({error})") from error
 
 
 def _reason(error: Exception) -> str:
-    """Return why a connection failed, in words."""
+    """Return why a connection failed."""
     inner = getattr(error, "inner", None)
     return str(inner if isinstance(inner, Exception) and str(inner) else error) or type(error).__name__

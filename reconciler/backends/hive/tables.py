@@ -1,37 +1,22 @@
-"""Tables: read one by one or in bulk, created, altered and dropped. No call here deletes a file."""
+"""Read, create, alter and drop the entries of tables. No call deletes a file."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from reconciler.backends.hive.columns import comments_of, with_columns, with_leading_columns
-from reconciler.backends.hive.directories import Directories
-from reconciler.backends.hive.entries import (
-    EXTERNAL_TABLE,
-    SAFEGUARD,
-    DatabaseName,
-    is_lance,
-    new_table,
-    set_table_parameters,
-)
-from reconciler.backends.hive.faults import creating, detail, translated
+from reconciler.backends.hive import entries
+from reconciler.model import errors, locations
 from reconciler.model.columns import ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    ConcurrentModificationError,
-    InvalidTableStateError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
 from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier, join
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Table
@@ -41,121 +26,112 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 IS_LANCE = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
-"""LIKE and not ``=``, which fails where the schema keeps values in a CLOB, as Hive's own scripts make it."""
-
-Wanted: TypeAlias = Callable[[DatabaseName, str], bool]
-"""Whether a table of a database, by its name, is to be read."""
+"""``=`` fails where the schema stores values as CLOB, as Hive's own scripts do; LIKE works."""
 
 _LAST_CHANGE = "transient_lastDdlTime"
-_TRIES = 5
-"""How often a table is read again because another part of it was changed before it was written."""
+_ATTEMPTS = 5
+"""How often a table is read again after another part of it changed before the write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of a metastore, ``workers`` calls at a time and ``batch_size`` tables a call."""
+    """The tables of a metastore."""
 
     impl: str
     metastore: Metastore
-    directories: Directories
-    workers: int
-    batch_size: int
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
-    def lance_names(self, database: DatabaseName) -> list[str]:
-        """Return the names of the Lance tables in ``database``; none where it does not exist."""
+    def lance_names(self, database: Identifier) -> list[str]:
+        """Return the names of the Lance tables in ``database``, which may not exist."""
         picked = self.picked(database)
         if picked is not None:
             return picked
-        return [table.tableName for table in self.every_table(database) if is_lance(table)]
+        return [table.tableName for table in self.every_table(database) if entries.is_lance(table)]
 
-    def lance_tables(self, databases: Sequence[DatabaseName], wanted: Wanted) -> dict[DatabaseName, list[Table]]:
-        """Return the wanted Lance tables of each database, complete: one filter call a database, one call a batch.
+    def lance_tables(
+        self, databases: Sequence[Identifier], wanted: Callable[[Identifier], bool]
+    ) -> dict[Identifier, list[Table]]:
+        """Return the wanted Lance tables of each database.
 
-        No other table is loaded, as far as the server picks the Lance tables by itself.
+        The list is complete: one filter call a database, and one call a batch.
+
+        Other tables are loaded only if the server refuses the filter.
 
         Raises:
             BackendError: naming what could not be read.
         """
 
-        def names_in(database: DatabaseName) -> list[str]:
+        def names_in(database: Identifier) -> list[str]:
             picked = self.picked(database)
-            return [name for name in (self._names(database) if picked is None else picked) if wanted(database, name)]
+            return [name for name in (self._names(database) if picked is None else picked) if wanted((*database, name))]
 
-        listed = dict(zip(databases, in_parallel(names_in, databases, self.workers), strict=True))
-        return {
-            database: [table for table in tables if is_lance(table)]
-            for database, tables in self._loaded(listed).items()
-        }
+        listed = dict(zip(databases, in_parallel(names_in, databases, self.metastore.config.pool_size), strict=True))
+        loaded = self._loaded(listed).items()
+        return {database: [table for table in tables if entries.is_lance(table)] for database, tables in loaded}
 
-    def every_table(self, database: DatabaseName) -> list[Table]:
-        """Return all tables and views in ``database``, complete; none where it does not exist."""
+    def every_table(self, database: Identifier) -> list[Table]:
+        """Return all tables and views in ``database``; none if it does not exist."""
         return self._loaded({database: self._names(database)})[database]
 
-    def named(self, database: DatabaseName, names: Collection[str]) -> list[Table]:
-        """Return those of the named tables and views that exist, one call a batch."""
-        batches = [(database, batch) for batch in _batches(sorted(names), self.batch_size)]
-        return [table for tables in in_parallel(self.load_batch, batches, self.workers) for table in tables]
+    def named(self, database: Identifier, names: Collection[str]) -> list[Table]:
+        """Return the named tables and views that exist, one call a batch."""
+        return [table for _, tables in self._batches({database: sorted(names)}) for table in tables]
 
-    def picked(self, database: DatabaseName) -> list[str] | None:
-        """Return the names of the Lance tables as the server picks them, None where it refuses to."""
-        from reconciler.backends.hive.gen import ttypes
+    def picked(self, database: Identifier) -> list[str] | None:
+        """Return the names that the server's filter finds; None if it refuses."""
+        from reconciler.backends.hive.gen.ttypes import InvalidOperationException, MetaException
 
-        with translated(self.impl, f"listing the tables of `{database}`", missing=NamespaceNotFoundError):
-            try:
-                return list(
-                    self.metastore.read(lambda client: client.get_table_names_by_filter(database.wire, IS_LANCE, -1))
-                )
-            except ttypes.UnknownDBException:
-                return []
-            except (ttypes.MetaException, ttypes.InvalidOperationException) as error:
-                _log.debug(
-                    "%s: the metastore refuses the filter on `%s` (%s); every table is loaded instead",
-                    self.impl,
-                    database,
-                    detail(error),
-                )
-                return None
+        name, what = entries.wire(database), f"listing the tables of `{join(database)}`"
+        try:
+            return self.metastore.read(lambda client: list(client.get_table_names_by_filter(name, IS_LANCE, -1)), what)
+        except errors.NamespaceNotFoundError:
+            return []
+        except (errors.InternalError, errors.InvalidInputError, errors.PermissionDeniedError) as error:
+            if not isinstance(error.__cause__, (MetaException, InvalidOperationException)):
+                raise
+            _log.debug("%s; the metastore refuses the filter, so every table is loaded", error)
+            return None
 
-    def _names(self, database: DatabaseName) -> list[str]:
-        with translated(self.impl, f"listing the tables of `{database}`", missing=NamespaceNotFoundError):
-            return list(self.metastore.read(lambda client: client.get_all_tables(database.wire)))
+    def _names(self, database: Identifier) -> list[str]:
+        name, what = entries.wire(database), f"listing the tables of `{join(database)}`"
+        return self.metastore.read(lambda client: list(client.get_all_tables(name)), what)
 
-    def _loaded(self, listed: Mapping[DatabaseName, Sequence[str]]) -> dict[DatabaseName, list[Table]]:
-        """Return the tables named; those that are gone are left out."""
-        batches = [
-            (database, batch) for database, names in listed.items() for batch in _batches(names, self.batch_size)
-        ]
-        found: dict[DatabaseName, list[Table]] = {database: [] for database in listed}
-        for (database, _), tables in zip(batches, in_parallel(self.load_batch, batches, self.workers), strict=True):
+    def _loaded(self, listed: Mapping[Identifier, Sequence[str]]) -> dict[Identifier, list[Table]]:
+        """Return the named tables that still exist."""
+        found: dict[Identifier, list[Table]] = {database: [] for database in listed}
+        for database, tables in self._batches(listed):
             found[database] += tables
         for database, names in listed.items():
-            missing = set(names) - {table.tableName for table in found[database]}
-            found[database] += self._look_again(database, missing)
+            for name in sorted(set(names) - {table.tableName for table in found[database]}):
+                with suppress(errors.TableNotFoundError):  # dropped since it was listed
+                    found[database].append(self.fetch((*database, name)))
         return found
 
-    def load_batch(self, batch: tuple[DatabaseName, Sequence[str]]) -> list[Table]:
-        """Return those of the named tables that exist."""
+    def _batches(self, listed: Mapping[Identifier, Sequence[str]]) -> Iterator[tuple[Identifier, list[Table]]]:
+        """Yield the named tables in batches of one call, each with its database."""
+        config = self.metastore.config
+        batches = [
+            (database, names[start : start + config.batch_size])
+            for database, names in listed.items()
+            for start in range(0, len(names), config.batch_size)
+        ]
+        loaded = in_parallel(self.load_batch, batches, config.pool_size)
+        return zip((database for database, _ in batches), loaded, strict=True)
+
+    def load_batch(self, batch: tuple[Identifier, Sequence[str]]) -> list[Table]:
+        """Return the named tables that exist."""
         from reconciler.backends.hive.gen.ttypes import GetTablesRequest
 
         database, names = batch
-        request = GetTablesRequest(dbName=database.name, tblNames=list(names), catName=database.catalog)
+        what = f"loading tables of `{join(database)}`"
+        request = GetTablesRequest(dbName=database[-1], tblNames=list(names), catName=entries.catalog_in(database))
         try:
-            with translated(self.impl, f"loading tables of `{database}`", missing=NamespaceNotFoundError):
-                return list(self.metastore.read(lambda client: client.get_table_objects_by_name_req(request)).tables)
-        except NamespaceNotFoundError:
+            return self.metastore.read(lambda client: list(client.get_table_objects_by_name_req(request).tables), what)
+        except errors.NamespaceNotFoundError:
             return []
 
-    def _look_again(self, database: DatabaseName, missing: Iterable[str]) -> Iterator[Table]:
-        """Yield those of the tables that were listed but not loaded that are still there."""
-        for name in sorted(missing):
-            try:
-                yield self.fetch(database, name)
-            except TableNotFoundError:
-                _log.debug("%s: table `%s$%s` went away while it was read", self.impl, database, name)
-
-    def fetch(self, database: DatabaseName, name: str) -> Table:
+    def fetch(self, identifier: Identifier) -> Table:
         """Return the struct of a table, of whatever kind it is.
 
         Raises:
@@ -163,132 +139,142 @@ class Tables:
         """
         from reconciler.backends.hive.gen.ttypes import GetTableRequest
 
-        request = GetTableRequest(dbName=database.name, tblName=name, catName=database.catalog)
-        with translated(self.impl, f"table `{database}${name}`", missing=TableNotFoundError):
-            table: Table = self.metastore.read(lambda client: client.get_table_req(request)).table
+        *database, name = identifier
+        request = GetTableRequest(dbName=database[-1], tblName=name, catName=entries.catalog_in(database))
+        what = f"table `{join(identifier)}`"
+        answer = self.metastore.read(
+            lambda client: client.get_table_req(request), what, missing=errors.TableNotFoundError
+        )
+        table: Table = answer.table
         return table
 
-    def find(self, database: DatabaseName, name: str) -> Table:
+    def find(self, identifier: Identifier) -> Table:
         """Return the struct of a Lance table.
 
         Raises:
             TableNotFoundError: there is no such table.
             NotLanceTableError: it is no Lance table.
         """
-        table = self.fetch(database, name)
-        if not is_lance(table):
-            raise NotLanceTableError(f"{self.impl}: table `{database}${name}` is not a Lance table")
+        table = self.fetch(identifier)
+        if not entries.is_lance(table):
+            raise errors.NotLanceTableError(f"{self.impl}: table `{join(identifier)}` is not a Lance table")
         return table
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
-    def create(self, database: DatabaseName, name: str, location: str, properties: Mapping[str, str]) -> Table:
-        """Create a Lance table and return it as the server has it, with the location in force.
+    def create(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> Table:
+        """Create a Lance table and return it with the location in force.
 
         Raises:
             TableAlreadyExistsError: the name is taken.
-            InvalidInputError: the server does not take it; a missing database is one reason.
+            InvalidInputError: the server rejects it; a missing database is one reason.
         """
-        self.directories.make(location, database=database)
-        table = new_table(name, database, location, properties)
-        what = f"creating table `{database}${name}`"
-        with creating(self.impl, what, exists=TableAlreadyExistsError, look=lambda: self.fetch(database, name)):
-            self.metastore.write(lambda client: client.create_table(table))
-        return self.find(database, name)
+        make_directory(self.metastore, location, identifier[:-1])
+        table = entries.plain_table(identifier, location)
+        entries.set_table_parameters(table, properties)
+        self.metastore.create(
+            lambda client: client.create_table(table),
+            f"creating table `{join(identifier)}`",
+            errors.TableAlreadyExistsError,
+            lambda: self.fetch(identifier),
+        )
+        return self.find(identifier)
 
-    def drop(self, database: DatabaseName, name: str) -> None:
-        """Drop the entry of a table; its data stays, whatever the table's type.
+    def drop(self, identifier: Identifier) -> None:
+        """Drop the entry of a table; its data stays, whatever its type.
 
         Raises:
             TableNotFoundError: there is none.
         """
-        with translated(self.impl, f"dropping table `{database}${name}`", missing=TableNotFoundError):
-            self.metastore.write(lambda client: client.drop_table(database.wire, name, False))
+        database, what = entries.wire(identifier[:-1]), f"dropping table `{join(identifier)}`"
+        self.metastore.write(
+            lambda client: client.drop_table(database, identifier[-1], False), what, missing=errors.TableNotFoundError
+        )
 
-    def alter(self, database: DatabaseName, name: str, changes: PropertyChanges, location: str | None) -> Table:
-        """Merge ``changes`` into a Lance table's parameters and, where given, set its location.
+    def alter(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> Table:
+        """Merge ``changes`` into a Lance table's parameters; set its location.
 
-        When somebody else changes the table at the same moment it is read and merged again, unless the change was to
-        the same parameters or the location. 2.3 and 4.x tell so; on 3.x the last one to write wins.
+        After a concurrent change the table is read and merged again, unless the change was to the same parameters or
+        the location. Only 2.3 and 4.x report concurrent changes; on 3.x the last write wins.
 
         Raises:
             TableNotFoundError: there is no such table.
-            ConcurrentModificationError: what is to be changed was changed by somebody else.
+            ConcurrentModificationError: another client changed the same part of it.
         """
         first: Table | None = None
-        for _ in range(_TRIES):
-            table = self.find(database, name)
+        for _ in range(_ATTEMPTS):
+            table = self.find(identifier)
             if first is not None and _part(table, changes, location) != _part(first, changes, location):
                 break
             first = first or table
             last_change = table.parameters.get(_LAST_CHANGE)
             altered = deepcopy(table)
-            set_table_parameters(altered, changes.applied_to(table.parameters))
+            entries.set_table_parameters(altered, changes.applied_to(table.parameters))
             altered.sd.location = location or table.sd.location
-            if self._write(database, name, altered, last_change, stamped=True):
-                return self.find(database, name)
-        raise self._changed(database, name)
+            if self._write(identifier, altered, last_change, stamped=True):
+                return self.find(identifier)
+        raise self._changed(identifier)
 
-    def show(self, database: DatabaseName, name: str, columns: ShownColumns) -> None:
-        """Let the entry of a Lance table show ``columns``; all else of it stays.
+    def show(self, identifier: Identifier, columns: ShownColumns) -> None:
+        """Replace the columns of a Lance table's entry; the rest of it stays.
 
         A server that refuses to change the type of a column (``hive.metastore.disallow.incompatible.col.type.changes``)
-        guards the partitions of tables of other formats. Here nothing reads data by what an entry shows, so the columns
-        from the first difference on are taken away first.
+        protects the partitions of other formats. No reader of Lance data uses the columns of an entry, so those
+        from the first difference on are removed first.
 
         Raises:
             TableNotFoundError: there is no such table.
-            ConcurrentModificationError: somebody else keeps changing it, where the server tells.
+            ConcurrentModificationError: other clients keep changing it, where the server reports it.
             InvalidTableStateError: the server refuses the columns.
         """
         comments: dict[str, str | None] = {}
-        for _ in range(_TRIES):
-            table = self.find(database, name)
+        for _ in range(_ATTEMPTS):
+            table = self.find(identifier)
             last_change = table.parameters.get(_LAST_CHANGE)
-            comments |= comments_of(table)
+            comments |= entries.comments_of(table)
             try:
-                if self._write(database, name, with_columns(table, columns, comments), last_change, stamped=True):
+                if self._write(identifier, entries.with_columns(table, columns, comments), last_change, stamped=True):
                     return
-            except InvalidTableStateError:
-                shorter = with_leading_columns(table, columns)
+            except errors.InvalidTableStateError:
+                shorter = entries.with_leading_columns(table, columns)
                 if shorter is None:
                     raise
-                self._write(database, name, shorter, last_change, stamped=True)
-        raise self._changed(database, name)
+                self._write(identifier, shorter, last_change, stamped=True)
+        raise self._changed(identifier)
 
-    def rename(self, database: DatabaseName, name: str, to: DatabaseName, new_name: str) -> Table:
-        """Give a Lance table another name, in another database too; its location stays.
+    def rename(self, identifier: Identifier, to: Identifier) -> Table:
+        """Rename a Lance table, also to another database; its location stays.
 
-        The table is made external in an alter of its own where it is not: 3.1 would move its directory otherwise.
+        A managed table is first made external by its own alter; otherwise 3.1 would move its directory.
 
         Raises:
             TableNotFoundError: there is no such table.
             TableAlreadyExistsError: the new name is taken.
-            ConcurrentModificationError: somebody has changed it meanwhile, where the server tells.
+            ConcurrentModificationError: another client changed it, where the server reports it.
         """
-        table = self.find(database, name)
-        if SAFEGUARD.missing(table.parameters) or table.tableType != EXTERNAL_TABLE:
-            table = self.alter(database, name, PropertyChanges(), None)
-        with suppress(TableNotFoundError):
-            self.fetch(to, new_name)
-            raise TableAlreadyExistsError(f"{self.impl}: table `{to}${new_name}` already exists")
+        table = self.find(identifier)
+        if entries.SAFEGUARD.missing(table.parameters) or table.tableType != entries.EXTERNAL_TABLE:
+            table = self.alter(identifier, PropertyChanges(), None)
+        with suppress(errors.TableNotFoundError):
+            self.fetch(to)
+            raise errors.TableAlreadyExistsError(f"{self.impl}: table `{join(to)}` already exists")
         renamed = deepcopy(table)
-        renamed.dbName, renamed.tableName = to.name, new_name
-        if not self._write(database, name, renamed, table.parameters.get(_LAST_CHANGE)):
-            raise self._changed(database, name)
-        return self.find(to, new_name)
+        renamed.dbName, renamed.tableName = to[-2:]
+        if not self._write(identifier, renamed, table.parameters.get(_LAST_CHANGE)):
+            raise self._changed(identifier)
+        return self.find(to)
 
-    def _changed(self, database: DatabaseName, name: str) -> ConcurrentModificationError:
-        return ConcurrentModificationError(f"{self.impl}: table `{database}${name}` was changed by somebody else")
+    def _changed(self, identifier: Identifier) -> errors.ConcurrentModificationError:
+        return errors.ConcurrentModificationError(
+            f"{self.impl}: table `{join(identifier)}` was changed by another client"
+        )
 
-    def _write(
-        self, database: DatabaseName, name: str, table: Table, last_change: str | None, *, stamped: bool = False
-    ) -> bool:
-        """Write a table that was last changed at ``last_change``; return False when it has been changed since.
+    def _write(self, identifier: Identifier, table: Table, last_change: str | None, *, stamped: bool = False) -> bool:
+        """Write a table; return False if it changed since ``last_change``.
 
-        ``stamped`` says to keep the time of this change with it.
+        ``stamped`` says to store the time of this change.
         """
-        from reconciler.backends.hive.gen.ttypes import EnvironmentContext, MetaException
+        from reconciler.backends.hive.gen.ttypes import EnvironmentContext
 
         if stamped:
             table.parameters[_LAST_CHANGE] = _later_than(last_change)
@@ -296,17 +282,59 @@ class Tables:
         if last_change is not None:
             options.update(expected_parameter_key=_LAST_CHANGE, expected_parameter_value=last_change)
         context = EnvironmentContext(properties=options)
-        what = f"altering table `{database}${name}`"
-        with translated(self.impl, what, missing=TableNotFoundError, refused=InvalidTableStateError):
-            try:
-                self.metastore.write(
-                    lambda client: client.alter_table_with_environment_context(database.wire, name, table, context)
-                )
-            except MetaException as error:
-                if "has been modified" in str(error.message):
-                    return False
-                raise
+        database, name = entries.wire(identifier[:-1]), identifier[-1]
+        try:
+            self.metastore.write(
+                lambda client: client.alter_table_with_environment_context(database, name, table, context),
+                f"altering table `{join(identifier)}`",
+                missing=errors.TableNotFoundError,
+                refused=errors.InvalidTableStateError,
+            )
+        except errors.ConcurrentModificationError:
+            return False
         return True
+
+
+def make_directory(metastore: Metastore, location: str, database: Identifier = (entries.DEFAULT_DATABASE,)) -> None:
+    """Create the directory ``location`` on the server, without leaving an entry.
+
+    A server that cannot finish a create deletes the directory that it made, with all files in it. Of two clients that
+    create one object at once, the slower one would delete the files of the faster one. The server does not delete a
+    directory that existed before the create, so this creates it first.
+
+    It uses the same behaviour: it asks for a table at a new place below ``location``, with a primary key on a column
+    that the table does not have. The server creates the place, and so ``location`` above it, rejects the key, undoes
+    the table and deletes the place; ``location`` stays. There is no entry at any moment, so an interruption leaves
+    none, and no entry ever points at or above ``location``.
+
+    Args:
+        location: the directory.
+        database: one that exists, in which the caller may create tables.
+
+    Raises:
+        InvalidInputError: the server has no library for such a place.
+        PermissionDeniedError: the caller may not create tables in ``database``, or directories there.
+    """
+    from reconciler.backends.hive.gen.ttypes import InvalidObjectException, SQLPrimaryKey
+
+    table = entries.plain_table((*database, f"lancens_{uuid.uuid4().hex}"), locations.new_place_in(location))
+    impossible = SQLPrimaryKey(
+        table_db=table.dbName,
+        table_name=table.tableName,
+        column_name="missing",
+        key_seq=1,
+        pk_name=table.tableName,
+        catName=table.catName,
+    )
+    what = f"making directory {locations.redact(location)}"
+    try:
+        metastore.write(lambda client: client.create_table_with_constraints(table, [impossible], []), what)
+    except errors.InvalidInputError as error:
+        if not isinstance(error.__cause__, InvalidObjectException):
+            raise
+        return  # also for a missing database, which the next create reports
+    # A service without keys has created the table; it points at a place that is always empty.
+    metastore.write(lambda client: client.drop_table(entries.wire(database), table.tableName, False), what)
 
 
 def _part(table: Table, changes: PropertyChanges, location: str | None) -> object:
@@ -317,11 +345,6 @@ def _part(table: Table, changes: PropertyChanges, location: str | None) -> objec
 
 
 def _later_than(last_change: str | None) -> str:
-    """Return the time of a change made now, in seconds; later than the last, so that it tells the two states apart."""
+    """Return the time of a change now, in seconds, later than the last one."""
     last = int(last_change) if last_change and last_change.isdecimal() else 0
     return str(max(int(time.time()), last + 1))
-
-
-def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(names), size):
-        yield names[start : start + size]

@@ -1,24 +1,63 @@
-"""What the backends of services over HTTP have in common: one client, whose connections they count and close."""
+"""The parts that all backends over HTTP share: client, vended options, clock."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import TYPE_CHECKING
 
-from reconciler.backends.base import Backend
-from reconciler.backends.http.client import HttpClient
-from reconciler.backends.http.clock import server_time
-from reconciler.backends.optional import CountsTraffic, TellsTime
-from reconciler.model.live import Traffic
+from reconciler.backends import optional
+from reconciler.backends.http.client import DEFAULT_POOL_SIZE, HttpClient, TokenSource
+from reconciler.backends.http.config import HttpConfig, revealed
+from reconciler.backends.http.refusals import Refusal, VendorError
+from reconciler.backends.http.retry import RetryPolicy
+from reconciler.backends.http.tokens import ClientCredentials, read_token_error
+from reconciler.backends.service_options import with_vended
+from reconciler.model import locations
+from reconciler.model.live import LiveTable, Traffic
+from reconciler.model.names import Identifier
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest
 
 
-class HttpBackend(Backend, CountsTraffic, TellsTime):
-    """A backend that speaks by ``_http``, which a subclass sets."""
+_CLOCK_SECONDS = 10
 
+
+class HttpBackend(optional.Measures, optional.OpensData):
+    """A backend that sends its requests by ``_http``, which a subclass sets."""
+
+    config: HttpConfig
     _http: HttpClient
+
+    @abstractmethod
+    def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
+        """Return the storage options that the service vends for a table's data."""
+
+    def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+        """Return the options for opening a table's dataset.
+
+        They are the configured ones above those that the service vends, where it is asked for them.
+        """
+        own = self.own_storage_options(table)
+        if not self.config.vend_credentials:
+            return own
+        return with_vended(own, table, lambda: self.vended_credentials(table.id, writes=writes), self.hosts)
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return the location below ``root``, None without one."""
+        return None if self.config.root is None else self.location_below(self.config.root, identifier)
+
+    def location_below(self, root: str, identifier: Identifier) -> str:
+        """Return where a table goes below ``root``."""
+        return locations.join(root, *identifier[:-1], f"{identifier[-1]}.lance")
 
     def traffic(self) -> Traffic:
         """Return what was sent so far, repeated requests included, and what came back."""
-        return self._http.traffic
+        return self._http.scans.traffic
 
     def server_time(self) -> datetime | None:
         """Return the time in the head of the server's answers."""
@@ -27,3 +66,65 @@ class HttpBackend(Backend, CountsTraffic, TellsTime):
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
+
+
+def connect(
+    impl: str,
+    config: HttpConfig,
+    translate: Callable[[Refusal], VendorError | None],
+    *,
+    in_form: bool = True,
+    sign: Callable[[PreparedRequest], Collection[str]] | None = None,
+    pool_size: int = DEFAULT_POOL_SIZE,
+) -> HttpClient:
+    """Return the client of a service, logged in as ``config`` says.
+
+    Closing it closes all that it uses. Headers and the client's certificate are for the service alone, not for another
+    one that gives out tokens. The arguments are those of :class:`HttpClient` and :class:`ClientCredentials`.
+    """
+    client = partial(
+        HttpClient,
+        impl=impl,
+        timeouts=config.timeouts,
+        retry=RetryPolicy(config.max_retries),
+        secrets=config.hidden,
+        authority=config.authority,
+        limits=config,
+        pool_size=pool_size,
+    )
+    tokens = TokenSource(revealed(config.auth_token))
+    if config.credential is not None:
+        elsewhere = config.oauth2_server_uri is not None
+        http = client(
+            endpoint=config.token_address,
+            translate=read_token_error,
+            endpoint_key="oauth2_server_uri" if elsewhere else config.address_key,
+            token_key=None,
+            certificate=None if elsewhere else config.certificate,
+        )
+        tokens = ClientCredentials(impl, http, config.credential.get_secret_value(), config.scope, in_form=in_form)
+    return client(
+        endpoint=config.address,
+        tokens=tokens,
+        headers=config.headers,
+        sign=sign,
+        translate=translate,
+        endpoint_key=config.address_key,
+        token_key=config.token_key,
+        certificate=config.certificate,
+    )
+
+
+def server_time(address: str) -> datetime | None:
+    """Return the time in the answer to a HEAD of ``address``; None without one.
+
+    No credential is sent, and an answer that refuses the request has a time as well.
+    """
+    import requests
+
+    try:
+        # With an `auth` of its own, which adds nothing, .netrc is not read.
+        answer = requests.head(address, timeout=_CLOCK_SECONDS, allow_redirects=False, auth=lambda request: request)
+        return parsedate_to_datetime(answer.headers.get("Date", ""))
+    except (requests.RequestException, ValueError):
+        return None

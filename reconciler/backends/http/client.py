@@ -1,18 +1,18 @@
-"""The HTTP client of a backend: one session, one pool, time-outs always, and only safe retries."""
+"""The HTTP client: one session, one pool, time-outs always, only safe retries."""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
-from reconciler.backends.http.certificates import Certificates
-from reconciler.backends.http.failures import NoAnswer
-from reconciler.backends.http.limits import AnswerLimits, TooMuchError, adapter, content_of, holds_too_much
+from reconciler.backends.http.limits import Scans, ServiceLimits, TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import (
     ForeignAnswerError,
     Refusal,
@@ -24,19 +24,18 @@ from reconciler.backends.http.refusals import (
     kind_of,
     redirect_target,
 )
-from reconciler.backends.http.retry import RetryPolicy, is_repeatable
-from reconciler.backends.http.scans import Scans
-from reconciler.backends.http.tokens import StaticToken, TokenSource, end_of
+from reconciler.backends.http.retry import NoAnswer, RetryPolicy
+from reconciler.backends.paging import every_page
 from reconciler.model.errors import (
     BackendError,
     InternalError,
     InvalidInputError,
+    NamespaceNotFoundError,
     PermissionDeniedError,
     ServiceUnavailableError,
     ThrottlingError,
     UnauthenticatedError,
 )
-from reconciler.model.live import Traffic
 from reconciler.model.redaction import REDACTED, scrub
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ DEFAULT_POOL_SIZE = 32
 
 ValueT = TypeVar("ValueT")
 
+_READS = frozenset({"GET", "HEAD"})
 _NOT_MODIFIED = 304
 _FORBIDDEN = 403
 _TOKEN_REFUSED = frozenset({401, 419})
@@ -55,7 +55,7 @@ _USER_INFO = re.compile(r"(://)[^/\s@]+@")
 
 
 def path(*segments: str) -> str:
-    """Return the path of ``segments``, each percent-encoded as a whole: a slash inside a name stays inside it."""
+    """Return the path of ``segments``, each percent-encoded, slashes included."""
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
@@ -65,18 +65,43 @@ def _refusal_of(answer: Response) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Tagged(Generic[ValueT]):
-    """Something read, and the ETag it came with, None where the service sends none."""
+    """A value and its ETag, None where the service sends none."""
 
     value: ValueT
     etag: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """How a service gives lists in pages.
+
+    Args:
+        asked: the parameter of the query that holds a page's token.
+        answered: the key of the answer that holds the token of the next page.
+        first: the token to ask for the first page with; None to send none.
+        entry: the type of an entry.
+        identity: what two entries share when they are the same.
+        once: yield one of the entries that share it.
+        may_leave_out_list: whether an answer that holds nothing else is an empty page.
+        resume: the token to ask for the next page with, by the answered token and the entries of the page.
+    """
+
+    asked: str
+    answered: str
+    first: str | None = None
+    entry: type = object
+    identity: Callable[[Any], Hashable] = repr
+    once: bool = False
+    may_leave_out_list: bool = False
+    resume: Callable[[str, Sequence[Any]], str] = lambda token, _: token
+
+
 class Sent(TypedDict, total=False):
-    """What a request has beside its method and path.
+    """The parts of a request beside its method and path.
 
     ``query`` is appended to the path, percent-encoded there. ``body`` is sent as JSON when not None, ``form`` as a web
     form instead (OAuth token requests), ``headers`` beside those of every request. ``errors`` is what statuses mean to
-    this call, such as ``{404: TableNotFoundError}``. ``repeatable``: whether it can be sent again whatever became of
+    this call, such as ``{404: TableNotFoundError}``. ``repeatable``: whether it can be sent again whatever happened to
     it; None for what its method says.
     """
 
@@ -88,23 +113,51 @@ class Sent(TypedDict, total=False):
     repeatable: bool | None
 
 
+class TokenSource:
+    """The fixed token of a configuration; subclasses get theirs. Thread-safe."""
+
+    def __init__(self, token: str | None = None) -> None:
+        self._token = token
+
+    def token(self) -> str | None:
+        """Return the token to send now; None to send none.
+
+        Raises:
+            BackendError: one is needed and none could be got.
+        """
+        return self._token
+
+    def renew(self, rejected: str | None) -> bool:
+        """Return whether :meth:`token` now gives another token than ``rejected``.
+
+        The service just refused that one. Called at most once a request. A thread that finds ``rejected`` already
+        replaced returns True at once.
+        """
+        del rejected
+        return False
+
+    def close(self) -> None:
+        """Close the connections that tokens are got over."""
+
+
 class HttpClient:
     """Sends requests to one service. Safe to use from several threads.
 
     Args:
         impl: the backend's name; every error begins with it.
         endpoint: the address all paths are below, with no trailing slash needed.
-        connect_timeout, read_timeout: seconds, for the connection and for each wait for data.
+        timeouts: seconds, for the connection and for each wait for data.
         retry: how often and after which pause a request is sent again. That happens only where nothing can be done
             twice: the service said so (429, 503 with ``Retry-After``), no connection came about, or the request is a
             GET or HEAD, or said to be ``repeatable``, and the connection broke or a gateway failed (502, 503, 504).
         tokens: gives the bearer token; asked for another one once when a request is answered with 401 or 419.
         headers: sent with every request.
-        certificates: whom to trust beside the environment's, and what to show the service.
+        authority: a PEM file of the certificates to trust instead of the environment's.
+        certificate: the PEM files of the client's certificate and key.
         sign: adds to each request what shows who sends it, after everything else; returns what no error may show.
         secrets: texts that no error may show, beside the token.
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
-        endpoint_key, token_key: the configuration keys that errors tell the user to look at; no ``token_key`` where
+        endpoint_key, token_key: the configuration keys that errors tell the user to check; no ``token_key`` where
             the translator says what to do about a refused login.
         pool_size: how many connections there are at most; they are opened when needed, and a request waits for one.
         limits: how large an answer may be, how long a request and a scan may take.
@@ -119,31 +172,33 @@ class HttpClient:
         *,
         impl: str,
         endpoint: str,
-        connect_timeout: float,
-        read_timeout: float,
+        timeouts: tuple[float, float],
         retry: RetryPolicy | None = None,
         tokens: TokenSource | None = None,
         headers: Mapping[str, str] | None = None,
+        authority: str | None = None,
+        certificate: str | tuple[str, str] | None = None,
         sign: Callable[[PreparedRequest], Collection[str]] | None = None,
         secrets: Iterable[str] = (),
         translate: Callable[[Refusal], VendorError | None] | None = None,
         endpoint_key: str = "endpoint",
         token_key: str | None = "auth_token",  # noqa: S107 - the name of a configuration key
         pool_size: int = DEFAULT_POOL_SIZE,
-        limits: AnswerLimits | None = None,
-        certificates: Certificates | None = None,
+        limits: ServiceLimits | None = None,
     ) -> None:
         from requests import Session
 
+        self.endpoint = endpoint.rstrip("/")
+        """The address that all paths are below."""
+        self._limits = limits or ServiceLimits()
+        self.scans = Scans(self._limits)
+        """Counts and limits what is sent and read."""
         self._impl = impl
-        self._endpoint = endpoint.rstrip("/")
-        self._timeouts = (connect_timeout, read_timeout)
+        self._timeouts = timeouts
         self._retry = retry or RetryPolicy()
-        self._tokens = tokens or StaticToken(None)
+        self._tokens = tokens or TokenSource()
         self._sign = sign
         self._secrets = set(secrets)
-        self._limits = limits or AnswerLimits()
-        self._scans = Scans(self._limits)
         self._translate = translate
         self._endpoint_key = endpoint_key
         self._token_key = token_key
@@ -161,32 +216,12 @@ class HttpClient:
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, adapter(pool_size, self._limits.request_seconds))
-        files = certificates or Certificates()
-        self._environment = self._session.merge_environment_settings(
-            self._endpoint, {}, True, files.authority, files.shown
-        )
-
-    @property
-    def endpoint(self) -> str:
-        """The address that all paths are below."""
-        return self._endpoint
-
-    @property
-    def traffic(self) -> Traffic:
-        """What was sent, repeated requests included, and what came back."""
-        return self._scans.traffic
+        self._environment = self._session.merge_environment_settings(self.endpoint, {}, True, authority, certificate)
 
     def close(self) -> None:
         """Close the pooled connections, and those that tokens are got over."""
         self._session.close()
         self._tokens.close()
-
-    def one_scan(self) -> AbstractContextManager[None]:
-        """Let the requests that are sent inside, by whichever thread, take no more than one scan may.
-
-        What is more is an error of the request that is sent after that; see :meth:`Scans.check`.
-        """
-        return self._scans.one()
 
     def json(self, method: str, path: str, *, doing: str, **sent: Unpack[Sent]) -> dict[str, Any]:
         """Send a request and return the JSON object it is answered with.
@@ -212,7 +247,7 @@ class HttpClient:
         doing: str,
         **sent: Unpack[Sent],
     ) -> Tagged[ValueT]:
-        """GET a JSON object and return what ``parse`` makes of it; ``known`` where it is still so.
+        """Return the parsed JSON object of a GET, or ``known`` if it did not change.
 
         That is asked of the service by the ETag of ``known`` (RFC 9110, section 13.1.2). Everything else is as in
         :meth:`json`.
@@ -223,6 +258,33 @@ class HttpClient:
         if answer.status_code == _NOT_MODIFIED and known is not None:
             return known
         return Tagged(parse(self._value(answer, where)), answer.headers.get("ETag"))
+
+    def pages(self, path: str, key: str, pages: Pages, *, doing: str, query: Mapping[str, str]) -> Iterator[Any]:
+        """Yield the entries of every page of the list that a GET answers under ``key``.
+
+        Raises:
+            NamespaceNotFoundError: the service answers 404.
+            BackendError: a page cannot be read, is no such list, or the list never ends.
+        """
+
+        def fetch(token: str | None, number: int) -> tuple[Sequence[Any], str | None]:
+            token = pages.first if token is None else token
+            asked = query if token is None else {**query, pages.asked: token}
+            page = doing if number == 1 else f"{doing}, page {number}"
+            answer = self.json("GET", path, doing=page, query=asked, errors={404: NamespaceNotFoundError})
+            entries, following = answer.get(key), answer.get(pages.answered)
+            if entries is None and pages.may_leave_out_list and not answer.keys() - {key, pages.answered}:
+                entries = []
+            if not isinstance(entries, list) or not all(isinstance(entry, pages.entry) for entry in entries):
+                raise InternalError(
+                    f"{self._impl}: {page}: the answer holds no list `{key}`; check that `{self._endpoint_key}` "
+                    f"({self.endpoint}) is such a service"
+                )
+            if following is not None and not isinstance(following, str):
+                raise InternalError(f"{self._impl}: {page}: the page token is not text")
+            return entries, following and pages.resume(following, entries)
+
+        return every_page(f"{self._impl}: {doing}", fetch, pages.identity, once=pages.once)
 
     def _value(self, answer: Response, where: str) -> dict[str, Any]:
         """Return the JSON object an answer holds, or say what it holds instead."""
@@ -236,7 +298,7 @@ class HttpClient:
         raise self._error(
             InternalError,
             f"{where}: {answer.status_code} with no JSON object but: {got}; check that `{self._endpoint_key}` "
-            f"({self._endpoint}) is such a service",
+            f"({self.endpoint}) is such a service",
         )
 
     def _refuse_page(self, answer: Response, where: str) -> None:
@@ -244,51 +306,54 @@ class HttpClient:
             raise self._error(
                 ForeignAnswerError,
                 f"{where}: {answer.status_code} with {self._excerpt(answer)}, which is not the service's; a proxy or a "
-                f"login page answers at {self._endpoint}: check `{self._endpoint_key}` and the proxy settings",
+                f"login page answers at {self.endpoint}: check `{self._endpoint_key}` and the proxy settings",
             )
 
     def done(self, method: str, path: str, *, doing: str, **sent: Unpack[Sent]) -> None:
-        """Send a request for its effect; any 2xx is success, whatever is in it but a web page. See :meth:`json`."""
+        """Send a request for its effect; any 2xx but a web page is success.
+
+        See :meth:`json`.
+        """
         self._refuse_page(*self._answer(method, path, doing, **sent))
 
     def _answer(self, method: str, path: str, doing: str, **sent: Unpack[Sent]) -> tuple[Response, str]:
-        """Return a 2xx answer, or the 304 that ``headers`` ask for, and the prefix of any error about it."""
+        """Return a 2xx answer, or the 304 asked for, and the prefix of errors about it."""
         query, headers, repeatable = sent.get("query"), sent.get("headers"), sent.get("repeatable")
-        url = self._endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
+        url = self.endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
         where = f"{self._impl}: {doing}"
-        repeatable = is_repeatable(method) if repeatable is None else repeatable
+        repeatable = method in _READS if repeatable is None else repeatable
         attempt = 0
         renewed = False
         while True:
-            try:
-                self._scans.check(where)
-            except BackendError as error:
-                raise self._error(type(error), str(error)) from None
+            self.scans.check(where)
             token = self._tokens.token()
             if token is not None:
                 self._secrets.add(token)
-            answer = self._send(self._prepare(method, url, token, sent), where, attempt, repeatable)
-            if isinstance(answer, float):
-                self._retry.sleep(answer)
-                attempt += 1
-                continue
-            if 200 <= answer.status_code < 300 or (answer.status_code == _NOT_MODIFIED and headers):
+            answer = self._send(self._prepare(method, url, token, sent), where)
+            if isinstance(answer, NoAnswer):
+                retry_after = None
+                may_repeat = answer.was_never_sent or (answer.may_pass and repeatable)
+            elif 200 <= answer.status_code < 300 or (answer.status_code == _NOT_MODIFIED and headers):
                 return answer, where
-            if not renewed and self._refuses_token(answer):
-                renewed = True
-                if self._tokens.renew(token):
-                    continue
-            retry_after = answer.headers.get("Retry-After")
-            if self._retry.may_repeat(answer.status_code, retry_after, repeatable=repeatable):
-                pause = self._retry.wait(attempt, retry_after)
-                if pause is not None:
-                    self._retry.sleep(pause)
-                    attempt += 1
-                    continue
-            raise self._refused(answer, where, attempt, sent.get("errors", {}), token)
+            else:
+                if not renewed and self._refuses_token(answer):
+                    renewed = True
+                    if self._tokens.renew(token):
+                        continue
+                retry_after = answer.headers.get("Retry-After")
+                may_repeat = self._retry.may_repeat(answer.status_code, retry_after, repeatable=repeatable)
+            pause = self._retry.wait(attempt, retry_after) if may_repeat else None
+            if pause is None:
+                tries = f" after {attempt + 1} tries" if attempt else ""
+                if isinstance(answer, NoAnswer):
+                    remedy = answer.remedy(self._endpoint_key, repeatable=repeatable)
+                    raise self._error(ServiceUnavailableError, f"{where}: {answer.problem}{tries}; {remedy}")
+                raise self._refused(answer, f"{where}: {answer.status_code}{tries}", sent.get("errors", {}), token)
+            self._retry.sleep(pause)
+            attempt += 1
 
     def _refuses_token(self, answer: Response) -> bool:
-        """Return whether the token is not, or no longer, good, by the status or by what the service says."""
+        """Return whether the status or the service says that the token is not valid."""
         if answer.status_code in _TOKEN_REFUSED:
             return True
         if answer.status_code != _FORBIDDEN or self._translate is None:
@@ -323,52 +388,37 @@ class HttpClient:
 
         try:
             # With an `auth` of its own, which adds nothing, .netrc is not read.
-            request = Request(method, self._endpoint, json=body, data=form, auth=lambda prepared: prepared)
+            request = Request(method, self.endpoint, json=body, data=form, auth=lambda prepared: prepared)
             return self._session.prepare_request(request)
         except InvalidHeader:
             raise self._error(InvalidInputError, f"{self._impl}: a header holds what no header can carry") from None
         except (InvalidURL, UnicodeError) as error:
             raise self._error(InvalidInputError, f"{self._impl}: no request can be made: {error}") from None
 
-    def _send(self, request: PreparedRequest, where: str, attempt: int, repeatable: bool) -> Response | float:
-        """Return the answer, or the pause after which to try again."""
+    def _send(self, request: PreparedRequest, where: str) -> Response | NoAnswer:
         from requests.exceptions import RequestException
         from urllib3.exceptions import HTTPError
 
-        self._scans.sends()
+        self.scans.sends()
         try:
             answer = self._session.send(request, timeout=self._timeouts, allow_redirects=False, **self._environment)
             # What `Response.content` gives from now on; requests itself would read without an end.
             answer._content = content_of(answer, self._limits.answer_bytes)  # noqa: SLF001
-            self._scans.took(len(answer.content))
         except TooMuchError as error:
             raise self._error(InternalError, f"{where}: {error}") from None
         except (RequestException, HTTPError, UnicodeError) as error:
-            failure = NoAnswer(error)
-            if failure.was_never_sent or (failure.may_pass and repeatable):
-                pause = self._retry.wait(attempt)
-                if pause is not None:
-                    return pause
-            problem = failure.explain(self._endpoint, self._timeouts, self._limits.request_seconds)
-            remedy = failure.remedy(self._endpoint_key, repeatable)
-            tries = f" after {attempt + 1} tries" if attempt else ""
-            raise self._error(ServiceUnavailableError, f"{where}: {problem}{tries}; {remedy}") from None
+            return NoAnswer(error, self.endpoint, self._timeouts, self._limits.request_seconds)
+        self.scans.took(len(answer.content))
         return answer
 
     def _refused(
-        self,
-        answer: Response,
-        where: str,
-        attempt: int,
-        errors: Mapping[int, type[BackendError]],
-        token: str | None,
+        self, answer: Response, text: str, errors: Mapping[int, type[BackendError]], token: str | None
     ) -> BackendError:
+        """Return the error of a refusal; ``text`` begins it."""
         refusal = _refusal_of(answer)
         vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
         kind = kind_of(refusal, vendor, errors)
         said = excerpt(self._without_secrets(vendor.message)) if vendor else self._excerpt(answer)
-        tries = f" after {attempt + 1} tries" if attempt else ""
-        text = f"{where}: {answer.status_code}{tries}"
         if 300 <= answer.status_code < 400:
             text += f": it redirects to {redirect_target(refusal)}, which is not followed"
         elif said:
@@ -382,7 +432,7 @@ class HttpClient:
         if issubclass(kind, UnauthenticatedError) and self._token_key:
             if token is None:
                 return f"set `{self._token_key}`"
-            ended = end_of(token)
+            ended = _end_of(token)
             if ended is not None and ended.timestamp() < self._retry.now():
                 return f"renew `{self._token_key}`: it expired at {ended:%Y-%m-%d %H:%M:%S} UTC"
             return f"check `{self._token_key}`: it is not accepted"
@@ -391,9 +441,9 @@ class HttpClient:
         if issubclass(kind, ThrottlingError):
             return "run again later, or with less parallelism"
         if issubclass(kind, ServiceUnavailableError):
-            return f"check that the service at {self._endpoint} is up, and run again"
+            return f"check that the service at {self.endpoint} is up, and run again"
         if issubclass(kind, UnknownRouteError):
-            return f"there is no such service at {self._endpoint}: check `{self._endpoint_key}`"
+            return f"there is no such service at {self.endpoint}: check `{self._endpoint_key}`"
         return ""
 
     def _error(self, kind: type[BackendError], text: str) -> BackendError:
@@ -406,3 +456,15 @@ class HttpClient:
     def _excerpt(self, answer: Response) -> str:
         # Secrets go first: one that is cut off in the middle would no longer be known as one.
         return excerpt(self._without_secrets(answer.text), answer.headers.get("Content-Type", ""))
+
+
+def _end_of(token: str) -> datetime | None:
+    """Return when a JSON Web Token ends (RFC 7519, section 4.1.4), None for another."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return datetime.fromtimestamp(claims["exp"], UTC)
+    except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError):
+        return None

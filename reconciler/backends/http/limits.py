@@ -1,80 +1,73 @@
-"""How much of a service's answers is taken: bytes, objects, and time. What is hostile, or broken, ends in an error."""
+"""The limits on a service's answers, and on scans, in bytes, objects and time.
+
+A hostile or broken service ends in an error.
+"""
 
 from __future__ import annotations
 
 import io
+import threading
 import time
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from reconciler.model.errors import InternalError
+from reconciler.model.errors import InternalError, ServiceUnavailableError
+from reconciler.model.live import Traffic
 
 if TYPE_CHECKING:
     from requests import Response
     from requests.adapters import HTTPAdapter
 
 
-MIB = 1024 * 1024
+_MIB = 1024 * 1024
 _CHUNK = 64 * 1024
 _MOST_OBJECTS = 3_000_000
 """JSON objects and lists in one answer: each takes a hundred times the memory of its two brackets."""
 
 
 class ServiceLimits(BaseModel):
-    """The keys of a configuration that raise what one answer, and one scan of the catalog, may take."""
+    """The keys of a configuration that limit one answer, and one scan of the catalog."""
 
     max_answer_mib: int = Field(default=64, ge=1, le=4096)
     """The largest answer, decompressed."""
     request_seconds: float = Field(default=300.0, gt=0, le=86_400)
     """The longest a request may take, from its first byte to the last one of the answer."""
     max_scan_mib: int = Field(default=16 * 1024, ge=1, le=1024 * 1024)
-    """The most that the answers to one scan of the catalog may come to, decompressed."""
+    """The most that all answers to one scan of the catalog may hold, decompressed."""
     scan_seconds: float = Field(default=14_400.0, gt=0, le=604_800)
     """The longest a scan of the catalog may take."""
 
     @property
-    def limits(self) -> AnswerLimits:
-        """What they come to."""
-        return AnswerLimits(self.max_answer_mib * MIB, self.request_seconds, self.max_scan_mib * MIB, self.scan_seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerLimits:
-    """What one answer and one scan may take; each has a key of :class:`ServiceLimits` that errors name."""
-
-    answer_bytes: int = 64 * MIB
-    request_seconds: float = 300.0
-    scan_bytes: int = 16 * 1024 * MIB
-    scan_seconds: float = 14_400.0
+    def answer_bytes(self) -> int:
+        """The largest answer in bytes."""
+        return self.max_answer_mib * _MIB
 
 
 class TooMuchError(InternalError):
-    """An answer is larger than is taken, or in an encoding that was not asked for."""
+    """An answer is larger than its limit, or in an encoding that was not asked for."""
 
 
 class SlowAnswerError(TimeoutError):
-    """An answer comes, and does not come to its end in time."""
+    """An answer began and was not complete in time."""
 
 
 def content_of(answer: Response, limit: int) -> bytes:
     """Return the content of a streamed answer, decompressed, and close it.
 
     Raises:
-        TooMuchError: it is larger than ``limit`` bytes, or of an unknown encoding; in words without the service.
+        TooMuchError: it is larger than ``limit`` bytes, or of an unknown encoding; the text does not name the service.
     """
     try:
         encoding = answer.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
             raise TooMuchError("the answer is in an encoding that was not asked for")
         chunks = answer.raw.stream(_CHUNK, decode_content=False)
-        if encoding in ("", "identity"):
-            return joined(chunks, limit)
-        return _inflated(chunks, limit)
+        return joined(chunks, limit) if encoding in ("", "identity") else _inflated(chunks, limit)
     finally:
         answer.close()
 
@@ -83,7 +76,7 @@ def joined(chunks: Iterable[bytes], limit: int) -> bytes:
     """Return the bytes of ``chunks``.
 
     Raises:
-        TooMuchError: there are more than ``limit``; in words without the service.
+        TooMuchError: there are more than ``limit``; the text does not name the service.
     """
     content = bytearray()
     for chunk in chunks:
@@ -94,7 +87,7 @@ def joined(chunks: Iterable[bytes], limit: int) -> bytes:
 
 
 def _inflated(chunks: Iterable[bytes], limit: int) -> bytes:
-    """Return the content of a gzip or zlib stream; no more of it is ever unpacked than the limit and a byte."""
+    """Return the content of a gzip or zlib stream, unpacked no further than needed."""
     content = bytearray()
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     began = False
@@ -117,13 +110,13 @@ def _inflated(chunks: Iterable[bytes], limit: int) -> bytes:
 
 
 def too_slow(service: str, seconds: float) -> str:
-    """Return the words for an answer of ``service`` that took longer than is allowed."""
-    return f"the answer of {service} did not come to its end within {seconds:g} s; `request_seconds` allows more"
+    """Return the text for an answer of ``service`` that took longer than its limit."""
+    return f"the answer of {service} was not complete within {seconds:g} s; `request_seconds` allows more"
 
 
 def too_large(limit: int) -> TooMuchError:
-    """Return the error of an answer that is larger than is taken, in words without the service."""
-    return TooMuchError(f"the answer is larger than {limit // MIB} MiB; `max_answer_mib` allows more")
+    """Return the error of an answer that is too large; it does not name the service."""
+    return TooMuchError(f"the answer is larger than {limit // _MIB} MiB; `max_answer_mib` allows more")
 
 
 def holds_too_much(content: bytes) -> bool:
@@ -132,56 +125,48 @@ def holds_too_much(content: bytes) -> bool:
 
 
 def answer_class(seconds: float) -> type[HTTPResponse]:
-    """Return what reads the answers of connections, none of them for longer than ``seconds``."""
+    """Return the class of answers that must be complete within ``seconds``."""
 
-    class Answer(HTTPResponse):
-        """An answer that has to be there, to its last byte, by a certain time."""
-
+    class TimedAnswer(HTTPResponse):
         def __init__(self, sock: Any, *args: Any, **kwargs: Any) -> None:
             super().__init__(sock, *args, **kwargs)
-            plain = self.fp
-            self.fp = io.BufferedReader(_Timed(sock, plain, time.monotonic() + seconds))
+            self.fp = io.BufferedReader(_Timed(sock, self.fp, time.monotonic() + seconds))
 
-    return Answer
+    return TimedAnswer
 
 
 def adapter(pool_size: int, seconds: float) -> HTTPAdapter:
-    """Return what sends requests with at most ``pool_size`` connections, and reads no answer for longer."""
+    """Return an adapter with ``pool_size`` connections and timed answers.
+
+    Each answer must be complete within ``seconds``.
+    """
     from requests.adapters import HTTPAdapter
     from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-    from urllib3.connection import HTTPConnection, HTTPSConnection
 
-    Answer = answer_class(seconds)  # noqa: N806 - a class
+    answer = answer_class(seconds)
 
-    class PlainConnection(HTTPConnection):
-        response_class = Answer
+    def timed(pool: Any) -> type:
+        connection = type("TimedConnection", (pool.ConnectionCls,), {"response_class": answer})
+        return type("TimedPool", (pool,), {"ConnectionCls": connection})
 
-    class TlsConnection(HTTPSConnection):
-        response_class = Answer
+    pools = {"http": timed(HTTPConnectionPool), "https": timed(HTTPSConnectionPool)}
 
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = PlainConnection
-
-    class TlsPool(HTTPSConnectionPool):
-        ConnectionCls = TlsConnection
-
-    class Adapter(HTTPAdapter):
-        """Makes its connections, those to a proxy too, of these classes."""
-
-        def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-            super().init_poolmanager(*args, **kwargs)
-            self.poolmanager.pool_classes_by_scheme = {"http": PlainPool, "https": TlsPool}
-
+    class TimedAdapter(HTTPAdapter):
         def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
             manager = super().proxy_manager_for(*args, **kwargs)
-            manager.pool_classes_by_scheme = {"http": PlainPool, "https": TlsPool}
+            manager.pool_classes_by_scheme = pools
             return manager
 
-    return Adapter(pool_maxsize=pool_size, pool_block=True)
+    made = TimedAdapter(pool_maxsize=pool_size, pool_block=True)
+    made.poolmanager.pool_classes_by_scheme = pools
+    return made
 
 
 class _Timed(io.RawIOBase):
-    """What comes in from a socket until a deadline; each wait is as long as the socket's, and ends there."""
+    """The bytes of a socket until a deadline.
+
+    No wait for them lasts longer than the socket's own time-out.
+    """
 
     def __init__(self, sock: Any, plain: Any, deadline: float) -> None:
         self._sock = sock
@@ -194,18 +179,79 @@ class _Timed(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise SlowAnswerError("the answer does not come to its end")
-        if self._timeout is None or left < self._timeout:
-            self._sock.settimeout(left)
-        try:
-            count: int | None = self._plain.raw.readinto(buffer)
-        except TimeoutError:
-            if time.monotonic() >= self._deadline:
-                raise SlowAnswerError("the answer does not come to its end") from None
-            raise
-        return count
+        if left > 0:
+            if self._timeout is None or left < self._timeout:
+                self._sock.settimeout(left)
+            try:
+                return self._plain.raw.readinto(buffer)  # type: ignore[no-any-return]
+            except TimeoutError:
+                if time.monotonic() < self._deadline:
+                    raise
+        raise SlowAnswerError("the answer was not complete in time")
 
     def close(self) -> None:
         self._plain.close()
         super().close()
+
+
+class Scans:
+    """Counts what goes over connections and limits scans. Thread-safe.
+
+    A request does not say which scan it belongs to. With several scans at once, the one with the most left counts.
+    """
+
+    def __init__(self, limits: ServiceLimits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._active: list[tuple[float, int]] = []
+        """When each scan must end, and the bytes that had been read when it began."""
+        self.traffic = Traffic()
+        """All requests and the bytes of all answers, in scans and outside."""
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Limit the requests that any thread sends inside as those of one scan."""
+        with self._lock:
+            scan = (time.monotonic() + self._limits.scan_seconds, self.traffic.bytes)
+            self._active.append(scan)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._active.remove(scan)
+
+    def sends(self) -> None:
+        """Count a request."""
+        with self._lock:
+            self.traffic = Traffic(self.traffic.calls + 1, self.traffic.bytes)
+
+    def took(self, count: int) -> None:
+        """Count ``count`` bytes of an answer."""
+        with self._lock:
+            self.traffic = Traffic(self.traffic.calls, self.traffic.bytes + count)
+
+    def check(self, where: str) -> None:
+        """Raise if a scan is over its limits; outside of scans there are none.
+
+        Args:
+            where: the beginning of the error's text.
+
+        Raises:
+            ServiceUnavailableError: the scan has taken longer than it may.
+            InternalError: the answers to it hold more than they may.
+        """
+        with self._lock:
+            if not self._active:
+                return
+            is_late = time.monotonic() > max(ends for ends, _ in self._active)
+            read = self.traffic.bytes - max(began_at for _, began_at in self._active)
+        if is_late:
+            raise ServiceUnavailableError(
+                f"{where}: the scan takes longer than {self._limits.scan_seconds:g} s; `scan_seconds` allows more, and "
+                "a narrower `scope` needs less"
+            )
+        if read > self._limits.max_scan_mib * _MIB:
+            raise InternalError(
+                f"{where}: the scan has read more than {self._limits.max_scan_mib:,} MiB; `max_scan_mib` allows more, "
+                "and a narrower `scope` needs less"
+            )

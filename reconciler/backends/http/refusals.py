@@ -1,4 +1,4 @@
-"""What an answer that is not a success means: the error, and a line a person can act on.
+"""The errors of answers outside 2xx: their types and short texts.
 
 Status codes decide where the vendor's own error body says nothing (RFC 9110, section 15).
 """
@@ -52,7 +52,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer outside 2xx, as a vendor's translator sees it.
+    """An answer outside 2xx, for a vendor's translator.
 
     ``body`` is the decoded JSON, None where the answer is not JSON; ``text`` the answer as text.
     """
@@ -65,10 +65,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class VendorError:
-    """What a vendor's error body says.
+    """The error that a vendor's body describes.
 
-    ``kind`` None leaves the type of the error to the call and the status; ``status`` is the status that counts then,
-    where the vendor answers with a less telling one.
+    ``kind`` None leaves the type of the error to the call and the status. ``status`` replaces the answered one then,
+    where that says less.
     """
 
     message: str
@@ -77,7 +77,7 @@ class VendorError:
 
 
 class UnknownRouteError(InternalError):
-    """The service does not know the path that was asked for: something else is there, or an older version."""
+    """The service does not know the path; it may be an older version."""
 
 
 class ForeignAnswerError(ServiceUnavailableError):
@@ -87,10 +87,11 @@ class ForeignAnswerError(ServiceUnavailableError):
 def kind_of(
     refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[BackendError]]
 ) -> type[BackendError]:
-    """Return the type of error for ``refusal``; ``expected`` is what the statuses mean to this very call.
+    """Return the type of the error for ``refusal``.
 
-    A page or a bare text says nothing about the object that was asked for: it comes from a proxy, or from a server
-    that does not know the path. So a 404 of that kind is never taken for "the table does not exist".
+    ``expected`` is what statuses mean to this call. A page or a bare text says nothing about the requested object: it
+    comes from a proxy, or from a server that does not know the path. So a 404 of that kind never means "the table does
+    not exist".
     """
     if vendor is not None and vendor.kind is not None:
         return vendor.kind
@@ -119,7 +120,7 @@ def is_html(content: bytes, content_type: str) -> bool:
 
 
 def excerpt(text: str, content_type: str = "") -> str:
-    """Return what is worth showing of an answer that was not understood: one short line, a page by its title."""
+    """Return one short line about an answer; of a web page, its title."""
     if is_html(text.encode("utf-8", "surrogatepass"), content_type):
         title = _TITLE.search(text)
         text = f"a web page titled `{html.unescape(title[1]).strip()}`" if title else "a web page"
@@ -128,7 +129,7 @@ def excerpt(text: str, content_type: str = "") -> str:
 
 
 def redirect_target(refusal: Refusal) -> str:
-    """Return where a redirect leads, without user information, query and fragment."""
+    """Return the target of a redirect, without user information, query and fragment."""
     location = next((value for key, value in refusal.headers.items() if key.lower() == "location"), "")
     try:
         parts = urlsplit(location)

@@ -1,55 +1,129 @@
-"""Where the bearer token of a request comes from."""
+"""OAuth2 client credentials, exchanged for tokens (RFC 6749, section 4.4)."""
 
 from __future__ import annotations
 
 import base64
-import json
-from abc import ABC, abstractmethod
-from datetime import UTC, datetime
+import threading
+import time
+from collections.abc import Callable, Mapping
+from urllib.parse import quote
+
+from reconciler.backends.http.client import HttpClient, TokenSource
+from reconciler.backends.http.refusals import Refusal, VendorError
+from reconciler.model.errors import InternalError, InvalidInputError, UnauthenticatedError
+
+_EARLY_SECONDS = 60.0
+_EARLY_PART = 0.1
 
 
-def end_of(token: str) -> datetime | None:
-    """Return when a token ends that says so itself, as a JSON Web Token does (RFC 7519, section 4.1.4)."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        return None
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        return datetime.fromtimestamp(claims["exp"], UTC)
-    except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError):
-        return None
+class ClientCredentials(TokenSource):
+    """A token for a client id and secret.
 
+    It is renewed before it expires, and when the service refuses it.
 
-class TokenSource(ABC):
-    """Gives the token to send, and another one when the service refuses it. Safe to use from several threads."""
+    Args:
+        impl: the implementation that errors name.
+        http: the client of the address that gives out tokens.
+        credential: ``client_id:client_secret``.
+        scope: what the token is asked for; empty where the service knows.
+        in_form: whether the client id and secret go in the form; otherwise in a header (RFC 6749, section 2.3.1).
+        clock: monotonic seconds.
+    """
 
-    @abstractmethod
-    def token(self) -> str | None:
-        """Return the token to send now; None to send none.
+    def __init__(
+        self,
+        impl: str,
+        http: HttpClient,
+        credential: str,
+        scope: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        in_form: bool = True,
+    ) -> None:
+        super().__init__()
+        self._impl = impl
+        self._http = http
+        self._client, _, self._secret = credential.partition(":")
+        self._scope = scope
+        self._in_form = in_form
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._renew_at = 0.0
+
+    def token(self) -> str:
+        """Return a token that has not expired.
 
         Raises:
-            BackendError: one is needed and none could be got.
+            UnauthenticatedError: the client id or secret is wrong.
+            BackendError: no token could be got.
         """
+        with self._lock:
+            if self._token is None or self._clock() >= self._renew_at:
+                asked_at = self._clock()
+                self._token, good_for = self._ask()
+                self._renew_at = asked_at + good_for
+            return self._token
 
     def renew(self, rejected: str | None) -> bool:
-        """Get another token in the place of ``rejected``, which was just answered with 401, where there can be one.
+        """Forget ``rejected``, unless another thread has replaced it already."""
+        with self._lock:
+            if self._token == rejected:
+                self._token = None
+        return True
 
-        Called at most once a request. Returns whether :meth:`token` now gives one worth trying; a thread that finds
-        ``rejected`` already replaced returns True at once.
-        """
-        del rejected
-        return False
+    def close(self) -> None:
+        """Close the connections to the address that gives out tokens."""
+        self._http.close()
 
-    def close(self) -> None:  # noqa: B027 - most have none
-        """Close the connections that tokens are got over."""
+    def _ask(self) -> tuple[str, float]:
+        """Return a new token and for how many seconds it is good."""
+        form, headers = {"grant_type": "client_credentials"}, {}
+        if self._in_form:
+            form |= {"client_id": self._client, "client_secret": self._secret}
+        else:
+            pair = f"{quote(self._client, safe='')}:{quote(self._secret, safe='')}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        if self._scope:
+            form["scope"] = self._scope
+        doing = "get a token for `credential`"
+        errors = {400: UnauthenticatedError, 401: UnauthenticatedError}
+        answer = self._http.json("POST", "", doing=doing, form=form, headers=headers, errors=errors)
+        text = answer.get("access_token")
+        if not isinstance(text, str) or not text:
+            raise InternalError(f"{self._impl}: {doing}: the answer holds no `access_token`")
+        return text, _good_for(answer.get("expires_in"))
 
 
-class StaticToken(TokenSource):
-    """The token of a configuration: the same for ever."""
+def _good_for(expires_in: object) -> float:
+    """Return the seconds until a token is renewed.
 
-    def __init__(self, token: str | None) -> None:
-        self._token = token
+    One without an end is used until it is refused.
+    """
+    if isinstance(expires_in, str) and expires_in.isdigit():
+        expires_in = int(expires_in)
+    if isinstance(expires_in, bool) or not isinstance(expires_in, (int, float)):
+        return float("inf")
+    return max(0.0, expires_in - min(_EARLY_SECONDS, expires_in * _EARLY_PART))
 
-    def token(self) -> str | None:
-        """Return the configured token."""
-        return self._token
+
+def read_token_error(refusal: Refusal) -> VendorError | None:
+    """Return the error of a token request (RFC 6749, section 5.2), with a remedy.
+
+    Its body is ``{"error", "error_description"}``. Iceberg REST catalogs without tokens answer with an error of their
+    own: ``{"error": {"message", "type"}}``.
+    """
+    body = refusal.body if isinstance(refusal.body, Mapping) else {}
+    code, description = body.get("error"), body.get("error_description")
+    if isinstance(code, Mapping):
+        code, description = code.get("message") or code.get("type") or "", None
+    if not isinstance(code, str):
+        return None
+    message = f"{code}: {description}" if description else code
+    if code == "invalid_scope":
+        return VendorError(f"{message}; check `scope`", InvalidInputError)
+    if refusal.status in (400, 401, 403):
+        return VendorError(f"{message}; check `credential`: it is not accepted", UnauthenticatedError)
+    if refusal.status in (404, 405, 501):
+        remedy = "this server gives out no tokens; name the one that does in `oauth2_server_uri`"
+        return VendorError(f"{message}; {remedy}", UnauthenticatedError)
+    return VendorError(message)

@@ -1,4 +1,4 @@
-"""``impl: iceberg``: Iceberg REST catalogs, with a companion Iceberg table for every Lance table.
+"""``impl: iceberg``: Iceberg REST catalogs; a companion table per Lance table.
 
 The Lance specification is "Apache Iceberg REST Catalog", the protocol the Iceberg REST catalog's OpenAPI document.
 """

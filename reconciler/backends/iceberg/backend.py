@@ -1,55 +1,56 @@
-"""The Iceberg REST backend: Lance identifiers and errors over the calls on warehouses."""
+"""The backend: Lance tables as marked tables of an Iceberg REST catalog."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 from reconciler.backends import optional
-from reconciler.backends.http import RetryPolicy
-from reconciler.backends.http.backend import HttpBackend
+from reconciler.backends.http.backend import HttpBackend, connect
+from reconciler.backends.http.listing import every_name, load_listed, require_kept, walk
+from reconciler.backends.http.retry import RetryPolicy
+from reconciler.backends.iceberg.answers import TABLE_TYPE, TableEntry, UnreadableTableError, translate
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, listed_tables, scan_warehouses
-from reconciler.backends.iceberg.server import IcebergServer
-from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
-from reconciler.backends.identifiers import require_kept
-from reconciler.backends.table_options import own_options, with_vended
+from reconciler.backends.iceberg.server import SAFEGUARD, IcebergServer
+from reconciler.backends.iceberg.sigv4 import Signer, translate_signed
+from reconciler.backends.service_options import own_options
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
+from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import (
     ConcurrentModificationError,
     InvalidInputError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     NotLanceTableError,
+    PermissionDeniedError,
     TableNotFoundError,
     UnsupportedOperationError,
 )
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
+_POOL_SIZE = 64
+
 
 class IcebergBackend(
     HttpBackend,
-    optional.HandsOutCredentials,
-    optional.HoldsForeignTables,
-    optional.HoldsOthers,
+    optional.HoldsForeign,
     optional.LearnsCapabilities,
-    optional.OpensByEntry,
-    optional.PlacesDirectly,
+    optional.Places,
     optional.ReadsOneByOne,
     optional.Renames,
-    optional.TriesWrites,
+    optional.TestsPermissions,
 ):
     """Lance tables in an Iceberg REST catalog.
 
-    The first level of every identifier is a warehouse, which has to exist. No service lists its warehouses, so that
-    the root holds those that ``warehouses`` or the manifest name.
+    The first level of every identifier is a warehouse, which has to exist. No service lists its warehouses, so the
+    root holds those that ``warehouses`` or the manifest name.
     """
 
     impl = "iceberg"
@@ -70,29 +71,30 @@ class IcebergBackend(
     drops_missing = True
 
     commit_retry: ClassVar[RetryPolicy] = RetryPolicy(max_retries=8, base=0.05, cap=2.0)
-    """How often, and after which pause, a change is made again on top of a change that came first."""
+    """How often and after which pause a change is repeated on top of one that came first."""
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        self._server = IcebergServer(self.config)
-        self._http = self._server.http
-        self._outermost_names: frozenset[str] = frozenset()
-
-    def set_outermost_names(self, names: Iterable[str]) -> None:
-        """Treat ``names`` as warehouses of this catalog, as far as they exist."""
-        self._outermost_names = frozenset(names)
+        signs = self.config.sigv4_enabled
+        self._http = connect(
+            self.impl,
+            self.config,
+            translate_signed if signs else translate,
+            sign=Signer(self.config) if signs else None,
+            pool_size=_POOL_SIZE,
+        )
+        self._server = IcebergServer(self._http, self.config)
 
     def asked_capabilities(self) -> Capabilities:
-        """Return what the server can do, as far as it says it: not every one renames tables, or takes locations."""
+        """Return the server's capabilities; not every one renames or takes locations."""
         if self.config.is_s3_tables:
             self.capabilities = replace(self.capabilities, chooses_locations=True)
-        for name in sorted({*self.config.warehouse_names, *self._outermost_names}):
-            with suppress(NamespaceNotFoundError):
-                routes = self._server.warehouse(name).routes
-                if routes.renames_tables is False:
-                    self.capabilities = replace(self.capabilities, rename_within=None)
-                if routes.is_nessie:
-                    self.capabilities = replace(self.capabilities, chooses_locations=True)
+        for name in self._existing(sorted({*self.config.warehouse_names, *self.outermost_names})):
+            routes = self._server.routes(name)
+            if routes.renames_tables is False:
+                self.capabilities = replace(self.capabilities, rename_within=None)
+            if routes.is_nessie:
+                self.capabilities = replace(self.capabilities, chooses_locations=True)
         return self.capabilities
 
     # ---- reading -------------------------------------------------------------------------------------------------
@@ -102,172 +104,173 @@ class IcebergBackend(
 
         A warehouse that is configured has to exist; one that only the manifest or ``scope`` names is left out if not.
         """
-        return self._scan(scope, only_readable=False)
+        return self._scan(scope, partial(load_listed, self._server))
 
     def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what :meth:`scan` does; a table that cannot be loaded, mostly another's, is a note."""
-        return self._scan(scope, only_readable=True)
+        """Return what :meth:`scan` does, with a note for a table that cannot be loaded."""
+        return self._scan(scope, self._readable)
 
-    def _scan(self, scope: Scope, *, only_readable: bool) -> Snapshot:
-        found = []
-        with self._http.one_scan():
-            for name in self._warehouse_names(scope):
-                if not (scope.contains((name,)) or scope.reaches((name,))):
-                    continue
-                try:
-                    found.append(self._server.warehouse(name))
-                except NamespaceNotFoundError:
-                    if name in self.config.warehouse_names:
-                        raise
-            return scan_warehouses(found, scope, self.parallelism, only_readable=only_readable)
+    def _scan(self, scope: Scope, load: Callable[[Identifier], TableEntry | None]) -> Snapshot:
+        tables: dict[Identifier, LiveTable] = {}
+        with self._http.scans.one():
+            names = [name for name in self._warehouse_names(scope) if scope.contains((name,)) or scope.reaches((name,))]
+            starts = [(name,) for name in self._existing(names, required=self.config.warehouse_names)]
+            found = walk(self._server, starts, scope, self.parallelism)
+            entries = in_parallel(load, found.tables, self.parallelism)
+        for identifier, entry in zip(found.tables, entries, strict=True):
+            if entry is not None and entry.unreadable:
+                found.notes.append(
+                    f"`{join(identifier)}` is left out: it is a table that {entry.unreadable}; repair or drop it "
+                    "there, grant the right to read it, or leave it out with `scope`"
+                )
+            elif entry is not None and entry.is_lance:
+                tables[identifier] = _live(identifier, entry)
+        return Snapshot(found.namespaces, tables, tuple(sorted(found.notes)))
+
+    def _readable(self, identifier: Identifier) -> TableEntry | None:
+        """Return a listed table, or why it cannot be read; None when it vanished.
+
+        The words do not change from call to call.
+        """
+        try:
+            return load_listed(self._server, identifier)
+        except PermissionDeniedError:
+            return TableEntry(unreadable="this caller may not read")
+        except UnreadableTableError:
+            return TableEntry(unreadable="the service fails to read")
+        except TableNotFoundError:
+            return TableEntry(unreadable="the service lists and does not find")
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace; a warehouse has no properties."""
-        warehouse = self._server.warehouse(identifier[0])
-        levels = identifier[1:]
-        return LiveNamespace(identifier, warehouse.namespace_properties(levels) if levels else {})
+        return self._server.namespace(identifier)
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one Lance table."""
         return _live(identifier, self._lance_entry(identifier))
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
-        """Return the names directly below ``parent``; below the root, the known warehouses that exist."""
+        """Return the names directly below ``parent``; the root's are known warehouses."""
         if not parent:
-            return [name for name in self._warehouse_names() if self._exists((name,))]
-        names = self._server.warehouse(parent[0]).child_namespaces(parent[1:])
+            return self._existing(self._warehouse_names())
+        names = self._server.namespaces(parent)
         if not names:
             self.load_namespace(parent)
         return names
 
     def child_tables(self, parent: Identifier) -> list[str]:
-        """Return the names of the Lance tables in ``parent``; the root and warehouses hold none."""
-        return [name for name, entry in self._tables(parent).items() if _is_lance(entry)]
+        """Return the names of the Lance tables in ``parent``."""
+        return [name for name, entry in self._tables(parent).items() if entry.is_lance]
 
     def possible_tables(self, parent: Identifier) -> list[str]:
-        """Return the names of all tables in ``parent``: only an entry says whether it is a Lance table."""
-        return self._server.warehouse(parent[0]).tables(parent[1:]) if len(parent) > 1 else []
+        """Return the names of all tables; only an entry says which are Lance tables."""
+        return self._server.tables(parent) if parent else []
 
     def tables_among(self, parent: Identifier, names: Sequence[str]) -> list[str]:
         """Return those of ``names`` that are Lance tables: each is loaded."""
-        entries = listed_tables(self._server.warehouse(parent[0]), parent[1:], self.parallelism, names) if names else {}
-        return [name for name in names if name in entries and _is_lance(entries[name])]
+        return [name for name, entry in self._loaded(parent, names).items() if entry.is_lance]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of views, of tables of other formats and of those that cannot be read."""
+        """Return the names of views, of foreign tables and of unreadable ones."""
         if len(identifier) < 2:
             return []
-        foreign = [name for name, entry in self._tables(identifier).items() if not _is_lance(entry)]
-        return foreign + self._server.warehouse(identifier[0]).views(identifier[1:])
+        foreign = [name for name, entry in self._tables(identifier).items() if not entry.is_lance]
+        return foreign + self._server.views(identifier)
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return the tables that are not marked as Lance tables, which are Iceberg's own, and the views.
-
-        Among them are tables that cannot be read, of which nobody can tell.
-        """
-        tables = [
-            _foreign((*namespace, name), entry)
-            for name, entry in self._tables(namespace, names).items()
-            if not _is_lance(entry)
-        ]
-        views = self._server.warehouse(namespace[0]).views(namespace[1:]) if len(namespace) > 1 else []
-        return tables + [
+        """Return the views and the tables without the mark, unreadable ones included."""
+        entries = self._tables(namespace, names)
+        views = self._server.views(namespace) if len(namespace) > 1 else []
+        return [_foreign((*namespace, name), entry) for name, entry in entries.items() if not entry.is_lance] + [
             ForeignTable((*namespace, name), None, "view") for name in views if names is None or name in names
         ]
 
-    def default_location(self, identifier: Identifier) -> str | None:
-        """Return ``root`` followed by the whole identifier, None without a ``root``."""
-        return None if self.config.root is None else locations.join(self.config.root, *identifier)
+    def location_below(self, root: str, identifier: Identifier) -> str:
+        """Return ``root`` followed by the whole identifier."""
+        return locations.join(root, *identifier)
+
+    def direct_location(self, identifier: Identifier) -> str:
+        """Return the location of a table created directly.
+
+        Without a ``root`` it is below the current directory.
+        """
+        return self.location_below(self.config.root or str(Path.cwd()), identifier)
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the configured options, with what the table's ``storage.*`` properties say about opening it.
-
-        They name no strange host (see :func:`own_options`).
-        """
+        """Return the configured options with the table's own (see :func:`own_options`)."""
         return own_options(self.storage_options(), table, self.hosts)
 
-    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-        """Return the same, above what the service hands out for the table (see `with_vended`)."""
-        own = self.own_storage_options(table)
-        warehouse, *levels, name = table.id
-        return with_vended(
-            self.config, own, table, lambda: self._server.warehouse(warehouse).vended_options(levels, name), self.hosts
-        )
+    def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
+        """Return the storage options that the service vends for a table's data."""
+        del writes
+        return self._server.vended_options(identifier)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a namespace; the parent is asked for first, because not every server does."""
-        warehouse = self._below_warehouse(identifier)
-        levels = identifier[1:]
-        if len(levels) > 1:
-            self.load_namespace(identifier[:-1])
-        return LiveNamespace(identifier, warehouse.create_namespace(levels, properties))
+        """Create a namespace in a parent that exists, which not every server checks."""
+        _require_below_warehouse(identifier)
+        self.load_namespace(identifier[:-1])
+        return self._server.create_namespace(identifier, properties)
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Drop a namespace that holds nothing; its contents are asked for first, because not every server does."""
-        warehouse = self._below_warehouse(identifier)
-        levels = identifier[1:]
-        held = [*warehouse.child_namespaces(levels), *warehouse.tables(levels), *warehouse.views(levels)]
+        """Drop a namespace that holds nothing, which not every server checks."""
+        _require_below_warehouse(identifier)
+        server = self._server
+        held = [*server.namespaces(identifier), *server.tables(identifier), *server.views(identifier)]
         if held:
             some = ", ".join(f"`{name}`" for name in sorted(held)[:3])
             raise NamespaceNotEmptyError(f"iceberg: namespace `{join(identifier)}` is not empty: it holds {some}")
-        warehouse.drop_namespace(levels)
+        server.drop_namespace(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
-        warehouse = self._below_warehouse(identifier)
-        if changes:
-            warehouse.update_properties(identifier[1:], changes)
+        _require_below_warehouse(identifier)
+        self._server.update_properties(identifier, changes)
         return self.load_namespace(identifier)
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        """Create the companion table; the location in force is the one the server answers."""
-        *levels, name = identifier[1:]
-        warehouse = self._server.warehouse(identifier[0])
-        entry = warehouse.create_table(levels, name, location, properties)
-        if name != name.lower() and name not in (names := warehouse.tables(levels, name.__eq__)):
-            # The answer to a create names no table, so what a service that folds names made of it is looked up.
-            warehouse.drop_table(levels, name)
+        """Create the companion table and return it with the location in force."""
+        entry, name = self._server.create_table(identifier, location, properties), identifier[-1]
+        if name != name.lower() and name not in (names := self._server.tables(identifier[:-1], name.__eq__)):
+            # The answer to a create names no table, so the name that a service folds it to is looked up.
+            self._server.drop_table(identifier)
             kept = next((found for found in names if found.lower() == name.lower()), name.lower())
             require_kept(self.impl, identifier, (*identifier[:-1], kept))
         return _live(identifier, entry)
 
-    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
-        """Return the calls of apply that are about what is not there."""
-        warehouse, levels, name = self._server.warehouse(table[0]), table[1:-1], table[-1]
-        merge = PropertyChanges({"lancens.doctor": name})
+    def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the writes of an apply, to objects that do not exist."""
+        merge = PropertyChanges({"lancens.doctor": table[-1]})
         return {
-            "changing a table": lambda: warehouse.commit(levels, name, str(uuid.uuid4()), merge, None),
-            "deregistering a table": lambda: warehouse.drop_table(levels, name),
-            "dropping a namespace": lambda: warehouse.drop_namespace((name,)),
+            "changing a table": lambda: self._server.commit(table, str(uuid.uuid4()), merge, None),
+            "deregistering a table": lambda: self._server.drop_table(table),
+            "dropping a namespace": lambda: self._server.drop_namespace((table[0], table[-1])),
         }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Drop the entry of a Lance table, never that of another."""
         removed = self.load_table(identifier)
-        *levels, name = identifier[1:]
-        self._server.warehouse(identifier[0]).drop_table(levels, name)
+        self._server.drop_table(identifier)
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` and set the location in one commit, which is made again on what others changed meanwhile.
+        """Change a table's properties and location in one commit.
 
-        The mark of a Lance table stays as it is, and what keeps its data from being deleted is set where it is not.
+        A commit that meets another one is repeated on top of it. The mark of a Lance table stays as it is, and the
+        property that keeps its data from being deleted is set.
         """
-        warehouse = self._server.warehouse(identifier[0])
-        *levels, name = identifier[1:]
         entry = self._lance_entry(identifier)
         for attempt in count():
             merge, place = _pending(entry, changes, location)
             if not merge and place is None:
                 break
             try:
-                entry = warehouse.commit(levels, name, entry.uuid, merge, place)
+                entry = self._server.commit(identifier, entry.uuid, merge, place)
                 break
             except ConcurrentModificationError:
                 pause = self.commit_retry.wait(attempt)
@@ -283,16 +286,13 @@ class IcebergBackend(
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Give the entry of a Lance table another name within its warehouse."""
         before = self._lance_entry(identifier)
-        warehouse = self._server.warehouse(identifier[0])
         if identifier[0] != to[0]:
             raise UnsupportedOperationError(
                 f"iceberg: `{join(identifier)}` cannot be renamed to `{join(to)}`: they are in different warehouses"
             )
         self.load_namespace(to[:-1])  # some servers answer a missing one as if the table were missing
-        *levels, name = identifier[1:]
-        *new_levels, new_name = to[1:]
         try:
-            warehouse.rename_table((levels, name), (new_levels, new_name))
+            self._server.rename_table(identifier, to)
         except TableNotFoundError:
             # A call that was sent again after its answer was lost finds that the first one did it.
             if not self._is_at(to, before.uuid):
@@ -307,13 +307,9 @@ class IcebergBackend(
 
     # ---- within --------------------------------------------------------------------------------------------------
 
-    def direct_location(self, identifier: Identifier) -> str:
-        """Return where a table goes that names no location: below the working directory where there is no root."""
-        return self.default_location(identifier) or locations.join(str(Path.cwd()), *identifier)
-
     def _warehouse_names(self, scope: Scope = EVERYTHING) -> list[str]:
         """Return every warehouse that the configuration, the manifest or ``scope`` names."""
-        others = (self._outermost_names | scope.outermost) - {*self.config.warehouse_names}
+        others = (self.outermost_names | scope.outermost) - {*self.config.warehouse_names}
         names = [*self.config.warehouse_names, *sorted(others)]
         if not names:
             raise InvalidInputError(
@@ -321,24 +317,22 @@ class IcebergBackend(
             )
         return names
 
-    def _exists(self, identifier: Identifier) -> bool:
-        try:
-            self.load_namespace(identifier)
-        except NamespaceNotFoundError:
-            return False
-        return True
+    def _existing(self, names: Iterable[str], *, required: Collection[str] = ()) -> list[str]:
+        """Return those of ``names`` that are warehouses.
 
-    def _below_warehouse(self, identifier: Identifier) -> Warehouse:
-        """Return the warehouse of a namespace that can be created, altered or dropped."""
-        if len(identifier) < 2:
-            raise UnsupportedOperationError(
-                f"iceberg: `{identifier[0]}` is a warehouse, which cannot be created, altered or dropped here"
-            )
-        return self._server.warehouse(identifier[0])
+        A missing one that is ``required`` is an error.
+        """
+        found = []
+        for name in names:
+            try:
+                self._server.routes(name)
+                found.append(name)
+            except NamespaceNotFoundError:
+                if name in required:
+                    raise
+        return found
 
-    def _tables(
-        self, identifier: Identifier, names: Collection[str] | None = None
-    ) -> dict[str, TableEntry | UnreadableTable]:
+    def _tables(self, identifier: Identifier, names: Collection[str] | None = None) -> dict[str, TableEntry]:
         """Return all tables of a namespace, or those named, whatever their format.
 
         The namespace exists, or this raises; where tables are named, if the server tells.
@@ -347,26 +341,37 @@ class IcebergBackend(
             if identifier:
                 self.load_namespace(identifier)
             return {}
-        found = all_tables(self._server.warehouse(identifier[0]), identifier[1:], self.parallelism, names)
+        concerns = every_name if names is None else names.__contains__
+        found = self._loaded(identifier, list(filter(concerns, self._server.tables(identifier, concerns))))
         if not found and names is None:
             self.load_namespace(identifier)
         return found
 
+    def _loaded(self, parent: Identifier, names: Sequence[str]) -> dict[str, TableEntry]:
+        """Return the listed tables ``names``, unreadable ones included.
+
+        Those that vanished are left out.
+        """
+        entries = in_parallel(lambda name: self._readable((*parent, name)), names, self.parallelism)
+        return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
+
     def _lance_entry(self, identifier: Identifier) -> TableEntry:
-        *levels, name = identifier[1:]
-        entry = self._server.warehouse(identifier[0]).load_table(levels, name)
+        entry = self._server.table(identifier)
         if not entry.is_lance:
             raise NotLanceTableError(f"iceberg: `{join(identifier)}` is an Iceberg table, not a Lance table")
         return entry
 
 
-def _is_lance(entry: TableEntry | UnreadableTable) -> bool:
-    return isinstance(entry, TableEntry) and entry.is_lance
+def _require_below_warehouse(identifier: Identifier) -> None:
+    if len(identifier) < 2:
+        raise UnsupportedOperationError(
+            f"iceberg: `{identifier[0]}` is a warehouse, which cannot be created, altered or dropped here"
+        )
 
 
-def _foreign(identifier: Identifier, entry: TableEntry | UnreadableTable) -> ForeignTable:
-    if isinstance(entry, UnreadableTable):
-        return ForeignTable(identifier, None, f"one that {entry.reason}")
+def _foreign(identifier: Identifier, entry: TableEntry) -> ForeignTable:
+    if entry.unreadable:
+        return ForeignTable(identifier, None, f"one that {entry.unreadable}")
     return ForeignTable(identifier, entry.location, entry.properties.get(TABLE_TYPE) or "iceberg")
 
 

@@ -1,36 +1,35 @@
-"""The configuration of an Iceberg REST catalog (Lance specification, "Implementation Configuration Properties")."""
+"""The configuration of ``impl: iceberg`` (Lance Iceberg specification)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, ClassVar
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from reconciler.backends.http import Endpoint, Login, revealed, with_headers
-from reconciler.backends.table_options import VendsCredentials
-from reconciler.model.backend_config import BackendConfig, KeysOf, Root
+from reconciler.backends.http.config import Endpoint, HttpConfig, revealed
+from reconciler.model.backend_config import KeysOf
 from reconciler.model.names import check_name
 
 DEFAULT_SCOPE = "catalog"
-"""What Iceberg's own clients ask for when no scope is configured."""
+"""The scope that Iceberg's own clients ask for when none is configured."""
 
 _S3_TABLES = "s3tables"
 _LONGEST_TIMEOUT_MS = 3_600_000
 
 
-class IcebergConfig(Login, VendsCredentials, BackendConfig):
-    """How to reach an Iceberg REST catalog. Time-outs are in milliseconds.
+class IcebergConfig(HttpConfig):
+    """The connection to an Iceberg REST catalog. Time-outs are in milliseconds.
 
     ``oauth2_server_uri``, ``scope``, ``rest.*``, ``headers.*`` and ``warehouses`` go beyond the Lance specification:
-    where tokens are given out and for what, and what requests are signed with, as Iceberg's clients name them, and the
+    the address and the scope of tokens and the keys of signed requests, as Iceberg's clients name them, and the
     warehouses to scan beside those the manifest names.
     """
 
     credentials = frozenset({"rest.access-key-id", "rest.secret-access-key", "rest.session-token"})
     elsewhere: ClassVar[Mapping[str, str]] = {
-        **Login.elsewhere,
+        **HttpConfig.elsewhere,
         "connect_timeout_millis": "write `connect_timeout`, in milliseconds",
         "read_timeout_millis": "write `read_timeout`, in milliseconds",
     }
@@ -38,15 +37,15 @@ class IcebergConfig(Login, VendsCredentials, BackendConfig):
     endpoint: Endpoint
     """The address of the REST catalog, without `/v1`."""
     scope: str = Field(default=DEFAULT_SCOPE, min_length=1)
-    """What tokens are asked for."""
+    """The scope of the tokens to ask for."""
     sigv4_enabled: bool = Field(default=False, validation_alias="rest.sigv4-enabled")
     """Whether requests are signed with AWS Signature Version 4, for S3 Tables and Glue's endpoint."""
     signing_name: str = Field(default="execute-api", min_length=1, validation_alias="rest.signing-name")
-    """The service that is signed for, such as `s3tables` or `glue`."""
+    """The service to sign for, such as `s3tables` or `glue`."""
     signing_region: str | None = Field(default=None, min_length=1, validation_alias="rest.signing-region")
-    """The region that is signed for; otherwise that of the environment."""
+    """The region to sign for; by default that of the environment."""
     access_key_id: str | None = Field(default=None, min_length=1, validation_alias="rest.access-key-id")
-    """What is signed with; otherwise the credentials of the environment, a profile or a role."""
+    """The key to sign with; by default the credentials of the environment, a profile or a role."""
     secret_access_key: SecretStr | None = Field(default=None, validation_alias="rest.secret-access-key")
     """Goes with `rest.access-key-id`."""
     session_token: SecretStr | None = Field(default=None, validation_alias="rest.session-token")
@@ -55,8 +54,6 @@ class IcebergConfig(Login, VendsCredentials, BackendConfig):
     """How long to wait for a connection, in milliseconds."""
     read_timeout: int = Field(default=30_000, ge=1, le=_LONGEST_TIMEOUT_MS)
     """How long to wait for an answer, in milliseconds."""
-    root: Root | None = None
-    """Where tables go that name no location."""
     warehouses: str = ""
     """Warehouses to read beside those the manifest names, separated by commas."""
     warehouse_aliases: Annotated[dict[str, str], KeysOf("warehouses")] = Field(default_factory=dict)
@@ -114,12 +111,12 @@ class IcebergConfig(Login, VendsCredentials, BackendConfig):
 
     @property
     def timeouts(self) -> tuple[float, float]:
-        """How long to wait for a connection and for an answer, in seconds."""
+        """The seconds to wait for a connection and for an answer."""
         return self.connect_timeout / 1000, self.read_timeout / 1000
 
     @property
     def token_key(self) -> str | None:
-        """The key to look at when a login is refused; of signed requests the error says it."""
+        """The key to check when a login is refused; None for signed requests."""
         return None if self.sigv4_enabled else super().token_key
 
     @property
@@ -127,11 +124,6 @@ class IcebergConfig(Login, VendsCredentials, BackendConfig):
         """The texts that no error may show."""
         signed_with = (revealed(self.secret_access_key), revealed(self.session_token))
         return (*super().hidden, *(text for text in signed_with if text))
-
-    def addresses(self) -> Iterator[tuple[str, str]]:
-        """Yield where secrets go, each with the key that says so."""
-        yield "endpoint", self.endpoint
-        yield "oauth2_server_uri", self.token_address
 
     @cached_property
     def warehouse_names(self) -> tuple[str, ...]:
@@ -144,19 +136,13 @@ class IcebergConfig(Login, VendsCredentials, BackendConfig):
 
     @property
     def is_s3_tables(self) -> bool:
-        """Whether the service is Amazon S3 Tables, which puts every table into its own table bucket."""
+        """Whether the service is Amazon S3 Tables, which chooses locations itself."""
         return self.sigv4_enabled and self.signing_name == _S3_TABLES
 
-    @property
-    def token_address(self) -> str:
-        """Where a token is given out for ``credential``."""
-        return self.oauth2_server_uri or f"{self.endpoint}/v1/oauth/tokens"
-
     def identity(self) -> str:
-        """Return the address of the service, and the warehouses where only some are meant."""
-        service = with_headers(self.endpoint, self.headers, "iceberg")
+        """Return the address of the service, and the warehouses if only some are meant."""
         names = ", ".join(sorted(map(self.warehouse, self.warehouse_names)))
-        return f"{service} ({names})" if names else service
+        return f"{super().identity()} ({names})" if names else super().identity()
 
 
 def _listed(warehouses: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where the objects of a warehouse are on the server (Iceberg REST catalog, "Catalog API").
+"""The paths of the objects of a warehouse (Iceberg REST catalog, "Catalog API").
 
 Every name is percent-encoded once, levels are joined by the server's separator, and the server's prefix is used as it
 was given: it may be encoded already.
@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
-
-CONFIG = "/v1/config"
 
 NESSIE = "nessie.is-nessie-catalog"
 _DEFAULT_SEPARATOR = "%1F"
@@ -26,7 +24,7 @@ def encode(name: str) -> str:
 
 
 def _settings(answer: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings a server announces; what it overrides wins over its defaults."""
+    """Return the settings a server announces; its overrides win over its defaults."""
     merged: dict[str, object] = {}
     for part in ("defaults", "overrides"):
         settings = answer.get(part)
@@ -36,13 +34,13 @@ def _settings(answer: Mapping[str, object]) -> dict[str, object]:
 
 
 def announced_prefix(answer: Mapping[str, object]) -> str | None:
-    """Return the prefix that the answer of ``/v1/config`` announces, None when it does not."""
+    """Return the prefix that ``/v1/config`` announced, None without one."""
     prefix = _settings(answer).get("prefix")
     return str(prefix).strip("/") or None if prefix is not None else None
 
 
 def _offers(answer: Mapping[str, object], endpoint: re.Pattern[str]) -> bool | None:
-    """Return whether a server lists an endpoint among those it has; None where it lists none."""
+    """Return whether a server lists an endpoint; None where it lists none at all."""
     listed = answer.get("endpoints")
     return any(endpoint.fullmatch(str(entry)) for entry in listed) if isinstance(listed, list) else None
 
@@ -52,8 +50,8 @@ class Routes:
     """The paths of one warehouse.
 
     ``prefix`` is empty where the server has none. ``separator`` stands between encoded levels in a path.
-    ``lists_views`` and ``renames_tables`` are None where the server does not say what it offers. ``is_nessie``: it says
-    that it is Project Nessie, which puts every table where it likes.
+    ``lists_views`` and ``renames_tables`` are None where the server does not list its endpoints. ``is_nessie``: it says
+    that it is Project Nessie, which chooses the location of every table.
     """
 
     prefix: str
@@ -64,7 +62,7 @@ class Routes:
 
     @classmethod
     def of(cls, prefix: str, answer: Mapping[str, object]) -> Routes:
-        """Return the routes below ``prefix`` of a server whose ``/v1/config`` gave ``answer``."""
+        """Return the routes below ``prefix``, by the ``answer`` of ``/v1/config``."""
         settings = _settings(answer)
         separator = str(settings.get("namespace-separator") or _DEFAULT_SEPARATOR)
         if not _SAFE_IN_URL.fullmatch(separator):
@@ -73,35 +71,23 @@ class Routes:
         return cls(prefix, separator, _offers(answer, _VIEWS), _offers(answer, _RENAME), is_nessie)
 
     @property
+    def _root(self) -> str:
+        return f"/v1/{self.prefix}" if self.prefix else "/v1"
+
+    @property
     def namespaces(self) -> str:
         """The list of namespaces; a POST creates one."""
-        return f"/v1/{self.prefix}/namespaces" if self.prefix else "/v1/namespaces"
-
-    def parent(self, levels: Sequence[str]) -> str:
-        """Return the value of the ``parent`` query parameter, which is encoded with the query it stands in."""
-        return unquote(self.separator).join(levels)
-
-    def namespace(self, levels: Sequence[str]) -> str:
-        """Return the path of one namespace."""
-        return f"{self.namespaces}/{self.separator.join(map(encode, levels))}"
-
-    def properties(self, levels: Sequence[str]) -> str:
-        """Return the path that a change of a namespace's properties is posted to."""
-        return f"{self.namespace(levels)}/properties"
-
-    def tables(self, levels: Sequence[str]) -> str:
-        """Return the path of a namespace's tables; a POST creates one."""
-        return f"{self.namespace(levels)}/tables"
-
-    def table(self, levels: Sequence[str], name: str) -> str:
-        """Return the path of one table; a POST commits to it."""
-        return f"{self.tables(levels)}/{encode(name)}"
+        return f"{self._root}/namespaces"
 
     @property
     def rename(self) -> str:
         """The path that the renaming of a table is posted to."""
-        return f"/v1/{self.prefix}/tables/rename" if self.prefix else "/v1/tables/rename"
+        return f"{self._root}/tables/rename"
 
-    def views(self, levels: Sequence[str]) -> str:
-        """Return the path of a namespace's views."""
-        return f"{self.namespace(levels)}/views"
+    def parent(self, levels: Sequence[str]) -> str:
+        """Return the value of the ``parent`` query parameter, not encoded yet."""
+        return unquote(self.separator).join(levels)
+
+    def namespace(self, levels: Sequence[str], *below: str) -> str:
+        """Return the path of a namespace, or of what is ``below`` it, such as a table."""
+        return "/".join((self.namespaces, self.separator.join(map(encode, levels)), *map(encode, below)))

@@ -1,70 +1,367 @@
-"""The connection to an Iceberg REST catalog: authentication, and the warehouses it knows."""
+"""The routes of an Iceberg REST catalog that lancens uses, one method each.
+
+The first name of an identifier is a warehouse; Iceberg calls the others the levels of a namespace.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeGuard
 
-from reconciler.backends.http import UnknownRouteError, service_client
-from reconciler.backends.iceberg.catalog_errors import read_catalog_error
+from reconciler.backends.http.client import HttpClient, Pages, Tagged
+from reconciler.backends.http.listing import every_name, names_without_doubles, require_kept
+from reconciler.backends.http.refusals import UnknownRouteError
+from reconciler.backends.iceberg.answers import (
+    LANCE,
+    TABLE_TYPE,
+    TableEntry,
+    UnreadableTableError,
+    entry_in,
+    properties_in,
+    vended_options,
+)
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.routes import CONFIG, Routes, announced_prefix, encode
-from reconciler.backends.iceberg.sigv4 import Signer, read_signed_error
-from reconciler.backends.iceberg.warehouse import Warehouse
-from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError
+from reconciler.backends.iceberg.routes import Routes, announced_prefix, encode
+from reconciler.model.capabilities import Safeguard
+from reconciler.model.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from reconciler.model.live import LiveNamespace, PropertyChanges
+from reconciler.model.names import Identifier, join
 
-_POOL_SIZE = 64
+SAFEGUARD = Safeguard("gc.enabled", "false", "Iceberg's clean-up (`remove_orphan_files`) would delete the data")
+"""To Iceberg the files of a Lance dataset are orphans: no snapshot of the table it knows names them."""
+
+# An empty first token asks a server for pages at all.
+_PAGES = Pages("pageToken", "next-page-token", first="")
+_PAGE_SIZE = "1000"
+# Iceberg tables have columns; this one is never filled.
+_DUMMY_SCHEMA = {
+    "type": "struct",
+    "schema-id": 0,
+    "fields": [{"id": 1, "name": "dummy", "required": False, "type": "string"}],
+}
+_NO_SNAPSHOTS = {"snapshots": "refs"}
+_VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 
 class IcebergServer:
-    """One Iceberg REST catalog. Safe to use from several threads."""
+    """Calls one catalog; lists go to their last page.
 
-    def __init__(self, config: IcebergConfig) -> None:
+    Errors are those of :mod:`reconciler.model.errors`.
+    """
+
+    def __init__(self, http: HttpClient, config: IcebergConfig) -> None:
+        self._http = http
         self._config = config
-        self._warehouses: dict[str, Warehouse] = {}
-        self._lock = threading.Lock()
-        self.http = service_client(
-            "iceberg",
-            config,
-            config.endpoint,
-            translate=read_signed_error if config.sigv4_enabled else read_catalog_error,
-            sign=Signer(config) if config.sigv4_enabled else None,
-            pool_size=_POOL_SIZE,
-        )
+        self._routes: dict[str, Routes] = {}
+        self._asking = threading.Lock()
+        self._seen: dict[Identifier, Tagged[TableEntry]] = {}
+        """The last answer of each table that came with an ETag."""
 
-    def warehouse(self, name: str) -> Warehouse:
-        """Return a warehouse; what the server says of it is asked for once.
+    # ---- warehouses ----------------------------------------------------------------------------------------------
+
+    def routes(self, warehouse: str) -> Routes:
+        """Return the routes of a warehouse; the server is asked for its settings once.
 
         Raises:
             NamespaceNotFoundError: the server does not know it. Not every server tells.
         """
-        with self._lock:
-            found = self._warehouses.get(name)
-            if found is None:
-                found = self._warehouses[name] = Warehouse(name, self.http, self._routes(name))
-            return found
-
-    def _routes(self, warehouse: str) -> Routes:
-        answer = self.http.json(
-            "GET",
-            CONFIG,
-            doing=f"read the configuration of warehouse `{warehouse}`",
-            query={"warehouse": self._config.warehouse(warehouse)},
-            errors={404: NamespaceNotFoundError},
-        )
-        prefix = announced_prefix(answer)
-        return Routes.of(self._unannounced_prefix(warehouse) if prefix is None else prefix, answer)
+        with self._asking:
+            if warehouse not in self._routes:
+                answer = self._http.json(
+                    "GET",
+                    "/v1/config",
+                    doing=f"read the configuration of {_called((warehouse,))}",
+                    query={"warehouse": self._config.warehouse(warehouse)},
+                    errors={404: NamespaceNotFoundError},
+                )
+                prefix = announced_prefix(answer)
+                prefix = self._unannounced_prefix(warehouse) if prefix is None else prefix
+                self._routes[warehouse] = Routes.of(prefix, answer)
+            return self._routes[warehouse]
 
     def _unannounced_prefix(self, warehouse: str) -> str:
-        """Return the warehouse's name where the server has routes below it (as Lance's specification says), or none."""
+        """Return the warehouse's name if the server has routes below it, or "".
+
+        Lance's specification has them there.
+        """
         prefix = encode(self._config.warehouse(warehouse))
         try:
-            self.http.json(
+            self._http.json(
                 "GET",
                 Routes(prefix).namespaces,
-                doing=f"list the namespaces in warehouse `{warehouse}`",
+                doing=f"list the namespaces in {_called((warehouse,))}",
                 query={"pageToken": "", "pageSize": "1"},
                 errors={404: NamespaceNotFoundError},
             )
         except (NamespaceNotFoundError, InvalidInputError, UnknownRouteError):
             return ""
         return prefix
+
+    # ---- namespaces ----------------------------------------------------------------------------------------------
+
+    def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+        """Return the names of the namespaces in ``parent``.
+
+        Some servers list none in a missing parent.
+
+        Raises:
+            NamespaceNotFoundError: the server says that ``parent`` does not exist.
+            DoubledNameError: it lists a name twice that ``concerns`` the caller.
+        """
+        warehouse, *levels = parent
+        routes, doing = self.routes(warehouse), f"list the namespaces in {_called(parent)}"
+        query = {"parent": routes.parent(levels)} if levels else {}
+
+        def read() -> Iterator[str]:
+            for found in self._pages(routes.namespaces, "namespaces", query, doing):
+                if not _is_list_of_text(found) or found[:-1] != levels:
+                    raise InternalError(f"iceberg: {doing}: the answer names something else: {found!r:.200}")
+                yield found[-1]
+
+        return names_without_doubles("iceberg", "namespace", parent, read, concerns)
+
+    def namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return a namespace; a warehouse has no properties.
+
+        Raises:
+            NamespaceNotFoundError: it does not exist.
+        """
+        path, doing = self._path(identifier), f"read {_called(identifier)}"
+        if len(identifier) == 1:
+            return LiveNamespace(identifier)
+        answer = self._http.json("GET", path, doing=doing, errors={404: NamespaceNotFoundError})
+        kept = answer.get("namespace")
+        if _is_list_of_text(kept):
+            require_kept("iceberg", identifier, (identifier[0], *kept))
+        return LiveNamespace(identifier, properties_in(answer, doing))
+
+    def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
+        """Create a namespace and return it; not every server requires its parent.
+
+        Raises:
+            NamespaceAlreadyExistsError: the name is taken.
+            NamespaceNotFoundError: the server says that the parent does not exist.
+        """
+        warehouse, *levels = identifier
+        doing = f"create {_called(identifier)}"
+        answer = self._http.json(
+            "POST",
+            self.routes(warehouse).namespaces,
+            doing=doing,
+            body={"namespace": levels, "properties": dict(properties)},
+            errors={404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError},
+        )
+        kept = answer.get("namespace")
+        if _is_list_of_text(kept) and kept != levels:
+            self.drop_namespace((warehouse, *kept))
+            require_kept("iceberg", identifier, (warehouse, *kept))
+        return LiveNamespace(identifier, properties_in(answer, doing))
+
+    def update_properties(self, identifier: Identifier, changes: PropertyChanges) -> None:
+        """Merge ``changes`` into a namespace's properties, removals first.
+
+        So the marks of removed properties stay until then. Polaris 1.5.0 answers a request with both by 409, with the
+        updates done and the removals not.
+
+        Raises:
+            NamespaceNotFoundError: it does not exist.
+        """
+        path, doing = self._path(identifier, "properties"), f"change the properties of {_called(identifier)}"
+        for part in (PropertyChanges(remove=changes.remove), PropertyChanges(changes.set)):
+            if part:
+                body = {"updates": dict(part.set), "removals": sorted(part.remove)}
+                self._http.done("POST", path, doing=doing, body=body, errors={404: NamespaceNotFoundError})
+
+    def drop_namespace(self, identifier: Identifier) -> None:
+        """Drop a namespace; not every server refuses one that holds namespaces.
+
+        Raises:
+            NamespaceNotFoundError: it does not exist.
+            NamespaceNotEmptyError: the server says that it holds something.
+        """
+        errors = {404: NamespaceNotFoundError, 409: NamespaceNotEmptyError}
+        self._http.done("DELETE", self._path(identifier), doing=f"drop {_called(identifier)}", errors=errors)
+
+    # ---- tables and views ----------------------------------------------------------------------------------------
+
+    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+        """Return the names of all tables in ``parent``, of whatever format.
+
+        Some servers list none in a missing namespace.
+
+        Raises:
+            NamespaceNotFoundError: the server says that ``parent`` does not exist.
+            DoubledNameError: it lists a name twice that ``concerns`` the caller.
+        """
+        if len(parent) == 1:
+            return []
+        read = partial(self._names, parent, "tables")
+        return names_without_doubles("iceberg", "table", parent, read, concerns)
+
+    def views(self, parent: Identifier) -> list[str]:
+        """Return the names of the views in a namespace; none where the server has none."""
+        offered = self.routes(parent[0]).lists_views
+        if offered is False:
+            return []
+        try:
+            return list(dict.fromkeys(self._names(parent, "views")))
+        except (UnsupportedOperationError, InvalidInputError, NamespaceNotFoundError, UnknownRouteError):
+            if offered:
+                raise
+            return []
+
+    def table(self, identifier: Identifier) -> TableEntry:
+        """Return a table's entry, without what the server can leave out.
+
+        Raises:
+            TableNotFoundError: it, or its namespace, does not exist.
+            UnreadableTableError: the service fails at this table.
+        """
+        doing = f"load {_table(identifier)}"
+        found = self._http.reread(
+            self._table_path(identifier),
+            self._seen.get(identifier),
+            partial(entry_in, doing=doing),
+            doing=doing,
+            query=_NO_SNAPSHOTS,
+            errors={404: TableNotFoundError, 500: UnreadableTableError},
+        )
+        if found.etag is not None:
+            self._seen[identifier] = found
+        return found.value
+
+    def vended_options(self, identifier: Identifier) -> dict[str, str]:
+        """Return the storage options that the service vends for a table's data.
+
+        There may be none.
+
+        Raises:
+            TableNotFoundError: it, or its namespace, does not exist.
+        """
+        path, doing = self._table_path(identifier), f"ask for credentials for {_table(identifier)}"
+        errors = {404: TableNotFoundError}
+        answer = self._http.json("GET", path, doing=doing, query=_NO_SNAPSHOTS, headers=_VENDED, errors=errors)
+        return vended_options(answer, entry_in(answer, doing).location)
+
+    def create_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> TableEntry:
+        """Create a Lance table's companion and return it with the location in force.
+
+        Raises:
+            NamespaceNotFoundError: the namespace does not exist.
+            TableAlreadyExistsError: the name is taken, by a view too.
+        """
+        doing = f"create {_table(identifier)}"
+        answer = self._http.json(
+            "POST",
+            self._path(identifier[:-1], "tables"),
+            doing=doing,
+            body={
+                "name": identifier[-1],
+                "location": location,
+                "schema": _DUMMY_SCHEMA,
+                "stage-create": False,  # Nessie fails without it
+                "properties": {**properties, TABLE_TYPE: LANCE, SAFEGUARD.key: SAFEGUARD.value},
+            },
+            errors={404: NamespaceNotFoundError, 409: TableAlreadyExistsError},
+        )
+        return entry_in(answer, doing)
+
+    def commit(self, identifier: Identifier, uuid: str, changes: PropertyChanges, location: str | None) -> TableEntry:
+        """Change a table's properties, and its location where given.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            ConcurrentModificationError: it is another table than ``uuid``, or was changed at the same moment.
+        """
+        updates: list[dict[str, object]] = []
+        if changes.set:
+            updates.append({"action": "set-properties", "updates": dict(changes.set)})
+        if changes.remove:
+            updates.append({"action": "remove-properties", "removals": sorted(changes.remove)})
+        if location is not None:
+            updates.append({"action": "set-location", "location": location})
+        doing = f"change {_table(identifier)}"
+        answer = self._http.json(
+            "POST",
+            self._table_path(identifier),
+            doing=doing,
+            body={
+                "identifier": _named(identifier),
+                "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
+                "updates": updates,
+            },
+            errors={404: TableNotFoundError, 409: ConcurrentModificationError},
+        )
+        return entry_in(answer, doing)
+
+    def rename_table(self, identifier: Identifier, to: Identifier) -> None:
+        """Rename a table within its warehouse in one step; the rest of it stays.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            TableAlreadyExistsError: the name is taken, by a view too.
+        """
+        self._http.done(
+            "POST",
+            self.routes(identifier[0]).rename,
+            doing=f"rename {_table(identifier)}",
+            body={"source": _named(identifier), "destination": _named(to)},
+            errors={404: TableNotFoundError, 409: TableAlreadyExistsError},
+        )
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Drop a table's entry, with the request to keep the data.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+        """
+        path, doing = self._table_path(identifier), f"drop the entry of {_table(identifier)}"
+        query = {"purgeRequested": "false"}
+        self._http.done("DELETE", path, doing=doing, query=query, errors={404: TableNotFoundError})
+
+    # ---- requests ------------------------------------------------------------------------------------------------
+
+    def _path(self, namespace: Identifier, *below: str) -> str:
+        return self.routes(namespace[0]).namespace(namespace[1:], *below)
+
+    def _table_path(self, identifier: Identifier) -> str:
+        return self._path(identifier[:-1], "tables", identifier[-1])
+
+    def _names(self, parent: Identifier, what: str) -> Iterator[str]:
+        doing = f"list the {what} in {_called(parent)}"
+        for identifier in self._pages(self._path(parent, what), "identifiers", {}, doing):
+            name = identifier.get("name") if isinstance(identifier, dict) else None
+            if not isinstance(name, str):
+                raise InternalError(f"iceberg: {doing}: the answer holds no name: {identifier!r:.200}")
+            yield name
+
+    def _pages(self, path: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Any]:
+        return self._http.pages(path, key, _PAGES, doing=doing, query={**query, "pageSize": _PAGE_SIZE})
+
+
+def _called(namespace: Identifier) -> str:
+    return f"{'namespace' if len(namespace) > 1 else 'warehouse'} `{join(namespace)}`"
+
+
+def _table(identifier: Identifier) -> str:
+    return f"table `{join(identifier)}`"
+
+
+def _named(identifier: Identifier) -> dict[str, object]:
+    return {"namespace": list(identifier[1:-1]), "name": identifier[-1]}
+
+
+def _is_list_of_text(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value)

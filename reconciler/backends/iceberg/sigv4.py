@@ -1,4 +1,4 @@
-"""Requests signed with AWS Signature Version 4, as S3 Tables and the Iceberg endpoint of Glue ask for.
+"""Requests signed by AWS Signature Version 4, for S3 Tables and Glue's endpoint.
 
 The keys are those of Iceberg's clients (`rest.sigv4-enabled`, `rest.signing-name`, `rest.signing-region`).
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.backends.aws_login import credential_faults_told, login_refusal, session_without_questions
-from reconciler.backends.http import Refusal, VendorError, revealed
-from reconciler.backends.iceberg.catalog_errors import read_catalog_error
+from reconciler.backends.aws_login import credential_errors, login_refusal, session_without_questions
+from reconciler.backends.http.config import revealed
+from reconciler.backends.http.refusals import Refusal, VendorError
+from reconciler.backends.iceberg.answers import translate
 from reconciler.model.errors import (
     BackendError,
     InvalidInputError,
@@ -21,8 +22,6 @@ from reconciler.model.errors import (
 )
 
 if TYPE_CHECKING:
-    from botocore.credentials import Credentials
-    from botocore.session import Session
     from requests import PreparedRequest
 
     from reconciler.backends.iceberg.config import IcebergConfig
@@ -43,7 +42,7 @@ _KINDS: Mapping[str, type[BackendError]] = {
 
 
 class Signer:
-    """Signs the requests of one catalog. Safe to use from several threads; credentials that end are renewed.
+    """Signs the requests of one catalog. Thread-safe; renews expiring credentials.
 
     Raises:
         MissingExtraError: botocore is not installed.
@@ -59,34 +58,37 @@ class Signer:
         except ImportError as error:
             raise MissingExtraError("`rest.sigv4-enabled` of impl `iceberg`", "glue") from error
         self._name = config.signing_name
+        key, secret = config.access_key_id, revealed(config.secret_access_key)
         try:
             session = session_without_questions("iceberg")
             self._region = config.signing_region or session.get_config_variable("region")
-            self._credentials = (
-                Credentials(
-                    config.access_key_id, config.secret_access_key.get_secret_value(), revealed(config.session_token)
+            with credential_errors("iceberg"):
+                credentials = (
+                    session.get_credentials()
+                    if key is None or secret is None
+                    else Credentials(key, secret, revealed(config.session_token))
                 )
-                if config.access_key_id is not None and config.secret_access_key is not None
-                else _of_environment(session)
-            )
         except BotoCoreError as error:
             raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS} ({type(error).__name__}: {error})") from None
+        if credentials is None:
+            raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS}")
+        self._credentials = credentials
         if not self._region:
             raise InvalidInputError(
                 "iceberg: no region to sign for; set `rest.signing-region`, or AWS_DEFAULT_REGION in the environment"
             )
 
     def __call__(self, request: PreparedRequest) -> Collection[str]:
-        """Sign ``request``, whole as it is; return what of the credentials no error may show.
+        """Sign ``request``; return the parts of the credentials that no error may show.
 
-        Only headers that no proxy changes on the way are part of what is signed.
+        The signature covers only headers that no proxy changes on the way.
         """
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import BotoCoreError
 
         try:
-            with credential_faults_told("iceberg"):
+            with credential_errors("iceberg"):
                 credentials = self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
             raise UnauthenticatedError(
@@ -99,17 +101,9 @@ class Signer:
         return [text for text in (credentials.secret_key, credentials.token) if text]
 
 
-def _of_environment(session: Session) -> Credentials:
-    with credential_faults_told("iceberg"):
-        found: Credentials | None = session.get_credentials()
-    if found is None:
-        raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS}")
-    return found
-
-
-def read_signed_error(refusal: Refusal) -> VendorError | None:
-    """Return what the catalog says or, where AWS refuses a request before the catalog sees it, what AWS says."""
-    said = read_catalog_error(refusal)
+def translate_signed(refusal: Refusal) -> VendorError | None:
+    """Return the catalog's error, or AWS's for a request that it refused itself."""
+    said = translate(refusal)
     body = refusal.body if isinstance(refusal.body, Mapping) else {}
     headers = {name.lower(): value for name, value in refusal.headers.items()}
     named = str(headers.get("x-amzn-errortype") or body.get("__type") or "")

@@ -1,4 +1,4 @@
-"""``impl: rest``: any server that speaks the Lance REST protocol (Lance Namespace specification, "REST")."""
+"""``impl: rest``: any server with the Lance REST protocol (Lance specification)."""
 
 from reconciler.backends.rest.backend import RestBackend
 from reconciler.backends.rest.config import RestConfig

@@ -1,31 +1,29 @@
 """The backend: a client of any Lance namespace server.
 
-Servers differ in what they make of modes, missing namespaces and locations. Here no mode but the plain one is ever
-sent, what a server might pass over in silence is asked for first, and what it answers after a write is read back.
+Servers differ in how they treat modes, missing namespaces and locations. So only the plain mode is sent, what a server
+might ignore is checked first, and each write is read back.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from functools import partial
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from reconciler.backends import optional
-from reconciler.backends.doubles import every_name
-from reconciler.backends.http import hold_secret, plain_http_problem, service_client
-from reconciler.backends.http.backend import HttpBackend
+from reconciler.backends.http.backend import HttpBackend, connect
+from reconciler.backends.http.config import hold_secret
+from reconciler.backends.http.listing import load_listed, walk
 from reconciler.backends.rest.config import RestConfig
-from reconciler.backends.rest.context import add_headers, headers_in, sent_with
-from reconciler.backends.rest.namespace_errors import translate
-from reconciler.backends.rest.server import RestServer
-from reconciler.backends.table_options import with_vended
+from reconciler.backends.rest.server import RestServer, translate
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import (
-    BackendError,
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
@@ -40,24 +38,32 @@ from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Sna
 from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
 from reconciler.model.redaction import REDACTED, is_hidden
 
-_OTHER_LEVEL = re.compile(r"expected (at )?\d-level namespace", re.IGNORECASE)
+if TYPE_CHECKING:
+    from requests import PreparedRequest
+
+
 _ALTERING = frozenset({"AlterNamespace", "AlterTable"})
 _RENAMING = frozenset({"RenameTable"})
+_CONTEXT_HEADER = "header."
+"""An entry of a request's context whose key begins so is a header; other entries have no place in the protocol."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+
+_context_headers: ContextVar[Mapping[str, str]] = ContextVar("headers of a context", default=MappingProxyType({}))
+"""The headers to send with every request that is made for the current one."""
 
 
 class RestBackend(
     HttpBackend,
-    optional.HandsOutCredentials,
     optional.LearnsCapabilities,
-    optional.PlacesTables,
-    optional.RefusesLocations,
+    optional.Places,
     optional.Renames,
     optional.TakesContext,
 ):
     """A Lance namespace server, over its REST interface.
 
-    The protocol of today has no call that changes an entry; a server that says in ListOperations that it has
-    AlterNamespace and AlterTable, as ``lancens serve`` does, is asked to. So is one that says it has RenameTable.
+    The protocol has no call that changes an entry. AlterNamespace and AlterTable, which ``lancens serve`` has, and
+    RenameTable are used where the server names them in its answer to ListOperations.
     """
 
     impl = "rest"
@@ -70,16 +76,8 @@ class RestBackend(
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        self.config.certificates.require_readable(self.impl, "`tls.ssl_ca_cert`", "`tls.cert_file`, `tls.key_file`")
-        self._http = service_client(
-            self.impl,
-            self.config,
-            self.config.uri,
-            translate=translate,
-            endpoint_key="uri",
-            sign=add_headers,
-            certificates=self.config.certificates,
-        )
+        self.config.require_readable_certificates()
+        self._http = connect(self.impl, self.config, translate, sign=_add_context_headers)
         self._known = RestServer(self._http, self.config.delimiter)
         self._asking = threading.Lock()
         self._asked = False
@@ -88,14 +86,16 @@ class RestBackend(
     @property
     def _server(self) -> RestServer:
         """The server, asked before its first use whether it can change entries."""
-        self._ask()
+        self.asked_capabilities()
         return self._known
 
-    def _ask(self) -> None:
+    def asked_capabilities(self) -> Capabilities:
+        """Return the server's capabilities by its answer to ListOperations."""
         with self._asking:
             if not self._asked:
                 self.capabilities = self._able(self._known.operations())
                 self._asked = True
+            return self.capabilities
 
     def _able(self, offered: frozenset[str]) -> Capabilities:
         alters = offered >= _ALTERING
@@ -114,100 +114,49 @@ class RestBackend(
             lost_with_namespace="what the server keeps beside its properties",
         )
 
-    def asked_capabilities(self) -> Capabilities:
-        """Return what the server can do, which it says in ListOperations."""
-        self._ask()
-        return self.capabilities
+    @contextmanager
+    def in_context(self, context: Mapping[str, str]) -> Iterator[None]:
+        """Send the headers of a request's ``context`` with the calls inside.
 
-    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Let the headers of a request's context go with what is asked for it.
+        They replace configured ones of the same name.
 
         Raises:
             InvalidInputError: one cannot be sent, or is a credential that would go over plain http.
         """
-        headers = headers_in(context)
-        config = self.config
-        secret = hold_secret(headers)
-        problem = plain_http_problem("uri", config.uri, has_secret=secret, allowed=config.allow_http)
+        headers: dict[str, str] = {}
+        for key, value in context.items():
+            name = key.removeprefix(_CONTEXT_HEADER)
+            if name != key:
+                if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+                    raise InvalidInputError(f"rest: {key!r:.80} in the request's context cannot be sent as a header")
+                headers[name] = value
+        problem = self.config.plain_http_problem(has_secret=hold_secret(headers))
         if problem is not None:
             raise InvalidInputError(f"rest: {problem}")
-        return sent_with(headers)
+        token = _context_headers.set(headers)
+        try:
+            yield
+        finally:
+            _context_headers.reset(token)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what is within ``scope``: two lists and a call for each namespace, and a call for each table.
+        """Return what is within ``scope``.
 
-        The protocol has no call that answers several entries. Calls of one level run side by side.
+        That takes two lists and a call for each namespace, and a call for each table. The protocol has no call that
+        answers several entries. Calls of one level run side by side.
         """
-        with self._http.one_scan():
-            return self._scan(scope)
+        server, at_once = self._server, self.parallelism
+        with self._http.scans.one():
+            found = walk(server, [()], scope, at_once, self._name_problem)
+            tables = in_parallel(lambda table: load_listed(server, table), found.tables, at_once)
+        return Snapshot(found.namespaces, {table.id: table for table in tables if table}, tuple(found.notes))
 
-    def _scan(self, scope: Scope) -> Snapshot:
-        notes: list[str] = []
-        namespaces: dict[Identifier, LiveNamespace] = {}
-        found: list[Identifier] = []
-        level: list[Identifier] = [()]
-        while level:
-            below = in_parallel(lambda parent: self._listed(parent, scope), level, self.parallelism)
-            level = []
-            for spaces, tables, unshown in below:
-                notes += unshown
-                found += tables
-                namespaces.update((space.id, space) for space in spaces)
-                level += [space.id for space in spaces if scope.reaches(space.id)]
-        loaded = in_parallel(self._table_if_there, found, self.parallelism)
-        return Snapshot(namespaces, {table.id: table for table in loaded if table}, tuple(notes))
-
-    def _listed(self, parent: Identifier, scope: Scope) -> tuple[list[LiveNamespace], list[Identifier], list[str]]:
-        """Return the namespaces and the names of the tables in ``parent``, and what cannot be shown.
-
-        What has gone since it was listed holds nothing.
-        """
-
-        def inside(name: str) -> bool:
-            return scope.contains((*parent, name))
-
-        def wanted(name: str) -> bool:
-            return inside(name) or scope.reaches((*parent, name))
-
-        try:
-            spaces = [(*parent, name) for name in self.child_namespaces(parent, wanted)]
-            tables = [(*parent, name) for name in self.child_tables(parent, inside)]
-        except NamespaceNotFoundError:
-            if not parent:
-                raise
-            return [], [], []
-        notes = [
-            f"`{name[-1]}` in `{join(parent) or 'the root'}` cannot be shown: {reason}"
-            for name in (*spaces, *tables)
-            if (reason := self._unshown(name[-1]))
-        ]
-        kept = [name for name in spaces if not self._unshown(name[-1])]
-        within = [name for name in kept if wanted(name[-1])]
-        there = in_parallel(self._namespace_if_there, within, self.parallelism)
-        shown = [name for name in tables if not self._unshown(name[-1]) and inside(name[-1])]
-        return [space for space in there if space], shown, notes
-
-    def _unshown(self, name: str) -> str | None:
+    def _name_problem(self, name: str) -> str | None:
         if self.config.delimiter in name:
             return f"it holds the delimiter `{self.config.delimiter}`"
         return check_name(name)
-
-    def _namespace_if_there(self, identifier: Identifier) -> LiveNamespace | None:
-        try:
-            return self._server.namespace(identifier)
-        except NamespaceNotFoundError:
-            return None
-
-    def _table_if_there(self, identifier: Identifier) -> LiveTable | None:
-        """Return a listed table; one the server lists and then denies is an error, one it no longer lists is gone."""
-        try:
-            return self._server.table(identifier)
-        except (TableNotFoundError, NamespaceNotFoundError):
-            if identifier[-1] in self._server.tables(identifier[:-1], identifier[-1].__eq__):
-                raise
-            return None
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace."""
@@ -217,58 +166,50 @@ class RestBackend(
         """Return one table."""
         return self._server.table(identifier)
 
-    def child_namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
-        """Return the names directly below ``parent``; an empty list is believed of one that exists only."""
-        names = self._server.namespaces(parent, concerns)
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names of the namespaces in ``parent``, which must exist."""
+        names = self._server.namespaces(parent)
         if not names:
             self._server.require_namespace(parent)
         return names
 
-    def child_tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
-        """Return the names of the tables in ``parent``; an empty list is believed of one that exists only.
-
-        A server that has tables on one level alone, as Gravitino does, may refuse to list them on any other: there are
-        none. Another refusal is an error.
-        """
-        try:
-            names = self._server.tables(parent, concerns)
-        except InvalidInputError as error:
-            if not _OTHER_LEVEL.search(str(error)):
-                raise
-            names = []
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the tables in ``parent``, which must exist."""
+        names = self._server.tables(parent)
         if not names:
             self._server.require_namespace(parent)
         return names
 
-    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-        """Return the configured options, above those that the server hands out for the table (see `with_vended`)."""
-        ask = partial(self._server.storage_options, table.id)
-        return with_vended(self.config, self.storage_options(), table, ask, self.hosts)
+    def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
+        """Return the storage options that the server vends for a table's data."""
+        del writes
+        return self._server.storage_options(identifier)
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        """Create a namespace; one whose properties the server loses is dropped again."""
+        """Create a namespace; drop it again if the server loses its properties."""
         self._server.require_namespace(identifier[:-1])
         try:
             self._server.create_namespace(identifier, properties)
         except ConcurrentModificationError as error:
-            if self._namespace_if_there(identifier) is None:
-                raise
-            raise NamespaceAlreadyExistsError(str(error)) from None
+            with suppress(NamespaceNotFoundError):
+                self._server.require_namespace(identifier)
+                raise NamespaceAlreadyExistsError(str(error)) from None
+            raise
         made = self._server.namespace(identifier)
         lost = _lost(properties, made.properties)
         if lost:
             self._server.drop_namespace(identifier)
             raise UnsupportedOperationError(
-                f"rest: the server does not keep, or not show, {lost} of namespace `{join(identifier)}`; it is not made"
+                f"rest: the server does not keep, or not show, {lost} of namespace `{join(identifier)}`; it was dropped"
             )
         return made
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Remove a namespace that lists as empty; the server is told to refuse one that is not."""
+        """Remove a namespace that lists as empty, and that the server finds empty."""
         inside = sorted({*self.child_namespaces(identifier), *self.child_tables(identifier)})
         if inside:
             raise NamespaceNotEmptyError(f"rest: namespace `{join(identifier)}` holds {', '.join(inside[:5])}")
@@ -276,15 +217,14 @@ class RestBackend(
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties, where the server can."""
-        server = self._server
-        if not self.capabilities.alter_namespace:
+        if not self.asked_capabilities().alter_namespace:
             return super().alter_namespace(identifier, changes)
-        altered = server.alter_namespace(identifier, changes)
+        altered = self._server.alter_namespace(identifier, changes)
         _require_shown(changes, altered.properties)
         return altered
 
     def insert_table_anywhere(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
-        """Create the entry of a table where the server chooses to."""
+        """Create the entry of a table at a location that the server chooses."""
         _require_values(identifier, properties)
         self._server.require_namespace(identifier[:-1])
         self._server.declare_table(identifier, None, properties)
@@ -293,8 +233,8 @@ class RestBackend(
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table.
 
-        Some servers declare a table only where they like and register one anywhere below their root, by a path
-        relative to it.
+        Some servers declare a table only at their own location, and register one anywhere below their root by a
+        relative path.
         """
         problem = self.location_problem(identifier, location)
         if problem is not None:
@@ -310,55 +250,46 @@ class RestBackend(
         return self._checked(identifier, location, properties)
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
-        """Return that ``location`` is not under ``root``, where there is one."""
+        """Return that ``location`` is not under a configured ``root``, None when it is."""
         if self.config.root is None or locations.is_under(self.config.root, location):
             return None
         return f"{locations.redact(location)} is not under the root {self.config.root}; tables stay below it"
 
     def _enter(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
+        refused = (InvalidInputError, UnsupportedOperationError)
         try:
             self._server.declare_table(identifier, location, properties)
-        except (InvalidInputError, UnsupportedOperationError) as refusal:
-            self._register(identifier, location, properties, refusal)
-
-    def _register(
-        self, identifier: Identifier, location: str, properties: Mapping[str, str], refusal: BackendError
-    ) -> None:
-        try:
-            self._server.register_table(identifier, location, properties)
-        except (InvalidInputError, UnsupportedOperationError):
-            relative = self._relative(location)
-            if relative is None:
-                raise refusal from None
-            self._server.register_table(identifier, relative, properties)
-
-    def _relative(self, location: str) -> str | None:
-        if self.config.root is None:
-            return None
-        root = locations.normalise(self.config.root).rstrip("/")
-        return locations.normalise(location).removeprefix(f"{root}/")
+        except refused as refusal:
+            try:
+                self._server.register_table(identifier, location, properties)
+            except refused:
+                if self.config.root is None:
+                    raise refusal from None
+                root = locations.normalise(self.config.root).rstrip("/")
+                relative = locations.normalise(location).removeprefix(f"{root}/")
+                self._server.register_table(identifier, relative, properties)
 
     def _checked(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
-        """Return the new entry; one that is not what was asked for is taken back."""
+        """Return the new entry; remove one that is not what was asked for."""
         try:
             made = self._server.table(identifier)
         except TableNotFoundError as error:
             raise InternalError(
-                f"rest: the server takes the entry of table `{join(identifier)}` and does not show it: {error}"
+                f"rest: the server accepts the entry of table `{join(identifier)}` and does not show it: {error}"
             ) from None
-        fault = ""
+        problem = ""
         if location is not None and not locations.same(location, made.location):
-            fault = f"puts table `{join(identifier)}` at {locations.redact(made.location)}, not where it was asked to"
+            problem = f"puts table `{join(identifier)}` at {locations.redact(made.location)}, not where requested"
         lost = _lost(properties, made.properties)
         if lost and self.config.table_properties:
-            fault = f"does not keep, or not show, {lost} of table `{join(identifier)}`; see `table_properties`"
-        if not fault:
+            problem = f"does not keep, or not show, {lost} of table `{join(identifier)}`; see `table_properties`"
+        if not problem:
             return made
         self._server.deregister_table(identifier)
-        raise UnsupportedOperationError(f"rest: the server {fault}; its entry is taken back")
+        raise UnsupportedOperationError(f"rest: the server {problem}; its entry was removed")
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the entry of a table and see that it is gone."""
+        """Remove the entry of a table and check that it is gone."""
         removed = self._server.table(identifier)
         self._server.deregister_table(identifier)
         if self._server.has_table(identifier):
@@ -369,19 +300,18 @@ class RestBackend(
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's properties and set its location, where the server can."""
-        server = self._server
-        if not self.capabilities.alter_table:
+        """Change a table's properties and location, where the server can."""
+        if not self.asked_capabilities().alter_table:
             return super().alter_table(identifier, changes, location)
         problem = None if location is None else self.location_problem(identifier, location)
         if problem is not None:
             raise InvalidInputError(f"rest: {problem}")
-        altered = server.alter_table(identifier, changes, location)
+        altered = self._server.alter_table(identifier, changes, location)
         _require_shown(changes, altered.properties)
         return altered
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        """Give the entry of a table another name, where the server can, and see that it is the same entry."""
+        """Rename a table, where the server can, and check that the entry is the same."""
         server = self._server
         if self.capabilities.rename_within is None:
             raise UnsupportedOperationError("rest: a table cannot be renamed")
@@ -396,17 +326,18 @@ class RestBackend(
             )
         return renamed
 
-    def default_location(self, identifier: Identifier) -> str | None:
-        """Return the place below ``root``, None without one."""
-        if self.config.root is None:
-            return None
-        return locations.join(self.config.root, *identifier[:-1], f"{identifier[-1]}.lance")
+
+def _add_context_headers(request: PreparedRequest) -> Collection[str]:
+    """Add the context's headers to ``request``; return the secret values."""
+    headers = _context_headers.get()
+    request.headers.update(headers)
+    return [value for name, value in headers.items() if hold_secret({name: value})]
 
 
 def _require_shown(changes: PropertyChanges, shown: Mapping[str, str]) -> None:
     lost = _lost(changes.set, shown)
     if lost:
-        raise UnsupportedOperationError(f"rest: the server takes {lost} and does not show what it took")
+        raise UnsupportedOperationError(f"rest: the server accepts {lost} and does not show the new value")
 
 
 def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
@@ -420,9 +351,9 @@ def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
 
 
 def _require_values(identifier: Identifier, properties: Mapping[str, str]) -> None:
-    """Raise UnsupportedOperationError where ``properties`` were read, and the server did not show what they are."""
+    """Raise UnsupportedOperationError if a server hides values of ``properties``."""
     hidden = ", ".join(f"`{key}`" for key, value in properties.items() if value == REDACTED)
     if hidden:
         raise UnsupportedOperationError(
-            f"rest: the server does not show {hidden}, so `{join(identifier)}` cannot be entered anew with what it is"
+            f"rest: the server does not show {hidden}, so `{join(identifier)}` cannot be entered again with them"
         )

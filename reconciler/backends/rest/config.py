@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ssl
+from collections.abc import Mapping
 from typing import ClassVar
 
 from pydantic import Field, model_validator
 
-from reconciler.backends.http import Certificates, Endpoint, Login, with_headers
-from reconciler.backends.table_options import VendsCredentials
-from reconciler.model.backend_config import BackendConfig, Root
+from reconciler.backends.http.config import Endpoint, HttpConfig
+from reconciler.model.backend_config import Root
+from reconciler.model.errors import InvalidInputError
 from reconciler.model.names import DELIMITER
 
 
-class RestConfig(Login, VendsCredentials, BackendConfig):
-    """How to reach a Lance namespace server. Time-outs are in seconds."""
+class RestConfig(HttpConfig):
+    """The connection to a Lance namespace server. Time-outs are in seconds."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        **Login.elsewhere,
+        **HttpConfig.elsewhere,
         "tls.assert_hostname": "leave it out: the name in the server's certificate is always checked",
     }
+    address_key = "uri"
 
-    uri: Endpoint
+    endpoint: Endpoint = Field(validation_alias="uri")
     """The address of the server."""
     delimiter: str = Field(default=DELIMITER, pattern=r"^[\x21-\x7e]{1,8}$")
-    """What joins the names of an identifier in a route."""
+    """The text that joins the names of an identifier in a route."""
     tls_ssl_ca_cert: str | None = Field(default=None, min_length=1, validation_alias="tls.ssl_ca_cert")
     """The certificates to trust instead of the system's: a PEM file."""
     tls_cert_file: str | None = Field(default=None, min_length=1, validation_alias="tls.cert_file")
@@ -43,20 +45,32 @@ class RestConfig(Login, VendsCredentials, BackendConfig):
         return self
 
     @property
-    def certificates(self) -> Certificates:
-        """Whom to trust, and what to show."""
-        return Certificates(self.tls_ssl_ca_cert, self.tls_cert_file, self.tls_key_file)
+    def authority(self) -> str | None:
+        """A PEM file of the certificates to trust instead of the system's."""
+        return self.tls_ssl_ca_cert
 
     @property
-    def token_address(self) -> str:
-        """Where tokens are given out; without ``oauth2_server_uri`` at the server's own ``/v1/oauth/tokens``."""
-        return self.oauth2_server_uri or f"{self.uri}/v1/oauth/tokens"
+    def certificate(self) -> str | tuple[str, str] | None:
+        """The PEM files of the client's certificate and key."""
+        if self.tls_cert_file is None or self.tls_key_file is None:
+            return self.tls_cert_file
+        return self.tls_cert_file, self.tls_key_file
 
-    def addresses(self) -> Iterator[tuple[str, str]]:
-        """Yield where secrets go, each with the key that says so."""
-        yield "uri", self.uri
-        yield from super().addresses()
+    def require_readable_certificates(self) -> None:
+        """Raise unless the files hold certificates and the client's key.
 
-    def identity(self) -> str:
-        """Return the server's address, and a digest of the headers that can choose another catalog there."""
-        return with_headers(self.uri, self.headers, "rest")
+        Raises:
+            InvalidInputError: naming the keys and the files.
+        """
+        context = ssl.create_default_context()
+        problem = ""
+        try:
+            if self.tls_ssl_ca_cert is not None:
+                problem = f"`tls.ssl_ca_cert`: no certificates can be read from {self.tls_ssl_ca_cert}"
+                context.load_verify_locations(self.tls_ssl_ca_cert)
+            if self.tls_cert_file is not None:
+                files = " and ".join(filter(None, (self.tls_cert_file, self.tls_key_file)))
+                problem = f"`tls.cert_file`, `tls.key_file`: no certificate with its key can be read from {files}"
+                context.load_cert_chain(self.tls_cert_file, self.tls_key_file, password="")  # no prompt for one
+        except OSError as error:  # those of ssl are among them
+            raise InvalidInputError(f"rest: {problem}: {error.strerror or error}") from None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from reconciler.backends.doubles import every_name, names_without_doubles
-from reconciler.backends.http import ForeignAnswerError, HttpClient, path
-from reconciler.backends.paging import every_page
+from reconciler.backends.http.client import HttpClient, Pages, path
+from reconciler.backends.http.listing import every_name, names_without_doubles
+from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, VendorError
 from reconciler.model.errors import (
     BackendError,
+    ErrorCode,
     InternalError,
     InvalidInputError,
     NamespaceAlreadyExistsError,
@@ -19,30 +22,43 @@ from reconciler.model.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
     ThrottlingError,
+    UnsupportedOperationError,
+    error_type,
 )
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
 
+_PAGES = Pages("page_token", "page_token", entry=str)
+_OTHER_LEVEL = re.compile(r"expected (at )?\d-level namespace", re.IGNORECASE)
+
+_MISSING_NAMESPACE: Mapping[int, Any] = {404: NamespaceNotFoundError}
+_MISSING_TABLE: Mapping[int, Any] = {404: TableNotFoundError}
+_TAKEN_TABLE: Mapping[int, Any] = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+
 
 class RestServer:
-    """Calls one server. Errors are those of :mod:`reconciler.model.errors`; lists go to their last page."""
+    """Calls one server; lists go to their last page.
+
+    Errors are those of :mod:`reconciler.model.errors`.
+    """
 
     def __init__(self, http: HttpClient, delimiter: str) -> None:
-        self.http = http
+        self._http = http
         self._delimiter = delimiter
+        self._query = {"delimiter": delimiter}
 
     def operations(self) -> frozenset[str]:
-        """ListOperations: what the server offers, nothing where it does not tell.
+        """ListOperations: the operations on offer, empty where the server does not say.
 
-        There is no body: a server that does not know the route may close the connection over one it did not read.
-        Whatever the answer is, a server that has no such route may give it: the error of its framework or of a gateway
-        before it, a page, a refusal of who asks. Who truly may not ask is told so by the next call.
+        There is no body: a server that does not know the route may close the connection over one it did not read. A
+        server without the route may give any answer: the error of its framework or of a gateway before it, a page, a
+        refusal. A caller who truly may not ask learns that from the next call.
 
         Raises:
             ServiceUnavailableError, ThrottlingError: there is no answer now.
         """
         try:
-            answer = self.http.json("POST", "/ListOperations", doing="ask for the operations")
+            answer = self._http.json("POST", "/ListOperations", doing="ask for the operations")
         except ForeignAnswerError:
             return frozenset()
         except (ServiceUnavailableError, ThrottlingError):
@@ -55,7 +71,7 @@ class RestServer:
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
     def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
-        """ListNamespaces, all pages. Some servers answer an empty list for a missing parent."""
+        """ListNamespaces, all pages. A missing parent may list as empty."""
         return self._listed("namespace", parent, ("list",), {}, concerns)
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
@@ -69,7 +85,7 @@ class RestServer:
             self._look("namespace", identifier, _MISSING_NAMESPACE)
 
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
-        """CreateNamespace, in no other mode than create: overwrite drops what is inside on some servers."""
+        """CreateNamespace, never by ``Overwrite``, which drops contents on some servers."""
         body = {"mode": "Create", "properties": dict(properties)}
         errors = {**_MISSING_NAMESPACE, 409: NamespaceAlreadyExistsError}
         self._post("namespace", identifier, "create", "create", body, errors)
@@ -84,14 +100,23 @@ class RestServer:
         doing = f"change {_named('namespace', identifier)}"
         body = {"id": list(identifier), **_merge(changes)}
         errors = {404: NamespaceNotFoundError}
-        answer = self.http.json("POST", "/AlterNamespace", doing=doing, body=body, errors=errors)
+        answer = self._http.json("POST", "/AlterNamespace", doing=doing, body=body, errors=errors)
         return LiveNamespace(identifier, _properties(answer, doing))
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
-        """ListTables, all pages. Some servers answer an empty list for a missing namespace."""
-        return self._listed("table", parent, ("table", "list"), {"include_declared": "true"}, concerns)
+        """ListTables, all pages. A missing namespace may list as empty.
+
+        A server that has tables on one level alone, as Gravitino does, may refuse to list them on any other: there are
+        none.
+        """
+        try:
+            return self._listed("table", parent, ("table", "list"), {"include_declared": "true"}, concerns)
+        except InvalidInputError as error:
+            if not _OTHER_LEVEL.search(str(error)):
+                raise
+            return []
 
     def table(self, identifier: Identifier) -> LiveTable:
         """DescribeTable."""
@@ -99,7 +124,7 @@ class RestServer:
         return _table(identifier, answer, f"read {_named('table', identifier)}")
 
     def storage_options(self, identifier: Identifier) -> dict[str, str]:
-        """DescribeTable, for what the server hands out for opening the table."""
+        """DescribeTable, for the storage options that the server vends for the table."""
         asking = "ask for credentials for"
         answer = self._post("table", identifier, "describe", asking, {"vend_credentials": True}, _MISSING_TABLE)
         return _texts(answer, "storage_options", f"{asking} {_named('table', identifier)}")
@@ -113,7 +138,7 @@ class RestServer:
         return True
 
     def declare_table(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
-        """DeclareTable, where the server likes when ``location`` is None."""
+        """DeclareTable; the server chooses the location when ``location`` is None."""
         place = {} if location is None else {"location": location}
         self._post("table", identifier, "declare", "declare", {**place, "properties": dict(properties)}, _TAKEN_TABLE)
 
@@ -123,11 +148,11 @@ class RestServer:
         self._post("table", identifier, "register", "register", body, _TAKEN_TABLE)
 
     def deregister_table(self, identifier: Identifier) -> None:
-        """DeregisterTable: the entry goes, the data stays."""
+        """DeregisterTable: removes the entry, keeps the data."""
         self._post("table", identifier, "deregister", "deregister", {}, _MISSING_TABLE)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> None:
-        """RenameTable, with the namespace of the new name said in any case."""
+        """RenameTable. The body always names the namespace of the new name."""
         body = {"new_table_name": to[-1], "new_namespace_id": list(to[:-1])}
         self._post("table", identifier, "rename", "rename", body, {**_MISSING_TABLE, 409: TableAlreadyExistsError})
 
@@ -136,14 +161,10 @@ class RestServer:
         doing = f"change {_named('table', identifier)}"
         place = {} if location is None else {"location": location}
         body = {"id": list(identifier), **_merge(changes), **place}
-        answer = self.http.json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE)
+        answer = self._http.json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE)
         return _table(identifier, answer, doing)
 
     # ---- requests ------------------------------------------------------------------------------------------------
-
-    @property
-    def _query(self) -> Mapping[str, str]:
-        return {"delimiter": self._delimiter}
 
     def _route(self, kind: str, identifier: Identifier, *operation: str) -> str:
         for name in identifier:
@@ -162,12 +183,12 @@ class RestServer:
     ) -> dict[str, Any]:
         doing, route = f"{verb} {_named(kind, identifier)}", self._route(kind, identifier, operation)
         whole = {"id": list(identifier), **body}
-        return self.http.json("POST", route, doing=doing, query=self._query, body=whole, errors=errors)
+        return self._http.json("POST", route, doing=doing, query=self._query, body=whole, errors=errors)
 
     def _look(self, kind: str, identifier: Identifier, errors: Mapping[int, Any]) -> None:
         doing, route = f"look for {_named(kind, identifier)}", self._route(kind, identifier, "exists")
         body = {"id": list(identifier)}
-        self.http.done("POST", route, doing=doing, query=self._query, body=body, errors=errors)
+        self._http.done("POST", route, doing=doing, query=self._query, body=body, errors=errors)
 
     def _listed(
         self,
@@ -177,26 +198,10 @@ class RestServer:
         query: Mapping[str, str],
         concerns: Callable[[str], bool],
     ) -> list[str]:
-        """Return the names of every page."""
         key, route = f"{kind}s", self._route("namespace", parent, *operation)
         doing = f"list the {key} in {_named('namespace', parent)}"
-        return names_without_doubles("rest", kind, parent, lambda: self._pages(route, key, doing, query), concerns)
-
-    def _pages(self, route: str, key: str, doing: str, query: Mapping[str, str]) -> Iterator[str]:
-        """Yield the names of every page."""
-
-        def fetch(token: str | None, number: int) -> tuple[Sequence[str], str | None]:
-            asked = {**self._query, **query} if token is None else {**self._query, **query, "page_token": token}
-            page = doing if number == 1 else f"{doing}, page {number}"
-            answer = self.http.json("GET", route, doing=page, query=asked, errors={404: NamespaceNotFoundError})
-            return _names(answer, key, page), _token(answer, page)
-
-        return every_page(f"rest: {doing}", fetch, str, once=False)
-
-
-_MISSING_NAMESPACE: Mapping[int, Any] = {404: NamespaceNotFoundError}
-_MISSING_TABLE: Mapping[int, Any] = {404: TableNotFoundError}
-_TAKEN_TABLE: Mapping[int, Any] = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+        read = partial(self._http.pages, route, key, _PAGES, doing=doing, query={**self._query, **query})
+        return names_without_doubles("rest", kind, parent, read, concerns)
 
 
 def _named(what: str, identifier: Identifier) -> str:
@@ -205,20 +210,6 @@ def _named(what: str, identifier: Identifier) -> str:
 
 def _merge(changes: PropertyChanges) -> dict[str, object]:
     return {"set_properties": dict(changes.set), "unset_properties": sorted(changes.remove)}
-
-
-def _names(answer: Mapping[str, Any], key: str, doing: str) -> Sequence[str]:
-    names = answer.get(key)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InternalError(f"rest: {doing}: the answer holds no list `{key}`; is this a Lance namespace server?")
-    return names
-
-
-def _token(answer: Mapping[str, Any], doing: str) -> str | None:
-    token = answer.get("page_token")
-    if token is not None and not isinstance(token, str):
-        raise InternalError(f"rest: {doing}: the page token is not text")
-    return token or None
 
 
 def _properties(answer: Mapping[str, Any], doing: str) -> dict[str, str]:
@@ -238,3 +229,25 @@ def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> Liv
         raise InternalError(f"rest: {doing}: the answer names no location")
     is_managed = answer.get("managed_versioning") is True
     return LiveTable(identifier, location, _properties(answer, doing), managed_versioning=is_managed)
+
+
+def translate(refusal: Refusal) -> VendorError | None:
+    """Return the error of a body ``{"error": "what happened", "code": 4}``.
+
+    pylance's adapter reports what it does not support as Internal. A code of a later version leaves the type of the
+    error to the call and the status.
+    """
+    if not isinstance(refusal.body, dict):
+        return None
+    code = refusal.body.get("code")
+    text = next((said for key in ("error", "detail", "message") if isinstance(said := refusal.body.get(key), str)), "")
+    if isinstance(code, bool) or not isinstance(code, int):
+        return VendorError(text) if text else None
+    try:
+        known = ErrorCode(code)
+    except ValueError:
+        return VendorError(f"{text} (code {code})")
+    kind = error_type(known)
+    if kind is InternalError and text.startswith("Not supported"):
+        kind = UnsupportedOperationError
+    return VendorError(f"{known.name}: {text}" if text else known.name, kind)

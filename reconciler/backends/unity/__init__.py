@@ -1,4 +1,4 @@
-"""``impl: unity``: one catalog of a Unity Catalog service; its schemas are namespaces (Lance Unity specification)."""
+"""``impl: unity``: one catalog of a Unity Catalog service (Lance specification)."""
 
 from reconciler.backends.unity.backend import UnityBackend
 from reconciler.backends.unity.config import UnityConfig

@@ -1,4 +1,4 @@
-"""A table's columns as Unity shows them, from the schema of a Lance dataset and back.
+"""A table's columns as Unity shows them, and as a Lance dataset has them.
 
 A column is written with the whole field in ``type_json``, as Spark writes it. Where Unity has no type equal to the
 dataset's, the field's metadata keeps the exact one under :data:`ARROW_TYPE`, so that a schema read back is the one
@@ -26,7 +26,7 @@ def to_columns(schema: Schema) -> list[dict[str, Any]]:
 
 
 def schema_of(columns: Iterable[Mapping[str, Any]]) -> Schema:
-    """Return the columns of a table that Unity answered, in the order of their positions.
+    """Return the columns that Unity answered, in the order of their positions.
 
     Columns others wrote count with the Arrow type nearest to theirs.
     """
@@ -34,7 +34,7 @@ def schema_of(columns: Iterable[Mapping[str, Any]]) -> Schema:
 
 
 def shown(columns: Iterable[Mapping[str, Any]]) -> ShownColumns:
-    """Return columns of an entry, answered or about to be written, as Unity's users see them."""
+    """Return the columns of an entry as Unity's users see them."""
     return tuple(
         ShownColumn(
             str(column.get("name", "")),
@@ -45,7 +45,7 @@ def shown(columns: Iterable[Mapping[str, Any]]) -> ShownColumns:
 
 
 def nearest_types(schemas: Iterable[Schema]) -> Sequence[str]:
-    """Return a sentence for each Arrow type among ``schemas`` that Unity shows as another one."""
+    """Return a sentence for each Arrow type that Unity shows as another one."""
     counts: Counter[tuple[str, str]] = Counter()
     for schema in schemas:
         for field in schema:
@@ -111,7 +111,7 @@ def _field(column: Mapping[str, Any]) -> Column:
 
 
 def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) -> str:
-    """Return the exact type where it is kept and still fits what is shown, or the one nearest to that."""
+    """Return the exact type if it still fits the shown one, or else the nearest."""
     try:
         kept = tree_of(exact)
         if not isinstance(kept, Foreign) and to_spark(kept).json == whole.get("type"):
@@ -123,7 +123,7 @@ def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) ->
 
 
 def _whole_field(type_json: object) -> Mapping[str, Any]:
-    """Return the field of a ``type_json``; writers other than Spark put only its type there."""
+    """Return the field of a ``type_json``, which may hold only its type."""
     try:
         value = json.loads(type_json) if isinstance(type_json, str) else None
     except (ValueError, RecursionError):

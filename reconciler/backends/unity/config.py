@@ -1,34 +1,30 @@
-"""The configuration of ``impl: unity`` (Lance Unity specification, "Namespace Implementation Configuration")."""
+"""The configuration of ``impl: unity`` (Lance Unity specification)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from reconciler.backends.http import Endpoint, Login, with_headers
-from reconciler.backends.table_options import VendsCredentials
-from reconciler.backends.unity.names import name_problem
-from reconciler.model.backend_config import BackendConfig, Root
+from reconciler.backends.http.config import HttpConfig
+from reconciler.backends.unity.rules import name_problem
 
 DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks.com")
-"""What the addresses of Databricks' workspaces end with, as its documentation lists them."""
+"""The ends of the addresses of Databricks' workspaces, as its documentation lists them."""
 
 
-class UnityConfig(Login, VendsCredentials, BackendConfig):
-    """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
+class UnityConfig(HttpConfig):
+    """The connection to one catalog of a Unity Catalog service.
 
-    endpoint: Endpoint
-    """The address of the service."""
+    Time-outs are in seconds.
+    """
+
     catalog: str
-    """The catalog of Unity that is this one."""
+    """The catalog in Unity."""
     api_path: str = "/api/2.1/unity-catalog"
-    """What follows the address."""
+    """The path after the address."""
     scope: str = Field(default="all-apis", min_length=1)
-    """What tokens are asked for."""
-    root: Root | None = None
-    """Where tables go that name no location."""
+    """The scope of the tokens to ask for."""
 
     @field_validator("catalog")
     @classmethod
@@ -46,28 +42,25 @@ class UnityConfig(Login, VendsCredentials, BackendConfig):
         trimmed = value.strip("/")
         return f"/{trimmed}" if trimmed else ""
 
-    def addresses(self) -> Iterator[tuple[str, str]]:
-        """Yield where secrets go, each with the key that says so."""
-        yield "endpoint", self.endpoint
-        yield from super().addresses()
+    @property
+    def address(self) -> str:
+        """The address that all routes are below.
+
+        An endpoint that ends with the path is used as it is.
+        """
+        return self.endpoint if self.endpoint.endswith(self.api_path) else f"{self.endpoint}{self.api_path}"
 
     @property
     def token_address(self) -> str:
-        """Where a token is given out for ``credential``."""
+        """The address that gives out tokens for ``credential``."""
         service = urlsplit(self.endpoint)
         return self.oauth2_server_uri or f"{service.scheme}://{service.netloc}/oidc/v1/token"
 
     @property
     def is_databricks(self) -> bool:
-        """Whether the address is that of a Databricks workspace, in one of the three clouds."""
-        host = urlsplit(self.endpoint).hostname or ""
-        return host.endswith(DATABRICKS)
-
-    @property
-    def service_address(self) -> str:
-        """The address all routes are below; an endpoint that ends with the path already is left as it is."""
-        return self.endpoint if self.endpoint.endswith(self.api_path) else f"{self.endpoint}{self.api_path}"
+        """Whether the address is that of a Databricks workspace in any cloud."""
+        return (urlsplit(self.endpoint).hostname or "").endswith(DATABRICKS)
 
     def identity(self) -> str:
         """Return the service's address and the catalog."""
-        return f"{with_headers(self.service_address, self.headers, 'unity')} catalog {self.catalog}"
+        return f"{super().identity()} catalog {self.catalog}"

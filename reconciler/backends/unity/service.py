@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from reconciler.backends.http import HttpClient, UnknownRouteError, path
-from reconciler.backends.identifiers import require_kept
-from reconciler.backends.paging import every_page
-from reconciler.backends.unity.names import full_name
-from reconciler.backends.unity.properties import in_parts, put_together
+from reconciler.backends.http.client import HttpClient, Pages, path
+from reconciler.backends.http.listing import list_without_doubles, require_kept
+from reconciler.backends.http.refusals import UnknownRouteError
+from reconciler.backends.unity.rules import in_parts, put_together
 from reconciler.model.errors import (
+    BackendError,
     InternalError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -33,7 +34,7 @@ _SERVERS_OWN_PAGE_SIZE = "0"
 """Asks for the longest page the server gives by itself; numbers above its limits are refused by some servers."""
 
 _OTHER_KINDS = {"volumes": "/volumes", "functions": "/functions", "registered_models": "/models"}
-"""What a schema holds beside tables: the key of the answer, and the route."""
+"""The other objects that a schema holds: the key of the answer, and the route."""
 _CREDENTIALS = {
     "aws_temp_credentials": {
         "access_key_id": "aws_access_key_id",
@@ -43,31 +44,29 @@ _CREDENTIALS = {
     "azure_user_delegation_sas": {"sas_token": "azure_storage_sas_token"},
     "gcp_oauth_token": {"oauth_token": "google_storage_token"},
 }
-"""The credentials that it hands out, and pylance's names of them."""
+"""The credentials that the service vends, and pylance's names of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableInfo:
-    """The parts of a table's entry that matter here."""
+class UnityEntry:
+    """The parts of a catalog's, a schema's or a table's entry that matter here.
+
+    ``row`` tells apart two entries of one name. ``location`` is where a table's data is; the data that the service
+    places itself is in a directory of its own below that of its catalog or schema. ``columns`` are those of a table
+    that was read by itself.
+    """
 
     name: str
     row: str
-    """What tells apart two entries of one name."""
-    location: str | None
     properties: Mapping[str, str]
-    kind: str
+    kind: str = ""
+    location: str | None = None
     format: str = ""
-    answered_columns: object = None
-
-    @property
-    def columns(self) -> list[dict[str, Any]]:
-        """The columns that the service shows; read when asked for, as a scan does not."""
-        answered = self.answered_columns
-        return [column for column in answered if isinstance(column, dict)] if isinstance(answered, list) else []
+    columns: Sequence[Mapping[str, Any]] = ()
 
     @property
     def is_lance(self) -> bool:
-        """Whether it is a Lance table: external, and marked so ("Lance Table Identification")."""
+        """Whether it is external and marked ("Lance Table Identification")."""
         return self.kind == _EXTERNAL and self.is_marked
 
     @property
@@ -76,73 +75,55 @@ class TableInfo:
         return self.properties.get(_TABLE_TYPE, "").lower() == _LANCE
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaInfo:
-    """The parts of a catalog's or a schema's entry that matter here."""
-
-    name: str
-    row: str
-    """What tells apart two entries of one name."""
-    properties: Mapping[str, str]
-    kind: str | None = None
-    root: str | None = None
-    """Below which its data goes. What the service places itself is in a directory of its own there."""
-
-
 class UnityService:
-    """Calls one service. Errors are those of :mod:`reconciler.model.errors`; lists go to their last page."""
+    """Calls one service; lists go to their last page.
+
+    Errors are those of :mod:`reconciler.model.errors`. The reference server 0.6 checks that a name is free before it
+    creates an object, and two creates at the same moment both succeed. It answers 500 to every call about a table that
+    is there twice; of a schema or catalog it uses the row it finds first. So a list raises DoubledNameError for a name
+    that is there twice and ``concerns`` the caller.
+    """
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
-    def catalog(self, name: str) -> SchemaInfo:
-        """GET /catalogs/{name}."""
-        doing = f"read the catalog `{name}`"
-        answer = self._http.json("GET", path("catalogs", name), doing=doing, errors={404: NamespaceNotFoundError})
-        return _schema(answer, doing)
+    def read(self, identifier: Identifier) -> UnityEntry:
+        """GET /catalogs/{name}, /schemas/{full_name} or /tables/{full_name}."""
+        doing = f"read the {_called(identifier)}"
+        answer = self._http.json("GET", _route(identifier), doing=doing, errors=_missing(identifier))
+        found = _entry(answer, _kind(identifier), doing)
+        if len(identifier) > 1:
+            require_kept("unity", identifier, (*identifier[:-1], found.name))
+        return found
 
-    def catalogs_named(self, name: str) -> Iterator[SchemaInfo]:
+    def catalogs(self, name: str) -> list[UnityEntry]:
         """GET /catalogs, all pages: those of this name."""
-        doing = "list the catalogs"
-        for entry in self._pages("/catalogs", "catalogs", {}, doing):
-            if _name(entry, doing) == name:
-                yield _schema(entry, doing)
+        return [found for found in self._listed("catalog", (), lambda found: found.name == name) if found.name == name]
 
-    def schemas(self, catalog: str) -> Iterator[SchemaInfo]:
+    def schemas(self, catalog: str, concerns: Callable[[UnityEntry], bool] = lambda _: False) -> list[UnityEntry]:
         """GET /schemas, all pages."""
-        doing = f"list the schemas of `{catalog}`"
-        for entry in self._pages("/schemas", "schemas", {"catalog_name": catalog}, doing):
-            yield _schema(entry, doing)
+        return self._listed("schema", (catalog,), concerns)
 
-    def schema(self, identifier: Identifier) -> SchemaInfo:
-        """GET /schemas/{full_name}."""
-        doing = f"read the schema `{join(identifier)}`"
-        errors = {404: NamespaceNotFoundError}
-        answer = self._http.json("GET", path("schemas", full_name(identifier)), doing=doing, errors=errors)
-        found = _schema(answer, doing)
-        require_kept("unity", identifier, (*identifier[:-1], found.name))
-        return found
+    def tables(self, schema: Identifier, concerns: Callable[[UnityEntry], bool] = lambda _: False) -> list[UnityEntry]:
+        """GET /tables, all pages: tables and views of any format, without columns."""
+        return self._listed("table", schema, concerns)
 
-    def tables(self, schema: Identifier) -> Iterator[TableInfo]:
-        """GET /tables, all pages: tables and views of every format, without their columns."""
-        doing = f"list the tables of `{join(schema)}`"
-        for entry in self._pages("/tables", "tables", _parent(schema), doing):
-            yield _table({**entry, "columns": None}, doing)
+    def others(self, schema: Identifier) -> Iterator[str]:
+        """Yield the names of a schema's volumes, functions and models.
 
-    def table(self, identifier: Identifier) -> TableInfo:
-        """GET /tables/{full_name}."""
-        doing = f"read the table `{join(identifier)}`"
-        errors = {404: TableNotFoundError}
-        answer = self._http.json("GET", path("tables", full_name(identifier)), doing=doing, errors=errors)
-        found = _table(answer, doing)
-        require_kept("unity", identifier, (*identifier[:-1], found.name))
-        return found
+        A service without a route has none of them.
+        """
+        for key, route in _OTHER_KINDS.items():
+            doing = f"list the {key.replace('_', ' ')} of `{join(schema)}`"
+            with suppress(UnknownRouteError):
+                for entry in self._pages(route, key, schema, doing):
+                    yield _name(entry, doing)
 
     def vended_options(self, identifier: Identifier, *, writes: bool) -> dict[str, str]:
-        """POST /temporary-table-credentials: the storage options that the service hands out for a table's data."""
-        table = self.table(identifier).row
+        """POST /temporary-table-credentials: return the vended storage options."""
+        table = self.read(identifier).row
         if writes:
             with suppress(PermissionDeniedError):
                 return self._credentials(identifier, table, "READ_WRITE")
@@ -152,57 +133,34 @@ class UnityService:
         answer = self._http.json(
             "POST",
             "/temporary-table-credentials",
-            doing=f"ask for credentials for the table `{join(identifier)}`",
+            doing=f"ask for credentials for the {_called(identifier)}",
             body={"table_id": table, "operation": operation},
-            errors={404: TableNotFoundError},
+            errors=_missing(identifier),
             repeatable=True,
         )
         return dict(_options_in(answer))
 
-    def others(self, schema: Identifier) -> Iterator[str]:
-        """Yield the names of a schema's volumes, functions and models; a service without the route has none."""
-        for key, route in _OTHER_KINDS.items():
-            doing = f"list the {key.replace('_', ' ')} of `{join(schema)}`"
-            try:
-                for entry in self._pages(route, key, _parent(schema), doing):
-                    yield _name(entry, doing)
-            except UnknownRouteError:
-                continue
-
     # ---- writing -------------------------------------------------------------------------------------------------
 
-    def create_schema(self, identifier: Identifier, properties: Mapping[str, str]) -> SchemaInfo:
+    def create_schema(self, identifier: Identifier, properties: Mapping[str, str]) -> UnityEntry:
         """POST /schemas."""
-        doing = f"create the schema `{join(identifier)}`"
+        doing = f"create the {_called(identifier)}"
         body = {"name": identifier[-1], "catalog_name": identifier[0], "properties": in_parts(properties)}
         errors = {404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError}
-        return _schema(self._http.json("POST", "/schemas", doing=doing, body=body, errors=errors), doing)
+        return _entry(self._http.json("POST", "/schemas", doing=doing, body=body, errors=errors), "schema", doing)
 
     def set_schema_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
-        """PATCH /schemas/{full_name}: the properties given take the place of all there are."""
-        self._http.done(
-            "PATCH",
-            path("schemas", full_name(identifier)),
-            doing=f"change the properties of the schema `{join(identifier)}`",
-            body={"properties": in_parts(properties)},
-            errors={404: NamespaceNotFoundError},
-        )
-
-    def delete_schema(self, identifier: Identifier) -> None:
-        """DELETE /schemas/{full_name}, never with ``force``: the server refuses a schema that holds anything."""
-        self._http.done(
-            "DELETE",
-            path("schemas", full_name(identifier)),
-            doing=f"drop the schema `{join(identifier)}`",
-            errors={404: NamespaceNotFoundError} | dict.fromkeys((409, 412, 422), NamespaceNotEmptyError),
-        )
+        """PATCH /schemas/{full_name}: the properties given replace all there are."""
+        doing = f"change the properties of the {_called(identifier)}"
+        body = {"properties": in_parts(properties)}
+        self._http.done("PATCH", _route(identifier), doing=doing, body=body, errors=_missing(identifier))
 
     def create_table(
         self, identifier: Identifier, location: str, properties: Mapping[str, str], columns: list[dict[str, Any]]
-    ) -> TableInfo:
-        """POST /tables: an external table, whose format Unity knows as text ("DeclareTable")."""
-        doing = f"create the entry of the table `{join(identifier)}`"
-        body: dict[str, Any] = {
+    ) -> UnityEntry:
+        """POST /tables: an external table, as text to Unity ("DeclareTable")."""
+        doing = f"create the entry of the {_called(identifier)}"
+        body: dict[str, object] = {
             "name": identifier[-1],
             **_parent(identifier[:-1]),
             "table_type": _EXTERNAL,
@@ -212,33 +170,87 @@ class UnityService:
             "properties": {**in_parts(properties), _TABLE_TYPE: _LANCE},
         }
         errors = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
-        return _table(self._http.json("POST", "/tables", doing=doing, body=body, errors=errors), doing)
+        return _entry(self._http.json("POST", "/tables", doing=doing, body=body, errors=errors), "table", doing)
 
-    def delete_table(self, identifier: Identifier) -> None:
-        """DELETE /tables/{full_name}. Of an external table this is the entry alone."""
-        doing = f"remove the entry of the table `{join(identifier)}`"
-        errors = {404: TableNotFoundError}
-        self._http.done("DELETE", path("tables", full_name(identifier)), doing=doing, errors=errors)
+    def delete(self, identifier: Identifier) -> None:
+        """DELETE /schemas/{full_name} or /tables/{full_name}, the entry alone.
 
-    # ---- pages ---------------------------------------------------------------------------------------------------
+        Never with ``force``: the server refuses a schema that holds anything.
+        """
+        doing = f"remove the entry of the {_called(identifier)}"
+        errors = _missing(identifier)
+        if _kind(identifier) == "schema":
+            errors |= dict.fromkeys((409, 412, 422), NamespaceNotEmptyError)
+        self._http.done("DELETE", _route(identifier), doing=doing, errors=errors)
 
-    def _pages(self, route: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the entries of every page, each row once; two rows of one name are both yielded."""
+    # ---- lists ---------------------------------------------------------------------------------------------------
 
-        def fetch(token: str | None, number: int) -> tuple[Sequence[Mapping[str, Any]], str | None]:
-            asked = {**query, "max_results": _SERVERS_OWN_PAGE_SIZE}
-            if token is not None:
-                asked["page_token"] = token
-            page = doing if number == 1 else f"{doing}, page {number}"
-            answer = self._http.json("GET", route, doing=page, query=asked, errors={404: NamespaceNotFoundError})
-            entries = _entries(answer, key, page)
-            return entries, _token(answer, entries, page)
+    def _listed(self, kind: str, parent: Identifier, concerns: Callable[[UnityEntry], bool]) -> list[UnityEntry]:
+        doing = f"list the {kind}s{f' of `{join(parent)}`' if parent else ''}"
 
-        return every_page(f"unity: {doing}", fetch, lambda entry: (_name(entry, doing), _row(entry)))
+        def read() -> Iterator[UnityEntry]:
+            for entry in self._pages(f"/{kind}s", f"{kind}s", parent, doing):
+                yield _entry({**entry, "columns": None}, kind, doing)
+
+        def problem(name: str) -> str:
+            return f"unity: {double_problem((*parent, name))}"
+
+        return list_without_doubles(read, lambda entry: entry.name, concerns, problem)
+
+    def _pages(self, route: str, key: str, parent: Identifier, doing: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the entries of every page, each row once, but every row of a name."""
+        pages = Pages(
+            "page_token",
+            "next_page_token",
+            entry=dict,
+            identity=lambda entry: (_name(entry, doing), _row(entry)),
+            once=True,
+            may_leave_out_list=True,
+            resume=partial(_resume, doing=doing),
+        )
+        query = {**_parent(parent), "max_results": _SERVERS_OWN_PAGE_SIZE}
+        return self._http.pages(route, key, pages, doing=doing, query=query)
+
+
+def double_problem(identifier: Identifier) -> str:
+    """Return the text of an error about a name that is there twice.
+
+    It says how that happens, and what to do.
+    """
+    remedy = (
+        "the service neither reads nor removes either of them, not even by force: have one of the two rows taken out "
+        "of its database, and leave the schema out with `scope` until then"
+        if _kind(identifier) == "table"
+        else "the service uses the one it finds first: have the other one dropped in Unity Catalog"
+    )
+    return (
+        f"the {_called(identifier)} is there twice, as after two creates at the same moment, which this service lets "
+        f"both succeed; {remedy}"
+    )
+
+
+def _kind(identifier: Identifier) -> str:
+    return ("catalog", "schema", "table")[len(identifier) - 1]
+
+
+def _called(identifier: Identifier) -> str:
+    return f"{_kind(identifier)} `{join(identifier)}`"
+
+
+def _route(identifier: Identifier) -> str:
+    return path(f"{_kind(identifier)}s", ".".join(identifier))
+
+
+def _missing(identifier: Identifier) -> dict[int, type[BackendError]]:
+    return {404: TableNotFoundError if _kind(identifier) == "table" else NamespaceNotFoundError}
+
+
+def _parent(namespace: Identifier) -> dict[str, str]:
+    return dict(zip(("catalog_name", "schema_name"), namespace, strict=False))
 
 
 def _options_in(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the credentials that an answer holds for one of the three clouds, in pylance's words."""
+    """Yield the storage options that an answer holds for one of the three clouds."""
     for kind, names in _CREDENTIALS.items():
         held = answer.get(kind)
         for name, option in names.items():
@@ -247,33 +259,16 @@ def _options_in(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield option, value
 
 
-def _parent(schema: Identifier) -> dict[str, str]:
-    return {"catalog_name": schema[0], "schema_name": schema[1]}
-
-
-def _entries(answer: Mapping[str, Any], key: str, doing: str) -> list[Mapping[str, Any]]:
-    """Return the entries of a page. A page with nothing on it may leave the list out, but says nothing else then."""
-    entries = answer.get(key)
-    if entries is None and not set(answer) - {key, "next_page_token"}:
-        return []
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise InternalError(f"unity: {doing}: the answer holds no list `{key}`; is this a Unity Catalog service?")
-    return entries
-
-
-def _token(answer: Mapping[str, Any], entries: list[Mapping[str, Any]], doing: str) -> str | None:
-    """Return what to ask the next page with.
+def _resume(token: str, entries: Sequence[Mapping[str, Any]], doing: str) -> str:
+    """Return the token to ask for the next page with.
 
     The reference server's token is the last name on the page, and goes on behind that name: of two rows of one name,
     the second would be on no page. So the name before it is asked with, and the last name comes again.
     """
-    token = answer.get("next_page_token")
-    if token is not None and not isinstance(token, str):
-        raise InternalError(f"unity: {doing}: the page token is not text")
     names = [_name(entry, doing) for entry in entries]
-    if token and len(set(names)) > 1 and token == names[-1]:
+    if len(set(names)) > 1 and token == names[-1]:
         return next(name for name in reversed(names) if name != token)
-    return token or None
+    return token
 
 
 def _name(entry: Mapping[str, Any], doing: str) -> str:
@@ -289,39 +284,29 @@ def _row(entry: Mapping[str, Any]) -> str:
     return identity or json.dumps(entry, sort_keys=True)
 
 
-def _properties(entry: Mapping[str, Any], doing: str) -> Mapping[str, str]:
-    """Return the properties of an entry; one that is null is none, as in the service's own database."""
-    properties = entry.get("properties")
-    if properties is None:
-        return {}
+def _entry(answer: Mapping[str, Any], kind: str, doing: str) -> UnityEntry:
+    """Return an answered entry.
+
+    A property that is null counts as missing, as in the service's own database.
+    """
+
+    def text(key: str) -> str:
+        value = answer.get(key)
+        return value if isinstance(value, str) else ""
+
+    name, properties, columns = _name(answer, doing), answer.get("properties"), answer.get("columns")
     known = (
         {key: value for key, value in properties.items() if value is not None} if isinstance(properties, dict) else {}
     )
-    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in known.values()):
-        raise InternalError(f"unity: {doing}: the properties of `{_name(entry, doing)}` are not texts")
-    return put_together(known)
-
-
-def _schema(entry: Mapping[str, Any], doing: str) -> SchemaInfo:
-    kind, root = entry.get("catalog_type"), entry.get("storage_root")
-    return SchemaInfo(
-        _name(entry, doing),
-        _row(entry),
-        _properties(entry, doing),
-        kind if isinstance(kind, str) else None,
-        root if isinstance(root, str) and root else None,
-    )
-
-
-def _table(entry: Mapping[str, Any], doing: str) -> TableInfo:
-    location, kind = entry.get("storage_location"), entry.get("table_type")
-    file_format = entry.get("data_source_format")
-    return TableInfo(
-        name=_name(entry, doing),
-        row=_row(entry),
-        location=location if isinstance(location, str) and location else None,
-        properties=_properties(entry, doing),
-        kind=kind if isinstance(kind, str) else "",
-        format=file_format if isinstance(file_format, str) else "",
-        answered_columns=entry.get("columns"),
+    if not isinstance(properties, dict | None) or not all(isinstance(value, str) for value in known.values()):
+        raise InternalError(f"unity: {doing}: the properties of `{name}` are not texts")
+    is_table = kind == "table"
+    return UnityEntry(
+        name,
+        _row(answer),
+        put_together(known),
+        kind=text("table_type" if is_table else "catalog_type"),
+        location=text("storage_location" if is_table else "storage_root") or None,
+        format=text("data_source_format"),
+        columns=[column for column in columns if isinstance(column, dict)] if isinstance(columns, list) else (),
     )

@@ -20,6 +20,7 @@ def _differing(params: Params) -> str:
 
 
 _CHOSEN = "this catalog chooses the location of every table itself"
+_VERSIONED = "the service keeps the versions of its data itself (`managed_versioning`), and lancens writes to storage"
 _RENAMING = "{name} cannot be renamed: that takes a new entry"
 
 REASONS: Mapping[ReasonCode, Sentence] = {
@@ -115,14 +116,8 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.OUT_OF_SCOPE: "it is outside of the catalog's scope: {detail}",
     ReasonCode.PROTECTED: "{name} is protected, and a move takes that name away",
     ReasonCode.RELOCATED_AND_ALTERED: "a table cannot be relocated and its columns changed in one plan",
-    ReasonCode.SERVICE_KEEPS_VERSIONS: (
-        "the service keeps the versions of its data itself (`managed_versioning`), and lancens writes to storage: it "
-        "does not add its columns behind the service's back"
-    ),
-    ReasonCode.SERVICE_MAKES_DATA: (
-        "the service keeps the versions of its data itself (`managed_versioning`), and lancens writes to storage: it "
-        "does not make its dataset behind the service's back"
-    ),
+    ReasonCode.SERVICE_KEEPS_VERSIONS: f"{_VERSIONED}: it does not add its columns behind the service's back",
+    ReasonCode.SERVICE_MAKES_DATA: f"{_VERSIONED}: it does not make its dataset behind the service's back",
     ReasonCode.SEVERAL_SOURCES: lambda params: f"{' and '.join(params.get('names', ()))} have this one name here",
     ReasonCode.SOURCE_BLOCKED: "{name} is blocked itself",
     ReasonCode.SOURCE_NOT_READY: "{name} gets its location only when it is made",

@@ -7,6 +7,7 @@ from functools import cache
 from string import Formatter
 from typing import TypeAlias
 
+from reconciler.model import display
 from reconciler.model.reasons import Params
 
 _Clause: TypeAlias = str | tuple[str, ...]
@@ -26,12 +27,27 @@ class Names(tuple[str, ...]):
         return f"{', '.join(shown)}{more}"
 
 
+class Count(int):
+    """A number in a sentence: ``table`` is what it counts, and ``is|are`` a word for one and a word for several."""
+
+    def __format__(self, spec: str) -> str:
+        if "|" in spec:
+            return spec.split("|")[self != 1]
+        return display.count(self, spec) if spec.isalpha() else super().__format__(spec)
+
+
 def said(sentence: Sentence, params: Params) -> str:
     """Return a sentence with what it names; a clause is left out where something of that is not given."""
     if callable(sentence):
         return sentence(params)
-    values = {key: Names(value) if isinstance(value, tuple | list) else value for key, value in params.items()}
+    values = {key: _wrapped(value) for key, value in params.items()}
     return "".join(_clauses([sentence] if isinstance(sentence, str) else sentence, values))
+
+
+def _wrapped(value: object) -> object:
+    if isinstance(value, tuple | list):
+        return Names(value)
+    return Count(value) if isinstance(value, int) else value
 
 
 def _clauses(clauses: Iterable[_Clause], values: Mapping[str, object]) -> Iterator[str]:

@@ -1,8 +1,7 @@
-"""Answers that break off, stall or are damaged on the way: asked for again, or told as the service's own failure."""
+"""Answers that are cut, stalled or damaged: they are retried, or reported as a failure of the service."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +14,7 @@ from reconciler.model.errors import CatalogError, ErrorCode
 from tests.catalogs.glue.seeding import databases, lance_table, tables
 from tests.servers.fault_proxy import BODY_FAULTS, Call, Decide, Fault, FaultProxy, fault_proxy
 from tests.servers.glue import GlueServer
+from tests.writing import load_manifest
 
 PLANS = 40
 
@@ -32,19 +32,12 @@ def proxy(glue: GlueServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultPr
         yield running
 
 
-def _manifest(glue: GlueServer, proxy: FaultProxy, folder: Path) -> reconciler.Manifest:
-    lake = {"impl": "glue", "config": {**glue.config(), "endpoint": proxy.url}}
-    path = folder / "lancens.yaml"
-    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}), "utf-8")
-    return reconciler.load(path)
-
-
 def _once(fault: Fault, number: int) -> Decide:
     return lambda call: fault if call.number == number else None
 
 
 def test_plans_get_over_answers_that_are_cut_or_damaged(glue: GlueServer, proxy: FaultProxy, tmp_path: Path) -> None:
-    manifest = _manifest(glue, proxy, tmp_path)
+    manifest = load_manifest(tmp_path, {"lake": {"impl": "glue", "config": {**glue.config(), "endpoint": proxy.url}}})
     reconciler.plan(manifest)
     calls = len(proxy.calls)
     for number in range(PLANS):
@@ -59,7 +52,7 @@ def test_plans_get_over_answers_that_are_cut_or_damaged(glue: GlueServer, proxy:
 def test_what_never_comes_whole_is_a_failure_of_the_service(
     glue: GlueServer, proxy: FaultProxy, tmp_path: Path, fault: Fault
 ) -> None:
-    manifest = _manifest(glue, proxy, tmp_path)
+    manifest = load_manifest(tmp_path, {"lake": {"impl": "glue", "config": {**glue.config(), "endpoint": proxy.url}}})
     proxy.reset(lambda _: fault)
     with pytest.raises(CatalogError) as told:
         reconciler.plan(manifest)

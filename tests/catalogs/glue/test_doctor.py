@@ -9,7 +9,7 @@ from tests.catalogs.glue.seeding import databases, lance_table
 from tests.catalogs.glue.test_end_to_end import APPLY, PLAN
 from tests.servers.glue import GlueServer
 
-TRIES = {
+PROBES = {
     "creating a table, in a database that is not there,": "glue:CreateTable",
     "changing a table": "glue:UpdateTable",
     "deregistering a table": "glue:DeleteTable",
@@ -23,8 +23,8 @@ def test_each_write_that_the_policy_lacks_is_named(glue: GlueServer, tmp_path: P
     glue.allow(PLAN)
     found = diagnosed(tmp_path, "glue", glue.config())
     said = [check.detail for check in found if check.name == "writing"]
-    assert len(said) == len(TRIES)
-    for (what, action), detail in zip(TRIES.items(), said, strict=True):
+    assert len(said) == len(PROBES)
+    for (what, action), detail in zip(PROBES.items(), said, strict=True):
         assert detail.startswith(f"{what} is refused: ")
         assert f"the credentials lack {action} on" in detail
     assert "failed" not in {check.status for check in found}
@@ -34,4 +34,4 @@ def test_with_the_policy_for_apply_none_is_refused(glue: GlueServer, tmp_path: P
     databases(glue, ["web"])
     glue.allow(PLAN | APPLY)
     found = diagnosed(tmp_path, "glue", glue.config())
-    assert [check.status for check in found if check.name == "writing"] == ["ok"] * len(TRIES)
+    assert [check.status for check in found if check.name == "writing"] == ["ok"] * len(PROBES)

@@ -1,4 +1,4 @@
-"""Moves on Glue: there is no rename, so the entry is made anew at the same location before the old one goes."""
+"""Moves on Glue, without a rename: a new entry at the same location, then the removal of the old one."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.backends import registry
-from reconciler.backends.glue.catalog_ids import GlueCatalog
-from reconciler.backends.glue.structures import as_input, table_oddity, with_state
+from reconciler.backends.glue.structures import as_input, id_below, names_in, table_mismatch, with_state
 from reconciler.model.errors import MissingExtraError
 from reconciler.model.live import LiveTable
 from tests.servers import glue_model
@@ -25,12 +24,9 @@ paths = st.lists(names, max_size=4).map(tuple)
 
 @given(paths, paths.filter(bool))
 def test_a_catalog_found_below_another_is_where_it_was_put(above: tuple[str, ...], path: tuple[str, ...]) -> None:
-    root = GlueCatalog((), f"{ACCOUNT}:{'/'.join(above)}" if above else ACCOUNT)
-    place = root.below(path)
-    assert place.catalog_id == f"{ACCOUNT}:{'/'.join((*above, *path))}"
-    assert root.found(place.catalog_id) == place
-    assert place.depth == len(above) + len(path)
-    assert place.account == ACCOUNT
+    root = f"{ACCOUNT}:{'/'.join(above)}" if above else ACCOUNT
+    assert id_below(root, path) == f"{ACCOUNT}:{'/'.join((*above, *path))}"
+    assert names_in(id_below(root, path)) == (*above, *path)
 
 
 def _values(shape: Any, depth: int = 0) -> st.SearchStrategy[Any]:
@@ -84,7 +80,7 @@ def test_a_change_of_a_table_touches_location_and_parameters_only(entry: Any, pr
 @given(_values(_shape("Table")))
 def test_any_entry_is_a_lance_table_or_not(entry: Any) -> None:
     marked = entry.get("Parameters", {}).get("table_type", "").lower() == "lance"
-    assert table_oddity(entry) is not None or marked
+    assert table_mismatch(entry) is not None or marked
 
 
 def test_naming_the_backend_imports_no_boto3() -> None:

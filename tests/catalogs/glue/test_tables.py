@@ -26,7 +26,6 @@ from lance_namespace import (
 import reconciler
 from reconciler.backends import optional
 from reconciler.backends.glue import GlueBackend
-from reconciler.backends.glue.catalog_ids import GlueCatalog
 from reconciler.backends.glue.service import Service
 from reconciler.model.errors import (
     ConcurrentModificationError,
@@ -36,6 +35,7 @@ from reconciler.model.errors import (
     TableNotFoundError,
 )
 from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
@@ -118,7 +118,7 @@ class TestEntries:
             asked = DescribeTableRequest(id=[web, "clicks"], vend_credentials=gives)
             assert namespace.describe_table(asked).storage_options == {"aws_region": "eu-west-1"}
 
-    def test_whoever_writes_to_the_catalog_sends_no_secret_elsewhere(
+    def test_writing_to_the_catalog_sends_no_secret_elsewhere(
         self, glue: GlueServer, backend: GlueBackend, web: str
     ) -> None:
         """The configured keys went wherever the parameters of a table said."""
@@ -191,8 +191,8 @@ class TestUpdates:
         tables(glue, web, [lance_table("t")])
         read = Service.table
 
-        def read_and_then_changed(service: Service, place: GlueCatalog, database: str, name: str) -> TableTypeDef:
-            table = read(service, place, database, name)
+        def read_and_then_changed(service: Service, identifier: Identifier) -> TableTypeDef:
+            table = read(service, identifier)
             theirs: Any = lance_table("t", Parameters={"table_type": "LANCE", "theirs": "1"})
             glue.client.update_table(DatabaseName=web, TableInput=theirs)
             return table

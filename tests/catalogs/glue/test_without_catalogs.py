@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from reconciler.model.reasons import ReasonCode
 from tests.catalogs.glue.conftest import Connect
 from tests.plans import blocked
 from tests.servers.glue import GlueServer
+from tests.writing import load_manifest
 
 CLASSIC = [
     f"glue:{name}"
@@ -33,11 +33,9 @@ def _refuse(glue: GlueServer, why: str) -> None:
             glue.fail(call, why, "no such operation", times=1000)
 
 
-def _manifest(glue: GlueServer, folder: Path, namespaces: object) -> Manifest:
+def _wanting(glue: GlueServer, folder: Path, namespaces: object) -> Manifest:
     lake = {"impl": "glue", "config": glue.config(root=str(folder / "lake")), "namespaces": namespaces}
-    path = folder / "lancens.yaml"
-    path.write_text(json.dumps({"version": 1, "name": "shop", "catalogs": {"lake": lake}}))
-    return reconciler.load(path)
+    return load_manifest(folder, {"lake": lake})
 
 
 @pytest.mark.parametrize("why", ["denied", "UnknownOperationException", "NotImplemented"])
@@ -46,7 +44,7 @@ def test_databases_are_planned_and_applied(glue: GlueServer, tmp_path: Path, why
     _refuse(glue, why)
     columns = [{"name": "id", "type": "int64"}]
     wanted = {"web": {"tables": {"users": {"schema": columns}}}, "shop": {"properties": {"team": "ml"}}}
-    manifest = _manifest(glue, tmp_path, wanted)
+    manifest = _wanting(glue, tmp_path, wanted)
     plan = reconciler.plan(manifest)
     assert [change.address for change in plan.changes] == ["lake/shop", "lake/web/users"]
     told = [note.message for note in plan.notes if "catalogs" in note.message]
@@ -58,7 +56,7 @@ def test_databases_are_planned_and_applied(glue: GlueServer, tmp_path: Path, why
         assert told == []
     assert reconciler.apply(plan, manifest, journal=tmp_path / "journal").ok
     assert reconciler.plan(manifest).is_empty
-    fewer = _manifest(glue, tmp_path, {"web": {"tables": {}}})
+    fewer = _wanting(glue, tmp_path, {"web": {"tables": {}}})
     assert reconciler.apply(reconciler.plan(fewer, allow_mass_removal=True), fewer, journal=tmp_path / "journal").ok
     assert reconciler.plan(fewer).is_empty
     glue.allow(None)
@@ -67,7 +65,7 @@ def test_databases_are_planned_and_applied(glue: GlueServer, tmp_path: Path, why
 
 def test_a_catalog_is_blocked_and_the_rest_is_planned(glue: GlueServer, tmp_path: Path) -> None:
     _refuse(glue, "denied")
-    manifest = _manifest(glue, tmp_path, {"sales": {"namespaces": {"crm": {"tables": {"t": {}}}}}, "web": {}})
+    manifest = _wanting(glue, tmp_path, {"sales": {"namespaces": {"crm": {"tables": {"t": {}}}}}, "web": {}})
     plan = reconciler.plan(manifest)
     assert [change.address for change in plan.changes] == ["lake/web"]
     assert blocked(plan) == [("lake/sales", ReasonCode.KIND_NOT_CREATABLE)]
@@ -77,7 +75,7 @@ def test_a_policy_for_the_accounts_own_catalog_alone_is_enough(glue: GlueServer,
     """With the catalog itself as the policy's resource, GetCatalogs lists, and GetCatalog of any name is denied."""
     denied = "User: dev is not authorized to perform: glue:GetCatalog on resource: arn:aws:glue:eu:1:catalog/web"
     glue.fail("glue:GetCatalog", "AccessDeniedException", denied, times=1000)
-    manifest = _manifest(glue, tmp_path, {"web": {"tables": {"clicks": {}}}})
+    manifest = _wanting(glue, tmp_path, {"web": {"tables": {"clicks": {}}}})
     report = reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal")
     assert report.ok, report.results
     assert reconciler.plan(manifest).is_empty
@@ -87,7 +85,7 @@ def test_a_service_that_fails_is_not_taken_for_one_without_catalogs(glue: GlueSe
     """moto knows no catalogs, and answers as a service does that is down: with a page of its web server's."""
     glue.answer("glue:GetCatalogs", "<!doctype html>\n<title>500 Internal Server Error</title>", status=500, times=9)
     with pytest.raises(reconciler.CatalogError) as caught:
-        reconciler.plan(_manifest(glue, tmp_path, {"web": {}}))
+        reconciler.plan(_wanting(glue, tmp_path, {"web": {}}))
     assert caught.value.code is ErrorCode.INTERNAL
     assert "GetCatalogs" in str(caught.value)
     assert str(caught.value).endswith("titled `500 Internal Server Error`")

@@ -11,16 +11,24 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.names import Identifier
-from tests.catalogs.hive.raw import database_name, raw
+from tests.catalogs.hive.raw import raw
 from tests.servers.hive import Metastore, metastore, sql_schema
 from tests.servers.require import tool
+from tests.soak import sampled
 
-Connect = Callable[..., HiveBackend]
+Connect = Callable[..., Hive2Backend]
 
 
-@pytest.fixture(scope="session", params=["2.3", "3.1", "3.1 with its SQL schema", "4.1"])
+EVERY = ["2.3", "3.1", "3.1 with its SQL schema", "4.1"]
+
+oldest_and_newest = pytest.mark.parametrize("server", sampled(EVERY, 3), indirect=True, scope="session")
+"""For what is tested on other catalogs too, and shows how lancens goes on rather than what a metastore does."""
+
+
+@pytest.fixture(scope="session", params=EVERY)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
     """A running metastore of each version."""
     directory = tmp_path_factory.mktemp("metastore")
@@ -55,9 +63,9 @@ def connect(server: Metastore, config: Mapping[str, str]) -> Iterator[Connect]:
     """Make backends for the server, with more configuration where given; they are closed at the end."""
     made: list[Backend] = []
 
-    def make(**more: str) -> HiveBackend:
+    def make(**more: str) -> Hive2Backend:
         backend = registry.connect(server.impl, {**config, **more})
-        assert isinstance(backend, HiveBackend)
+        assert isinstance(backend, Hive2Backend)
         made.append(backend)
         return backend
 
@@ -67,7 +75,7 @@ def connect(server: Metastore, config: Mapping[str, str]) -> Iterator[Connect]:
 
 
 @pytest.fixture
-def backend(connect: Connect) -> HiveBackend:
+def backend(connect: Connect) -> Hive2Backend:
     """A backend for the server."""
     return connect()
 
@@ -85,15 +93,14 @@ def above(server: Metastore) -> Identifier:
 
 
 @pytest.fixture
-def database(server: Metastore, above: Identifier, backend: HiveBackend) -> Iterator[Identifier]:
+def database(server: Metastore, above: Identifier, backend: Hive2Backend) -> Iterator[Identifier]:
     """A new, empty database; with the entries left in it, it goes at the end."""
     name = (*above, f"db_{uuid.uuid4().hex[:12]}")
     backend.insert_namespace(name, {})
     yield name
     with raw(server.uri) as client:
-        wire = database_name(name).wire
         if name[-1] in client.get_databases(f"@{name[0]}#*" if above else "*"):
-            client.drop_database(wire, False, True)
+            client.drop_database(wire(name), False, True)
 
 
 @pytest.fixture(scope="session")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.connection import connect
-from reconciler.backends.hive.entries import DatabaseName
+from reconciler.backends.hive.entries import catalog_in, wire
 from reconciler.model.names import Identifier
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
     from reconciler.backends.hive.gen.ttypes import Database, Table
 
-__all__ = ["database_name", "drop", "entries", "fetch", "fetch_database", "plain_table", "put", "raw"]
+__all__ = ["drop", "entries", "fetch", "fetch_database", "plain_table", "put", "raw"]
 
 
 @contextmanager
@@ -29,11 +29,6 @@ def raw(uri: str) -> Iterator[Client]:
         connection.close()
 
 
-def database_name(identifier: Identifier) -> DatabaseName:
-    """Return the database that a namespace identifier names, on two levels or three."""
-    return DatabaseName(identifier[0] if len(identifier) == 2 else None, identifier[-1])
-
-
 def plain_table(
     identifier: Identifier,
     location: str | None = None,
@@ -43,11 +38,10 @@ def plain_table(
     """Return the struct of a table of text files, as Hive makes one."""
     from reconciler.backends.hive.gen.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
 
-    database = database_name(identifier[:-1])
     return Table(
         tableName=identifier[-1],
-        dbName=database.name,
-        catName=database.catalog,
+        dbName=identifier[-2],
+        catName=catalog_in(identifier[:-1]),
         owner="somebody",
         tableType=table_type,
         parameters=dict(parameters or {}),
@@ -81,16 +75,16 @@ def put(uri: str, table: Table) -> None:
 def drop(uri: str, identifier: Identifier) -> None:
     """Drop the entry of a table."""
     with raw(uri) as client:
-        client.drop_table(database_name(identifier[:-1]).wire, identifier[-1], False)
+        client.drop_table(wire(identifier[:-1]), identifier[-1], False)
 
 
 def fetch(uri: str, identifier: Identifier) -> Table:
     """Return the struct of a table."""
     from reconciler.backends.hive.gen.ttypes import GetTableRequest
 
-    database = database_name(identifier[:-1])
+    *database, name = identifier
     with raw(uri) as client:
-        request = GetTableRequest(dbName=database.name, tblName=identifier[-1], catName=database.catalog)
+        request = GetTableRequest(dbName=database[-1], tblName=name, catName=catalog_in(database))
         table: Table = client.get_table_req(request).table
     return table
 
@@ -98,7 +92,7 @@ def fetch(uri: str, identifier: Identifier) -> Table:
 def fetch_database(uri: str, identifier: Identifier) -> Database:
     """Return the struct of a database."""
     with raw(uri) as client:
-        database: Database = client.get_database(database_name(identifier).wire)
+        database: Database = client.get_database(wire(identifier))
     return database
 
 
@@ -118,10 +112,10 @@ def entries(uri: str) -> dict[Identifier, str]:
             if catalog is not None:
                 found[catalog,] = client.get_catalog(GetCatalogRequest(catalog)).catalog.locationUri
             for name in client.get_databases("*" if catalog is None else f"@{catalog}#*"):
-                database = DatabaseName(catalog, name)
-                found[database.identifier] = client.get_database(database.wire).locationUri
-                for table in client.get_all_tables(database.wire):
+                database = (name,) if catalog is None else (catalog, name)
+                found[database] = client.get_database(wire(database)).locationUri
+                for table in client.get_all_tables(wire(database)):
                     request = GetTableRequest(dbName=name, tblName=table, catName=catalog)
                     descriptor = client.get_table_req(request).table.sd
-                    found[*database.identifier, table] = (descriptor and descriptor.location) or ""
+                    found[*database, table] = (descriptor and descriptor.location) or ""
     return found

@@ -21,7 +21,7 @@ from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore
-from reconciler.model.backend_config import check_config, parse_config
+from reconciler.model.backend_config import parse_config, read_config
 from reconciler.model.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.listening import silent, socket_server
@@ -71,7 +71,7 @@ def _break_off(times: int) -> Callable[[str], None]:
 
 def test_a_connection_is_used_again(served: Stub) -> None:
     calls = _connect(served.port)
-    assert [calls.read(_list) for _ in range(3)] == [["stub", "*"]] * 3
+    assert [calls.read(_list, "calling") for _ in range(3)] == [["stub", "*"]] * 3
     assert served.connections == 1
     calls.close()
 
@@ -81,23 +81,23 @@ def test_no_more_connections_than_the_pool_has_room_for(served: Stub) -> None:
     served.behave = lambda _: together.wait()
     calls = _connect(served.port, **{"client.pool-size": "2"})
     with ThreadPoolExecutor(8) as pool:
-        assert len(list(pool.map(lambda _: calls.read(_list), range(8)))) == 8
+        assert len(list(pool.map(lambda _: calls.read(_list, "calling"), range(8)))) == 8
     assert served.connections == served.most_at_once == 2
     calls.close()
 
 
 def test_a_closed_backend_keeps_no_connection(served: Stub) -> None:
     calls = _connect(served.port)
-    calls.read(_list)
+    calls.read(_list, "calling")
     calls.close()
-    calls.read(_list)
-    calls.read(_list)
+    calls.read(_list, "calling")
+    calls.read(_list, "calling")
     assert served.connections == 3
 
 
 def test_the_caller_is_named_on_every_connection(served: Stub) -> None:
     backend = Hive2Backend(uri=f"thrift://127.0.0.1:{served.port}", ugi="ann:data,web")
-    backend._metastore.read(_list)
+    backend._metastore.read(_list, "listing")
     assert served.asked == ["set_ugi ann data,web", "get_databases"]
     backend.close()
 
@@ -109,18 +109,18 @@ def test_nobody_there_is_service_unavailable() -> None:
     one, other = free_port(), free_port()
     for call in (_list, _drop):
         with pytest.raises(ServiceUnavailableError, match=f"no metastore answers at 127.0.0.1:{one}") as caught:
-            _connect(one).read(call)
+            _connect(one).read(call, "calling")
         assert caught.value.code == ErrorCode.SERVICE_UNAVAILABLE
     with pytest.raises(ServiceUnavailableError) as caught:
-        _connect(one, other).write(_drop)
+        _connect(one, other).write(_drop, "calling")
     assert f"127.0.0.1:{one}: " in str(caught.value)
     assert f"127.0.0.1:{other}: " in str(caught.value)
 
 
 def test_the_next_address_takes_over_and_is_kept(served: Stub) -> None:
     calls = _connect(free_port(), served.port)
-    assert calls.read(_list) == ["stub", "*"]
-    calls.write(_drop)
+    assert calls.read(_list, "calling") == ["stub", "*"]
+    calls.write(_drop, "calling")
     assert served.asked == ["get_databases", "drop_table"]
     calls.close()
 
@@ -129,9 +129,9 @@ def test_the_other_takes_over_when_one_goes_away() -> None:
     with stub(Stub("other")) as other:
         with stub(Stub("one")) as one:
             calls = _connect(one.port, other.port)
-            assert calls.read(_list)[0] == "one"
-        assert calls.read(_list)[0] == "other"
-        calls.write(_drop)
+            assert calls.read(_list, "calling")[0] == "one"
+        assert calls.read(_list, "calling")[0] == "other"
+        calls.write(_drop, "calling")
         assert other.asked == ["get_databases", "drop_table"]
         calls.close()
 
@@ -141,10 +141,10 @@ def test_a_write_after_a_restart_goes_over_a_new_connection() -> None:
     with ExitStack() as first:
         first.enter_context(stub(served))
         calls = _connect(served.port)
-        calls.write(_drop)
+        calls.write(_drop, "calling")
         first.close()
         with stub(served):
-            calls.write(_drop)
+            calls.write(_drop, "calling")
             assert served.asked == ["drop_table", "drop_table"]
             calls.close()
 
@@ -152,7 +152,7 @@ def test_a_write_after_a_restart_goes_over_a_new_connection() -> None:
 def test_a_read_that_breaks_off_is_tried_again(served: Stub) -> None:
     served.behave = _break_off(2)
     calls = _connect(served.port)
-    assert calls.read(_list) == ["stub", "*"]
+    assert calls.read(_list, "calling") == ["stub", "*"]
     assert served.asked == ["get_databases"] * 3
     calls.close()
 
@@ -160,17 +160,17 @@ def test_a_read_that_breaks_off_is_tried_again(served: Stub) -> None:
 def test_a_read_is_given_up_in_the_end(served: Stub) -> None:
     served.behave = _break_off(99)
     with pytest.raises(ServiceUnavailableError, match="no metastore answers"):
-        _connect(served.port).read(_list)
+        _connect(served.port).read(_list, "calling")
     assert len(served.asked) == 3
 
 
 def test_a_write_that_breaks_off_is_sent_once(served: Stub) -> None:
     served.behave = _break_off(1)
     calls = _connect(served.port)
-    with pytest.raises(ServiceUnavailableError, match="whether the change was made is not known"):
-        calls.write(_drop)
+    with pytest.raises(ServiceUnavailableError, match="it is unknown whether the change was made"):
+        calls.write(_drop, "calling")
     assert served.asked == ["drop_table"]
-    calls.write(_drop)
+    calls.write(_drop, "calling")
     calls.close()
 
 
@@ -180,9 +180,9 @@ def test_a_metastore_that_never_answers_is_given_up(served: Stub) -> None:
     calls = _connect(served.port, **{"client.timeout": "0.1"})
     try:
         with pytest.raises(ServiceUnavailableError, match=r"timed out|timeout"):
-            calls.read(_list)
+            calls.read(_list, "calling")
         with pytest.raises(ServiceUnavailableError, match="not known"):
-            calls.write(_drop)
+            calls.write(_drop, "calling")
     finally:
         hanging.set()
     calls.close()
@@ -201,7 +201,7 @@ def test_the_next_takes_over_from_one_that_only_accepts(served: Stub, handle: Ca
         uris = f"thrift://127.0.0.1:{port},thrift://127.0.0.1:{served.port}"
         for call in (_list, _drop):
             backend = Hive2Backend(uri=uris, **{"client.connect-timeout": "0.2"})
-            backend._metastore.write(call)
+            backend._metastore.write(call, "dropping")
             backend.close()
     assert served.asked == ["get_databases", "get_databases", "get_databases", "drop_table"]
 
@@ -213,7 +213,7 @@ def test_the_next_takes_over_from_one_that_hangs_after_it_has_answered(served: S
             uri=f"thrift://127.0.0.1:{first.port},thrift://127.0.0.1:{served.port}", **{"client.timeout": "0.2"}
         )
         calls = backend._metastore
-        assert calls.read(_list)[0] == "first"
+        assert calls.read(_list, "calling")[0] == "first"
 
         def hang(_: str) -> None:
             stuck.set()
@@ -221,10 +221,10 @@ def test_the_next_takes_over_from_one_that_hangs_after_it_has_answered(served: S
 
         first.behave = hang
         try:
-            assert calls.read(_list)[0] == "stub"
+            assert calls.read(_list, "calling")[0] == "stub"
             stuck.clear()
-            assert calls.read(_list)[0] == "stub"
-            calls.write(_drop)
+            assert calls.read(_list, "calling")[0] == "stub"
+            calls.write(_drop, "calling")
             assert not stuck.is_set()
         finally:
             hanging.set()
@@ -286,7 +286,7 @@ def test_a_reply_that_is_cut_or_damaged_is_an_error_of_ours() -> None:
         calls = _connect(port, **{"client.timeout": "5"})
         while replies:
             with suppress(BackendError, TApplicationException):
-                calls.write(lambda client: client.get_table_req(ttypes.GetTableRequest("d", "t")))
+                calls.write(lambda client: client.get_table_req(ttypes.GetTableRequest("d", "t")), "calling")
         calls.close()
 
 
@@ -296,9 +296,9 @@ def test_a_reply_of_the_wrong_shape_says_so() -> None:
     reply = _reply(get_databases_result(["a"]), "get_databases").replace(b"a", b"\xff")
     with (
         socket_server(_replies(reply)) as port,
-        pytest.raises(ServiceUnavailableError, match=r"no metastore answers at .*: its reply makes no sense \("),
+        pytest.raises(ServiceUnavailableError, match=r"no metastore answers at .*: its reply is invalid \("),
     ):
-        _connect(port).read(_list)
+        _connect(port).read(_list, "calling")
 
 
 # ---- transports ------------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_a_reply_of_the_wrong_shape_says_so() -> None:
 def test_framed() -> None:
     with stub(Stub(), framed=True) as served:
         calls = _connect(served.port, framed="true")
-        assert calls.read(_list) == ["stub", "*"]
+        assert calls.read(_list, "calling") == ["stub", "*"]
         calls.close()
 
 
@@ -316,23 +316,23 @@ def test_tls(certificate: tuple[Path, Path]) -> None:
     context.load_cert_chain(*certificate)
     with stub(Stub(), tls=context) as served:
         trusting = _connect(served.port, ssl="true", **{"ssl.ca-file": str(certificate[0])})
-        assert [trusting.read(_list) for _ in range(2)] == [["stub", "*"]] * 2
+        assert [trusting.read(_list, "calling") for _ in range(2)] == [["stub", "*"]] * 2
         assert served.connections == 1
         trusting.close()
         with pytest.raises(ServiceUnavailableError, match=r"CERTIFICATE_VERIFY_FAILED|certificate verify failed"):
-            _connect(served.port, ssl="true").read(_list)
+            _connect(served.port, ssl="true").read(_list, "calling")
 
 
 def test_a_missing_ca_file_is_named(served: Stub) -> None:
     with pytest.raises(InvalidInputError, match=r"`ssl\.ca-file` /nowhere\.pem cannot be used"):
-        _connect(served.port, ssl="true", **{"ssl.ca-file": "/nowhere.pem"}).read(_list)
+        _connect(served.port, ssl="true", **{"ssl.ca-file": "/nowhere.pem"}).read(_list, "calling")
 
 
 def test_kerberos_without_its_library_names_the_package(served: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "puresasl", None)
     monkeypatch.setitem(sys.modules, "puresasl.client", None)
     with pytest.raises(InvalidInputError, match=r"pip install '.*\[kerberos\]'"):
-        _connect(served.port, auth="kerberos").read(_list)
+        _connect(served.port, auth="kerberos").read(_list, "calling")
 
 
 # ---- configuration ---------------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def test_kerberos_without_a_ticket_says_so(served: Stub, monkeypatch: pytest.Mon
     monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "none.conf"))
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/none")
     with pytest.raises(ServiceUnavailableError, match=r"Kerberos: No Kerberos credentials available.*kinit") as caught:
-        _connect(served.port, auth="kerberos").read(_list)
+        _connect(served.port, auth="kerberos").read(_list, "calling")
     assert caught.value.code == ErrorCode.SERVICE_UNAVAILABLE
 
 
@@ -371,7 +371,7 @@ def test_several_uris_in_one_text() -> None:
         ),
         (
             {"uri": "thrift://a:1", "delegation_token": "x"},
-            "unknown key `delegation_token`; delegation tokens are not spoken",
+            "unknown key `delegation_token`; delegation tokens are not supported",
         ),
         ({"uri": "a/b"}, "`uri`: expected thrift://HOST:PORT or http(s)://HOST:PORT/metastore, several"),
         (
@@ -387,6 +387,6 @@ def test_several_uris_in_one_text() -> None:
     ],
 )
 def test_faulty_configuration_is_named(properties: dict[str, str], message: str) -> None:
-    problems = [problem.message for problem in check_config(HiveConfig, "hive2", properties)]
+    problems = [problem.message for problem in read_config(HiveConfig, "hive2", properties)[1]]
     assert len(problems) == 1
     assert problems[0].startswith(message)

@@ -14,11 +14,10 @@ import pytest
 from lance_namespace import DropNamespaceRequest, errors
 
 import reconciler
-from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.catalogs import HiveCatalogs
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import DatabaseName
+from reconciler.backends.hive.entries import wire
 from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest, Catalog, CreateCatalogRequest, EnvironmentContext
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.model import locations
 from reconciler.model.errors import (
@@ -34,13 +33,15 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.files import digests, write_dataset
-from tests.catalogs.hive.raw import database_name, entries, fetch, plain_table, put, raw
+from tests.catalogs.hive.files import digests
+from tests.catalogs.hive.raw import entries, fetch, plain_table, put, raw
+from tests.servers.fault_proxy import Call, fault_proxy
 from tests.servers.hive import Metastore
 from tests.soak import count
+from tests.writing import write_dataset
 
 
-def test_tables_come_move_and_go_and_the_data_stays(backend: HiveBackend, database: Identifier, lake: str) -> None:
+def test_tables_come_move_and_go_and_the_data_stays(backend: Hive2Backend, database: Identifier, lake: str) -> None:
     table = (*database, "events")
     first, second = Path(backend.default_location(table) or ""), Path(lake, "elsewhere.lance")
     write_dataset(first)
@@ -54,7 +55,7 @@ def test_tables_come_move_and_go_and_the_data_stays(backend: HiveBackend, databa
     assert digests(Path(lake)) == before
 
 
-def test_a_cascade_keeps_the_data(backend: HiveBackend, database: Identifier, lake: str) -> None:
+def test_a_cascade_keeps_the_data(backend: Hive2Backend, database: Identifier, lake: str) -> None:
     for name in ("one", "two"):
         place = Path(backend.default_location((*database, name)) or "")
         write_dataset(place)
@@ -67,7 +68,7 @@ def test_a_cascade_keeps_the_data(backend: HiveBackend, database: Identifier, la
     assert digests(Path(lake)) == before
 
 
-def test_every_table_is_written_as_external(server: Metastore, backend: HiveBackend, database: Identifier) -> None:
+def test_every_table_is_written_as_external(server: Metastore, backend: Hive2Backend, database: Identifier) -> None:
     table = (*database, "events")
     backend.insert_table(table, backend.default_location(table) or "", {"EXTERNAL": "false", "table_type": "iceberg"})
     for _ in range(2):
@@ -88,7 +89,7 @@ def _put_managed(
 
 
 def test_a_managed_table_of_a_peer_is_read(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     table = (*database, "theirs")
     _put_managed(server, table, Path(lake, "theirs.lance"))
@@ -133,12 +134,12 @@ def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
     assert types == {"ours": "EXTERNAL_TABLE", "equal": "MANAGED_TABLE", "unnamed": "MANAGED_TABLE"}
     assert reconciler.plan(manifest).is_empty
     with raw(server.uri) as client:  # what an engine's DROP TABLE sends
-        client.drop_table(database_name(database).wire, "ours", True)
+        client.drop_table(wire(database), "ours", True)
     assert digests(Path(lake)) == before
 
 
-def test_a_table_that_a_drop_would_purge_is_mended_where_it_is_owned_and_noted_elsewhere(
-    server: Metastore, backend: HiveBackend, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
+def test_a_table_that_a_drop_would_purge_is_repaired_if_owned_and_else_noted(
+    server: Metastore, backend: Hive2Backend, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
 ) -> None:
     places = {name: Path(lake, f"{name}.lance") for name in ("ours", "theirs")}
     for name, owner in (("ours", "store/lake"), ("theirs", "other/lake")):
@@ -162,7 +163,7 @@ def test_a_table_that_a_drop_would_purge_is_mended_where_it_is_owned_and_noted_e
     assert reconciler.plan(manifest).is_empty
     with raw(server.uri) as client:  # what an engine's DROP TABLE sends
         for name in places:
-            client.drop_table(database_name(database).wire, name, True)
+            client.drop_table(wire(database), name, True)
     assert digests(places["ours"]) == before["ours"]
     assert places["theirs"].exists() is (server.version != "4.1")  # what "ours" would have lost as well
 
@@ -172,13 +173,11 @@ def _set_purge(server: Metastore, table: Identifier) -> None:
     struct = fetch(server.uri, table)
     struct.parameters["external.table.purge"] = "True"
     with raw(server.uri) as client:
-        client.alter_table_with_environment_context(
-            database_name(table[:-1]).wire, table[-1], struct, EnvironmentContext()
-        )
+        client.alter_table_with_environment_context(wire(table[:-1]), table[-1], struct, EnvironmentContext())
 
 
 def test_no_write_leaves_a_table_that_a_drop_would_purge(
-    server: Metastore, backend: HiveBackend, database: Identifier
+    server: Metastore, backend: Hive2Backend, database: Identifier
 ) -> None:
     table, renamed = (*database, "events"), (*database, "later")
     backend.insert_table(table, backend.default_location(table) or "", {"external.table.purge": "TRUE"})
@@ -192,7 +191,7 @@ def test_no_write_leaves_a_table_that_a_drop_would_purge(
 
 
 def test_a_managed_table_of_a_peer_is_deregistered_without_its_data(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     table = (*database, "theirs")
     _put_managed(server, table, Path(lake, "theirs.lance"))
@@ -202,7 +201,7 @@ def test_a_managed_table_of_a_peer_is_deregistered_without_its_data(
 
 
 def test_a_managed_table_of_a_peer_becomes_external_where_it_is(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     table = (*database, "theirs")
     _put_managed(server, table, Path(lake, "theirs.lance"))
@@ -252,7 +251,7 @@ def test_a_catalog_that_cannot_be_dropped_is_what_it_was(
     catalogs.insert_namespace((name, "late"), {})
     with monkeypatch.context() as patch:
         # As when the database is made after the catalog was found empty.
-        patch.setattr(type(catalogs._catalogs), "_holds", lambda *_: False)
+        patch.setattr(Databases, "counting", lambda *_: ())
         with pytest.raises(NamespaceNotEmptyError):
             catalogs.remove_namespace((name,))
     assert catalogs.load_namespace((name,)) == before
@@ -277,21 +276,20 @@ def test_anybody_can_drop_the_default_of_a_new_catalog_with_its_data(
 
 
 def test_a_catalog_that_is_dropped_while_it_is_made_is_not_pointed_back(
-    server: Metastore, catalogs: Hive3Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Metastore, connect: Connect, catalogs: Hive3Backend, tmp_path: Path
 ) -> None:
     """The one that drops it has looked already, and has only the drop left to do."""
     name, home = f"cat_{uuid.uuid4().hex[:12]}", tmp_path / "home"
     parked = f"{home}/.lancens_{'0' * 32}"
-    fetch = HiveCatalogs._fetch
 
-    def after_somebody_parked_it(ours: HiveCatalogs, catalog: str) -> Catalog:
-        with raw(server.uri) as client:
-            client.alter_catalog(AlterCatalogRequest(catalog, Catalog(name=catalog, locationUri=parked)))
-        return fetch(ours, catalog)
+    def somebody_parks_it(call: Call) -> None:
+        if call.name == "get_catalog":
+            with raw(server.uri) as client:
+                client.alter_catalog(AlterCatalogRequest(name, Catalog(name=name, locationUri=parked)))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(HiveCatalogs, "_fetch", after_somebody_parked_it)
-        catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
+    with fault_proxy(server.port, "thrift") as proxy:
+        proxy.reset(somebody_parks_it)
+        connect(uri=f"thrift://127.0.0.1:{proxy.port}").insert_namespace((name,), {"catalog.location-uri": str(home)})
     catalogs.alter_namespace((name,), PropertyChanges({"tier": "gold"}))
     assert entries(server.uri)[name,] == parked
     assert catalogs.load_namespace((name,)).properties == {"catalog.location-uri": str(home), "tier": "gold"}
@@ -319,7 +317,7 @@ def test_many_that_drop_one_catalog_lose_no_file(connect: Connect, catalogs: Hiv
     backends = [connect() for _ in range(4)]
     together = threading.Barrier(len(backends), timeout=60)
 
-    def drop(backend: HiveBackend) -> None:
+    def drop(backend: Hive2Backend) -> None:
         together.wait()
         # The slower ones see it gone or changed, or the metastore breaks down over two drops at once.
         with suppress(NamespaceNotFoundError, ConcurrentModificationError, InternalError, ServiceUnavailableError):
@@ -341,7 +339,7 @@ def test_a_catalog_pointed_back_while_it_is_dropped_is_not_dropped(
     before = catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
     drop_database = type(catalogs._databases).drop
 
-    def point_back(databases: Databases, database: DatabaseName) -> None:
+    def point_back(databases: Databases, database: Identifier) -> None:
         drop_database(databases, database)
         catalogs.alter_namespace((name,), PropertyChanges({"catalog.location-uri": str(home)}))
 
@@ -376,7 +374,7 @@ def test_the_slower_of_many_creators_takes_no_file_with_it(
     backends = [connect() for _ in range(4)]
     together = threading.Barrier(len(backends), timeout=60)
 
-    def create(backend: HiveBackend, kind: str) -> None:
+    def create(backend: Hive2Backend, kind: str) -> None:
         place = tmp_path / kind
         together.wait()
         if kind == "table":
@@ -385,7 +383,7 @@ def test_the_slower_of_many_creators_takes_no_file_with_it(
             backend.insert_namespace(identifiers[kind], {f"{kind}.location-uri": str(place)})
         (place / "written").write_text("at once")
 
-    def attempt(backend: HiveBackend, kind: str) -> bool:
+    def attempt(backend: Hive2Backend, kind: str) -> bool:
         try:
             create(backend, kind)
         except (NamespaceAlreadyExistsError, TableAlreadyExistsError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.names import Identifier
 from tests.catalogs.diagnosing import diagnosed
 from tests.servers.hive import Metastore
@@ -13,7 +13,7 @@ from tests.servers.hive import Metastore
 
 def test_it_reads_tries_to_write_and_changes_nothing(
     server: Metastore,
-    backend: HiveBackend,
+    backend: Hive2Backend,
     database: Identifier,
     config: Mapping[str, str],
     lake: str,

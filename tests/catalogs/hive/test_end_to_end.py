@@ -14,18 +14,20 @@ import pytest
 from lance_namespace import DropNamespaceRequest
 
 import reconciler
-from reconciler.applier import ChangeResult, Event, Status
+from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.backends import registry
-from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.entries import catalog_in, wire
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
-from tests.catalogs.hive.files import write_dataset
-from tests.catalogs.hive.raw import database_name, drop, plain_table, put, raw
+from tests.catalogs.hive.conftest import oldest_and_newest
+from tests.catalogs.hive.raw import drop, plain_table, put, raw
 from tests.servers.hive import Metastore, metastore
 from tests.servers.process import free_port
+from tests.writing import write_dataset
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -58,12 +60,11 @@ def look(server: Metastore, path: str) -> Mapping[str, str] | None:
                     client.get_catalog(GetCatalogRequest(name))
                     return {}
                 case 1:
-                    struct = client.get_database(database_name(identifier).wire)
+                    struct = client.get_database(wire(identifier))
                     fields = {"description": struct.description, "ownerName": struct.ownerName}
                     return {**(struct.parameters or {}), **fields}
                 case _:
-                    database = database_name(tuple(above))
-                    request = GetTableRequest(dbName=database.name, tblName=name, catName=database.catalog)
+                    request = GetTableRequest(dbName=above[-1], tblName=name, catName=catalog_in(above))
                     parameters: Mapping[str, str] = client.get_table_req(request).table.parameters
                     return parameters
         except NoSuchObjectException:
@@ -78,7 +79,7 @@ def hold(server: Metastore, path: str) -> Callable[[], None]:
 
 
 @pytest.fixture
-def example(server: Metastore, backend: HiveBackend, manifest: Path, lake: str) -> Example:
+def example(server: Metastore, backend: Hive2Backend, manifest: Path, lake: str) -> Example:
     above = "" if server.impl == "hive2" else "ml/"
     users, events, clicks = f"{above}features/users", f"{above}features/events", f"{above}raw/clicks"
     spaces = [*(["ml"] if above else []), f"{above}features", f"{above}raw"]
@@ -139,6 +140,8 @@ def example(server: Metastore, backend: HiveBackend, manifest: Path, lake: str) 
     )
 
 
+@oldest_and_newest
+@pytest.mark.soak
 class TestExample(EndToEnd, HeldNames):
     """The suite, over every metastore."""
 

@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reconciler.backends.hive.entries import (
-    DatabaseName,
     alter_catalog,
     alter_database,
     catalog_of,
@@ -19,7 +18,7 @@ from reconciler.backends.hive.gen.ttypes import Catalog
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.live import PropertyChanges
 
-NAME = DatabaseName("cat", "db")
+NAME = ("cat", "db")
 
 text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 catalog_properties = st.dictionaries(
@@ -62,7 +61,7 @@ def test_what_a_person_wrote_is_no_properties(description: str) -> None:
 
 @given(database_properties)
 def test_the_properties_of_a_database_come_back_as_given(properties: dict[str, str]) -> None:
-    assert namespace_of_database(NAME.identifier, database_of(NAME, properties)).properties == properties
+    assert namespace_of_database(NAME, database_of(NAME, properties)).properties == properties
 
 
 @given(database_properties, database_properties, st.sets(text))
@@ -70,7 +69,7 @@ def test_altering_a_database_is_a_merge(before: dict[str, str], new: dict[str, s
     changes = PropertyChanges(new, frozenset(gone | before.keys()) - new.keys())
     database = database_of(NAME, before)
     alter_database(database, changes)
-    assert namespace_of_database(NAME.identifier, database).properties == changes.applied_to(before)
+    assert namespace_of_database(NAME, database).properties == changes.applied_to(before)
 
 
 def test_a_database_keeps_its_location_when_it_loses_the_property() -> None:

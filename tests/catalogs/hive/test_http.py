@@ -47,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("check", sampled(checks(), 4), ids=str)
+@pytest.mark.parametrize("check", sampled(checks(), 8), ids=str)
 def test_conformance(check: ConformanceCheck, server: Metastore, tmp_path: Path) -> None:
     """Some of the checks: each call takes four times as long as over Thrift's own transport, to the same metastore."""
 
@@ -138,7 +138,7 @@ def _send(handler: BaseHTTPRequestHandler, status: int, content: bytes) -> None:
     handler.wfile.write(content)
 
 
-def test_a_gateway_that_refuses_is_told_as_that() -> None:
+def test_a_gateway_that_refuses_is_reported() -> None:
     page = b"<html><head><title>403</title><style>p {}</style></head><body><h1>Not for you</h1></body></html>"
     with (
         _answering(lambda handler: _send(handler, 403, page)) as url,

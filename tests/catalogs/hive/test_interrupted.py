@@ -18,12 +18,14 @@ from reconciler.manifest import Manifest
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Identifier
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.conftest import oldest_and_newest
+from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import entries, raw
 from tests.servers.fault_proxy import FaultProxy, fault_proxy
 from tests.servers.hive import Metastore
 from tests.servers.spark_sql import spark_sql
 from tests.soak import count, seeded
+from tests.writing import write_dataset
 
 CREATES = 100
 """How many catalogs, databases and tables the whole check makes, on each metastore."""
@@ -150,6 +152,7 @@ def _calls_of_an_apply(server: Metastore, proxy: FaultProxy, folder: Path) -> in
     return calls
 
 
+@oldest_and_newest
 @pytest.mark.soak
 def test_creates_that_are_cut_off_at_any_call(server: Metastore, proxy: FaultProxy, tmp_path: Path) -> None:
     dice = seeded(f"cut off on {server.version}")
@@ -181,6 +184,8 @@ def test_creates_that_are_cut_off_at_any_call(server: Metastore, proxy: FaultPro
         creating.drop_everything()
 
 
+@oldest_and_newest
+@pytest.mark.soak
 def test_what_a_cut_off_create_leaves_can_be_dropped_by_anybody(
     server: Metastore, proxy: FaultProxy, tmp_path: Path
 ) -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.entries import catalog_of
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
-from tests.catalogs.hive.files import write_dataset
 from tests.catalogs.hive.raw import entries, plain_table, put, raw
 from tests.servers.hive import Metastore
+from tests.writing import write_dataset
 
 
 @pytest.fixture
@@ -72,13 +72,13 @@ def catalog(server: Metastore, lake: str, data: Path) -> Iterator[str]:
         client.drop_catalog(DropCatalogRequest(name))
 
 
-def test_it_is_nobodys(backend: HiveBackend, catalog: str) -> None:
+def test_it_is_nobodys(backend: Hive2Backend, catalog: str) -> None:
     assert backend.child_namespaces((catalog,)) == []
     assert (catalog, "default") not in backend.scan().namespaces
 
 
 def test_a_change_of_its_catalog_points_it_elsewhere(
-    server: Metastore, backend: HiveBackend, catalog: str, lake: str
+    server: Metastore, backend: Hive2Backend, catalog: str, lake: str
 ) -> None:
     """As when the catalog gets its mark, or is pointed somewhere else."""
     backend.alter_namespace((catalog,), PropertyChanges({"catalog.location-uri": f"{lake}/moved"}))
@@ -87,7 +87,7 @@ def test_a_change_of_its_catalog_points_it_elsewhere(
 
 
 def test_the_default_of_a_catalog_without_a_mark_is_left_alone(
-    server: Metastore, backend: HiveBackend, catalog: str, lake: str
+    server: Metastore, backend: Hive2Backend, catalog: str, lake: str
 ) -> None:
     backend.alter_namespace((catalog,), PropertyChanges(remove=frozenset({"lancens.managed-by"})))
     backend.alter_namespace((catalog,), PropertyChanges({"tier": "gold"}))
@@ -95,7 +95,7 @@ def test_the_default_of_a_catalog_without_a_mark_is_left_alone(
 
 
 def test_one_that_somebody_uses_is_told_in_a_note(
-    server: Metastore, backend: HiveBackend, catalog: str, lake: str
+    server: Metastore, backend: Hive2Backend, catalog: str, lake: str
 ) -> None:
     theirs = (catalog, "default", "theirs")
     put(server.uri, plain_table(theirs, f"{lake}/theirs", {"EXTERNAL": "TRUE"}))

@@ -34,7 +34,7 @@ def test_who_logs_in_is_let_in(server: Metastore, tmp_path: Path) -> None:
     assert [table.properties["tier"] for table in backend.scan().tables.values()] == ["gold"]
 
 
-def test_a_wrong_password_is_told_as_that(server: Metastore) -> None:
+def test_a_wrong_password_is_reported(server: Metastore) -> None:
     backend = Hive3Backend(uri=server.uri, **{**LOGIN, "password": "swordfish-swordfish"})
     with pytest.raises(UnauthenticatedError) as refused:
         backend.scan()

@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.names import Identifier
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.servers.hive import Metastore
+from tests.writing import write_dataset
 
 
 @pytest.fixture
-def lost(server: Metastore, backend: HiveBackend, lake: str) -> Iterator[dict[Identifier, str]]:
+def lost(server: Metastore, backend: Hive2Backend, lake: str) -> Iterator[dict[Identifier, str]]:
     """The names and places of tables in Hive's own layout; their entries and databases were dropped."""
     name = f"hv_{uuid.uuid4().hex[:12]}"
     above: Identifier = () if server.impl == "hive2" else ("hive",)
@@ -49,7 +50,7 @@ def lost(server: Metastore, backend: HiveBackend, lake: str) -> Iterator[dict[Id
 
 
 def test_lost_entries_come_back_under_the_same_names(
-    server: Metastore, backend: HiveBackend, config: Mapping[str, str], lost: Mapping[Identifier, str], tmp_path: Path
+    server: Metastore, backend: Hive2Backend, config: Mapping[str, str], lost: Mapping[Identifier, str], tmp_path: Path
 ) -> None:
     before = digests(tmp_path)
     written = tmp_path / "lancens.yaml"

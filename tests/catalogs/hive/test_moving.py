@@ -1,4 +1,4 @@
-"""Moves on every metastore: renamed within a catalog, made anew from one to another."""
+"""Moves on every metastore: renames within a catalog, a new entry in another one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.backends.hive.entries import wire
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, apply
-from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.raw import database_name, fetch, raw
+from tests.catalogs.hive.conftest import Connect, oldest_and_newest
+from tests.catalogs.hive.raw import fetch, raw
 from tests.catalogs.moving import USERS, Moves, Place
 from tests.servers.hive import Metastore
 
@@ -19,17 +20,21 @@ from tests.servers.hive import Metastore
 def place(server: Metastore, connect: Connect, lake: str, above: Identifier) -> Place:
     def location(identifier: Identifier) -> str | None:
         with raw(server.uri) as client:
-            names = client.get_all_tables(database_name(identifier[:-1]).wire)
+            names = client.get_all_tables(wire(identifier[:-1]))
         return str(fetch(server.uri, identifier).sd.location) if identifier[-1] in names else None
 
     return Place(server.impl, {"uri": server.uri, "root": lake}, connect, location, above, Path(lake))
 
 
+@oldest_and_newest
+@pytest.mark.soak
 class TestMoves(Moves):
     """The suite."""
 
 
-def test_from_one_catalog_to_another_the_entry_is_made_anew(
+@oldest_and_newest
+@pytest.mark.soak
+def test_from_one_catalog_to_another_the_entry_is_re_created(
     server: Metastore, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if server.impl == "hive2":
@@ -42,6 +47,6 @@ def test_from_one_catalog_to_another_the_entry_is_made_anew(
     plan = apply(place.manifest(tmp_path, {new: USERS}, (old, new)))
     assert ("/".join(new), Action.MOVE_TABLE) in actions(plan)
     [change] = [change for change in plan.changes if change.action is Action.MOVE_TABLE]
-    assert change.reason.endswith("made anew, which loses its grants and statistics")
+    assert change.reason.endswith("loses its grants and statistics")
     assert (place.raw(old), place.raw(new), place.seen(new)) == (None, location, before)
     assert place.stored() == stored

@@ -10,10 +10,9 @@ import lance_namespace
 import pytest
 from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest, ListTablesRequest, errors
 
-from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.gen.ttypes import Database
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.model import locations
 from reconciler.model.errors import (
@@ -43,7 +42,7 @@ def _sibling(database: Identifier) -> Identifier:
 
 
 def test_the_special_properties_are_fields_of_the_database(
-    server: Metastore, backend: HiveBackend, database: Identifier, tmp_path: Path
+    server: Metastore, backend: Hive2Backend, database: Identifier, tmp_path: Path
 ) -> None:
     other, place = _sibling(database), str(tmp_path / "its-own")
     made = backend.insert_namespace(other, {**FIELDS, "database.location-uri": place, "tier": "gold"})
@@ -56,7 +55,7 @@ def test_the_special_properties_are_fields_of_the_database(
     backend.remove_namespace(other)
 
 
-def test_fields_are_altered_one_by_one(server: Metastore, backend: HiveBackend, database: Identifier) -> None:
+def test_fields_are_altered_one_by_one(server: Metastore, backend: Hive2Backend, database: Identifier) -> None:
     database = (*database[:-1], database[-1] + "_fields")
     backend.insert_namespace(database, {**FIELDS, "tier": "gold"})
     before = fetch_database(server.uri, database)
@@ -71,7 +70,7 @@ def test_fields_are_altered_one_by_one(server: Metastore, backend: HiveBackend, 
     backend.remove_namespace(database)
 
 
-def test_a_location_is_read_back_as_it_was_written(backend: HiveBackend, database: Identifier, tmp_path: Path) -> None:
+def test_a_location_is_read_back_as_it_was_written(backend: Hive2Backend, database: Identifier, tmp_path: Path) -> None:
     other, written = _sibling(database), f"file://{tmp_path}//here/"
     made = backend.insert_namespace(other, {"database.location-uri": written})
     assert made.properties["database.location-uri"] == written
@@ -81,7 +80,7 @@ def test_a_location_is_read_back_as_it_was_written(backend: HiveBackend, databas
 
 @pytest.mark.parametrize("key", ["database.location-uri", "database.description"])
 def test_a_field_that_is_altered_changes_or_is_said_not_to(
-    server: Metastore, backend: HiveBackend, database: Identifier, tmp_path: Path, key: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, tmp_path: Path, key: str
 ) -> None:
     changes = PropertyChanges({key: str(tmp_path / "there"), "tier": "gold"})
     if server.version == "2.3":
@@ -93,7 +92,7 @@ def test_a_field_that_is_altered_changes_or_is_said_not_to(
     assert backend.load_namespace(database).properties["tier"] == "gold"
 
 
-def test_a_description_is_not_forgotten_by_its_mark(backend: HiveBackend, database: Identifier) -> None:
+def test_a_description_is_not_forgotten_by_its_mark(backend: Hive2Backend, database: Identifier) -> None:
     """Every version answers that it took a description away, and keeps it."""
     other = _sibling(database)
     keys = '["database.description","database.owner","tier"]'
@@ -111,7 +110,7 @@ def test_a_description_is_not_forgotten_by_its_mark(backend: HiveBackend, databa
     backend.remove_namespace(other)
 
 
-def test_databases_and_tables_go_under_the_root(backend: HiveBackend, database: Identifier, lake: str) -> None:
+def test_databases_and_tables_go_under_the_root(backend: Hive2Backend, database: Identifier, lake: str) -> None:
     home = "/".join((lake, *database)) + ".db"
     assert locations.same(backend.load_namespace(database).properties["database.location-uri"], home)
     assert backend.default_location((*database, "events")) == f"{home}/events"
@@ -140,12 +139,12 @@ def test_without_a_root_a_direct_declare_goes_under_the_working_directory(
     backend.close()
 
 
-def test_an_unknown_owner_type_is_refused(backend: HiveBackend, database: Identifier) -> None:
+def test_an_unknown_owner_type_is_refused(backend: Hive2Backend, database: Identifier) -> None:
     with pytest.raises(InvalidInputError, match=r"`database.owner-type` is `user`; it is one of USER, ROLE, GROUP"):
         backend.alter_namespace(database, PropertyChanges({"database.owner-type": "user"}))
 
 
-def test_a_view_keeps_a_database(server: Metastore, backend: HiveBackend, database: Identifier) -> None:
+def test_a_view_keeps_a_database(server: Metastore, backend: Hive2Backend, database: Identifier) -> None:
     put(server.uri, plain_table((*database, "a_view"), table_type="VIRTUAL_VIEW"))
     assert backend.foreign_objects(database) == ["a_view"]
     with pytest.raises(NamespaceNotEmptyError, match="a_view"):
@@ -160,7 +159,7 @@ def default(server: Metastore) -> Identifier:
     return ("default",) if server.impl == "hive2" else ("hive", "default")
 
 
-def test_the_empty_default_does_not_count(backend: HiveBackend, default: Identifier) -> None:
+def test_the_empty_default_does_not_count(backend: Hive2Backend, default: Identifier) -> None:
     assert "default" not in backend.child_namespaces(default[:-1])
     assert default not in backend.scan().namespaces
     with pytest.raises(NamespaceNotFoundError):
@@ -170,7 +169,7 @@ def test_the_empty_default_does_not_count(backend: HiveBackend, default: Identif
 
 
 def test_default_is_made_by_giving_it_properties_and_removed_by_taking_them(
-    backend: HiveBackend, default: Identifier
+    backend: Hive2Backend, default: Identifier
 ) -> None:
     backend.insert_namespace(default, {"tier": "gold"})
     assert backend.load_namespace(default).properties["tier"] == "gold"
@@ -182,7 +181,7 @@ def test_default_is_made_by_giving_it_properties_and_removed_by_taking_them(
 
 
 def test_default_counts_while_it_holds_something(
-    server: Metastore, backend: HiveBackend, default: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, default: Identifier, lake: str
 ) -> None:
     put(server.uri, plain_table((*default, "theirs"), lake))
     assert default in backend.scan().namespaces
@@ -197,7 +196,7 @@ def test_default_counts_while_it_holds_something(
 
 
 @pytest.fixture
-def catalogs(backend: HiveBackend) -> Hive3Backend:
+def catalogs(backend: Hive2Backend) -> Hive3Backend:
     if not isinstance(backend, Hive3Backend):
         pytest.skip("2.x has no catalogs")
     return backend
@@ -267,7 +266,7 @@ def test_missing_parents_are_named(catalogs: Hive3Backend) -> None:
 
 
 def test_lance_namespace_connects_by_name(
-    server: Metastore, config: Mapping[str, str], database: Identifier, backend: HiveBackend
+    server: Metastore, config: Mapping[str, str], database: Identifier, backend: Hive2Backend
 ) -> None:
     register_impls()
     connected = lance_namespace.connect(server.impl, dict(config))
@@ -313,14 +312,14 @@ def test_hive2_shows_the_databases_of_the_catalog_hive_on_later_servers(server: 
 
 
 def test_a_page_of_names_takes_as_many_calls_as_one_list(
-    database: Identifier, backend: HiveBackend, monkeypatch: pytest.MonkeyPatch
+    database: Identifier, backend: Hive2Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(12):
         backend.insert_namespace(_sibling(database), {})
-    fetched: list[DatabaseName] = []
+    fetched: list[Identifier] = []
     fetch = Databases.fetch
 
-    def counted(self: Databases, name: DatabaseName) -> Database:
+    def counted(self: Databases, name: Identifier) -> Database:
         fetched.append(name)
         return fetch(self, name)
 
@@ -328,4 +327,4 @@ def test_a_page_of_names_takes_as_many_calls_as_one_list(
     namespace = CatalogNamespace(backend)
     page = namespace.list_namespaces(ListNamespacesRequest(id=list(database[:-1]), limit=10))
     assert len(page.namespaces) == 10
-    assert {one.name for one in fetched} <= {"default"}
+    assert {one[-1] for one in fetched} <= {"default"}

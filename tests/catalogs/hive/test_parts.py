@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconciler.backends.hive import tables
-from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import DatabaseName
+from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.tables import Tables
 from reconciler.model.errors import NamespaceNotFoundError
 from reconciler.model.live import ForeignTable
 from reconciler.model.names import ChildrenOf, Identifier, Only
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.raw import database_name, plain_table, put, raw
+from tests.catalogs.hive.raw import plain_table, put, raw
 from tests.servers.hive import Metastore
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     load = Tables.load_batch
 
-    def recording(self: Tables, batch: tuple[DatabaseName, Sequence[str]]) -> list[Table]:
+    def recording(self: Tables, batch: tuple[Identifier, Sequence[str]]) -> list[Table]:
         asked.extend(batch[1])
         return load(self, batch)
 
@@ -38,16 +38,16 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def touched(monkeypatch: pytest.MonkeyPatch) -> set[DatabaseName]:
+def touched(monkeypatch: pytest.MonkeyPatch) -> set[Identifier]:
     """The databases that are asked for, or looked into, from here on."""
-    asked: set[DatabaseName] = set()
+    asked: set[Identifier] = set()
     fetch, picked = Databases.fetch, Tables.picked
 
-    def fetching(self: Databases, name: DatabaseName) -> Database:
+    def fetching(self: Databases, name: Identifier) -> Database:
         asked.add(name)
         return fetch(self, name)
 
-    def picking(self: Tables, database: DatabaseName) -> list[str] | None:
+    def picking(self: Tables, database: Identifier) -> list[str] | None:
         asked.add(database)
         return picked(self, database)
 
@@ -86,7 +86,7 @@ def test_only_the_tables_named_are_loaded(
 
 
 def test_only_the_databases_in_scope_are_touched(
-    server: Metastore, backend: HiveBackend, database: Identifier, above: Identifier, lake: str, touched: set[object]
+    server: Metastore, backend: Hive2Backend, database: Identifier, above: Identifier, lake: str, touched: set[object]
 ) -> None:
     _fill(server, database, lake)
     other = (*above, f"{database[-1]}_other")
@@ -94,7 +94,7 @@ def test_only_the_databases_in_scope_are_touched(
     try:
         touched.clear()
         found = backend.scan(ChildrenOf([database]))
-        assert touched == {database_name(database)}
+        assert touched == {database}
         assert set(found.tables) == {(*database, f"t{number}") for number in range(7)}
         assert other not in found.namespaces
     finally:
@@ -123,11 +123,11 @@ def test_every_table_that_is_no_external_lance_table_is_foreign(
     assert found[(*database, "managed")] == ForeignTable((*database, "managed"), place, "lance, MANAGED_TABLE")
     assert found[(*database, "berg")].location == place
     with raw(server.uri) as client:
-        assert len(found) == len(client.get_all_tables(database_name(database).wire)) - 3
+        assert len(found) == len(client.get_all_tables(wire(database))) - 3
 
 
 def test_namespaces_without_tables_have_no_foreign_ones_and_missing_ones_are_not_found(
-    backend: HiveBackend, database: Identifier, above: Identifier
+    backend: Hive2Backend, database: Identifier, above: Identifier
 ) -> None:
     assert backend.foreign_tables(database) == backend.foreign_tables(above) == backend.foreign_tables(()) == []
     for missing in ((*above, "never_made"), *((("never_made",),) if above else ())):

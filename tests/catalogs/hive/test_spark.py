@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 from lance_namespace import DropNamespaceRequest
 
-from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.servers.hive import Metastore
 from tests.servers.spark_sql import spark_sql
+from tests.writing import write_dataset
 
 
 @pytest.fixture
-def shared(server: Metastore, backend: HiveBackend) -> Iterator[Identifier]:
+def shared(server: Metastore, backend: Hive2Backend) -> Iterator[Identifier]:
     """A database that Spark can see: on 3.x one of the catalog `hive`, the only one its client knows."""
     if server.version == "4.1" or not server.auto_created:
         pytest.skip("Spark's client is for 2.3 and 3.x; one schema is enough")
@@ -37,7 +38,7 @@ def shared(server: Metastore, backend: HiveBackend) -> Iterator[Identifier]:
 
 
 def test_spark_sql_and_lancens_see_the_same(
-    server: Metastore, backend: HiveBackend, shared: Identifier, lake: str, tmp_path: Path
+    server: Metastore, backend: Hive2Backend, shared: Identifier, lake: str, tmp_path: Path
 ) -> None:
     place, theirs = Path(lake, "events.lance"), Path(lake, "theirs.lance")
     write_dataset(place)

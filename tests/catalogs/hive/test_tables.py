@@ -13,11 +13,11 @@ import pytest
 from lance_namespace import DescribeTableRequest, errors
 
 from reconciler.backends.hive import tables
-from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.entries import DatabaseName
+from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore as Calls
 from reconciler.backends.hive.tables import Tables
 from reconciler.model.errors import (
+    BackendError,
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
@@ -27,10 +27,11 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, Scope
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import fetch, plain_table, put, raw
 from tests.servers.hive import Metastore
 from tests.soak import count
+from tests.writing import write_dataset
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -56,8 +57,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
     read = Calls.read
 
-    def counting(self: Calls, call: Callable[[Client], ResultT]) -> ResultT:
-        return read(self, lambda client: call(_Counting(client, counted)))  # type: ignore[arg-type]  # a stand-in
+    def counting(self: Calls, call: Callable[[Client], ResultT], what: str, **errors: type[BackendError]) -> ResultT:
+        return read(self, lambda client: call(_Counting(client, counted)), what, **errors)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Calls, "read", counting)
     return counted
@@ -94,7 +95,7 @@ def test_a_scan_is_complete_in_one_filter_call_and_one_call_a_batch(
 
 
 def test_lance_is_told_by_its_parameter_whatever_the_case(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     for name, value in {
         "a": "lance",
@@ -116,7 +117,7 @@ def test_lance_is_told_by_its_parameter_whatever_the_case(
 
 def test_a_refused_filter_is_done_without_and_said_in_the_log(
     server: Metastore,
-    backend: HiveBackend,
+    backend: Hive2Backend,
     database: Identifier,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -133,7 +134,7 @@ def test_a_refused_filter_is_done_without_and_said_in_the_log(
 
 
 def test_what_goes_between_list_and_load_is_left_out_and_what_stays_is_read(
-    backend: HiveBackend, database: Identifier, lake: str, monkeypatch: pytest.MonkeyPatch
+    backend: Hive2Backend, database: Identifier, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.insert_table((*database, "there"), lake, {})
     backend.insert_table((*database, "stays"), lake, {})
@@ -147,13 +148,13 @@ def test_what_goes_between_list_and_load_is_left_out_and_what_stays_is_read(
 
 
 def test_a_scan_that_cannot_read_an_entry_is_an_error(
-    backend: HiveBackend, database: Identifier, lake: str, monkeypatch: pytest.MonkeyPatch
+    backend: Hive2Backend, database: Identifier, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def finds_nothing(_tables: Tables, _batch: object) -> list[object]:
         return []
 
-    def fails(_tables: Tables, database: DatabaseName, name: str) -> object:
-        raise InternalError(f"hive: table `{database}${name}`: broken")
+    def fails(_tables: Tables, identifier: Identifier) -> object:
+        raise InternalError(f"hive: table `{'$'.join(identifier)}`: broken")
 
     backend.insert_table((*database, "broken"), lake, {})
     with monkeypatch.context() as patch:
@@ -164,7 +165,7 @@ def test_a_scan_that_cannot_read_an_entry_is_an_error(
 
 
 def test_an_alter_writes_back_every_field_it_read(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     from reconciler.backends.hive.gen.ttypes import FieldSchema, Order
 
@@ -189,7 +190,7 @@ def test_an_alter_writes_back_every_field_it_read(
 
 
 def test_changes_to_different_parameters_at_once_are_both_kept(
-    server: Metastore, backend: HiveBackend, connect: Connect, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, connect: Connect, database: Identifier, lake: str
 ) -> None:
     if server.version == "3.1":
         pytest.skip("3.1 does not compare before it sets")
@@ -201,32 +202,32 @@ def test_changes_to_different_parameters_at_once_are_both_kept(
 
 
 def test_changes_to_one_parameter_at_once_are_a_conflict(
-    server: Metastore, backend: HiveBackend, connect: Connect, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, connect: Connect, database: Identifier, lake: str
 ) -> None:
     if server.version == "3.1":
         pytest.skip("3.1 does not compare before it sets")
     table = (*database, "contended")
     backend.insert_table(table, lake, {})
     _interfere(backend, lambda: connect().alter_table(table, PropertyChanges({"both": "theirs"})))
-    with pytest.raises(ConcurrentModificationError, match="changed by somebody else"):
+    with pytest.raises(ConcurrentModificationError, match="changed by another client"):
         backend.alter_table(table, PropertyChanges({"both": "ours"}))
     assert backend.load_table(table).properties["both"] == "theirs"
 
 
-def _interfere(backend: HiveBackend, other: Callable[[], object]) -> None:
+def _interfere(backend: Hive2Backend, other: Callable[[], object]) -> None:
     """Have ``other`` happen after the backend's next read of a table, right before its write."""
     calls, write = backend._metastore, backend._metastore.write
 
-    def after_the_other(call: Callable[[Client], ResultT]) -> ResultT:
+    def after_the_other(call: Callable[[Client], ResultT], what: str, **errors: type[BackendError]) -> ResultT:
         calls.write = write  # type: ignore[method-assign]  # only once
         other()
-        return write(call)
+        return write(call, what, **errors)
 
     calls.write = after_the_other  # type: ignore[method-assign]  # for the next write
 
 
 def test_names_that_no_identifier_can_hold_are_noted(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     if server.version != "4.1":
         pytest.skip("only 4.x takes such names")
@@ -239,7 +240,7 @@ def test_names_that_no_identifier_can_hold_are_noted(
 
 
 def test_a_name_the_server_refuses_is_an_error_that_says_so(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     if server.version == "4.1":
         pytest.skip("4.x takes it")
@@ -249,7 +250,7 @@ def test_a_name_the_server_refuses_is_an_error_that_says_so(
 
 
 def test_a_value_too_long_is_refused_or_kept_whole(
-    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+    server: Metastore, backend: Hive2Backend, database: Identifier, lake: str
 ) -> None:
     table, properties = (*database, "long"), {"long": "x" * 40_000}
     if server.auto_created:
@@ -261,7 +262,7 @@ def test_a_value_too_long_is_refused_or_kept_whole(
         assert backend.insert_table(table, lake, properties).properties["long"] == properties["long"]
 
 
-def test_a_location_the_server_cannot_make_is_explained(backend: HiveBackend, database: Identifier) -> None:
+def test_a_location_the_server_cannot_make_is_explained(backend: Hive2Backend, database: Identifier) -> None:
     with pytest.raises(InvalidInputError, match="has no library for this kind of location"):
         backend.insert_table((*database, "far"), "s3://bucket/far.lance", {})
     assert backend.child_tables(database) == []
@@ -277,7 +278,7 @@ def test_no_secret_is_shown(connect: Connect, database: Identifier) -> None:
 
 
 def test_a_rename_moves_no_file_whatever_the_entry_was(
-    backend: HiveBackend, server: Metastore, database: Identifier, lake: str
+    backend: Hive2Backend, server: Metastore, database: Identifier, lake: str
 ) -> None:
     """A managed table's directory moves with its name in 3.1, and a peer's entry may be one."""
     other = (*database[:-1], f"{database[-1]}_other")

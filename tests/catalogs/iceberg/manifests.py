@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import reconciler
-from reconciler.applier import ApplyReport
+from reconciler.applier.report import ApplyReport
 from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
 from tests.catalogs.iceberg.conftest import Catalog

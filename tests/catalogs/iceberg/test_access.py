@@ -10,8 +10,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from reconciler.backends.http import HttpClient
-from reconciler.backends.http.oauth import ClientCredentials
+from reconciler.backends.http.client import HttpClient
+from reconciler.backends.http.tokens import ClientCredentials
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.errors import (
     BackendError,
@@ -54,7 +54,7 @@ class Tokens:
 
 
 def credentials(script: Scripted, clock: Any) -> ClientCredentials:
-    http = HttpClient(impl="iceberg", endpoint=f"{script.url}/token", connect_timeout=5, read_timeout=5, token_key=None)
+    http = HttpClient(impl="iceberg", endpoint=f"{script.url}/token", timeouts=(5, 5), token_key=None)
     return ClientCredentials("iceberg", http, "me:s3cret-77", "catalog", clock)
 
 

@@ -43,20 +43,20 @@ def test_sparks_procedures_delete_the_data_of_a_peers_entry_and_refuse_ours(
     catalog: Catalog, backend: IcebergBackend, space: Identifier, tmp_path: Path
 ) -> None:
     lake = Path(catalog.root)
-    places = {name: lake / f"{name}.lance" for name in ("theirs", "registered", "updated", "mended")}
+    places = {name: lake / f"{name}.lance" for name in ("theirs", "registered", "updated", "lacking")}
     before = {name: _old_dataset(place) for name, place in places.items()}
-    for name in ("theirs", "updated", "mended"):
+    for name in ("theirs", "updated", "lacking"):
         catalog.add_lance_entry(space, name, str(places[name]))
     marks = {"lancens.managed-by": OWNER, "lancens.keys": "[]"}
-    catalog.change_entry(space, "mended", {"action": "set-properties", "updates": marks})
+    catalog.change_entry(space, "lacking", {"action": "set-properties", "updates": marks})
     backend.alter_table((*space, "updated"), PropertyChanges({"tier": "gold"}))
     store = Store(catalog, space, tmp_path)
-    store.wants({"registered": {"location": str(places["registered"])}, "mended": {}})
+    store.wants({"registered": {"location": str(places["registered"])}, "lacking": {}})
     assert store.apply().ok
 
     procedures = [
         f"CALL cat.system.remove_orphan_files(table => '{space[1]}.{name}')"
-        for name in ("theirs", "registered", "updated", "mended")
+        for name in ("theirs", "registered", "updated", "lacking")
     ]
     others = [
         f"CALL cat.system.expire_snapshots(table => '{space[1]}.registered', older_than => {LATER})",
@@ -74,7 +74,7 @@ def test_sparks_procedures_delete_the_data_of_a_peers_entry_and_refuse_ours(
     assert {Path(name).parent.name for name in lost} == {"data"}
     with pytest.raises(pa.ArrowInvalid, match="Not found"):
         lance.dataset(str(places["theirs"])).to_table()
-    for name in ("registered", "updated", "mended"):
+    for name in ("registered", "updated", "lacking"):
         assert _digests(places[name]) == before[name]
         assert lance.dataset(str(places[name])).to_table().num_rows == 3
     backend.remove_table((*space, "registered"))
@@ -93,7 +93,7 @@ def test_every_entry_says_so_and_goes_on_saying_so(
         assert backend.load_table(table).properties["gc.enabled"] == "false"
 
 
-def test_an_owned_entry_without_it_is_mended_and_any_other_is_noted(
+def test_an_owned_entry_without_it_is_updated_and_any_other_is_noted(
     catalog: Catalog, backend: IcebergBackend, space: Identifier, tmp_path: Path
 ) -> None:
     store = Store(catalog, space, tmp_path)

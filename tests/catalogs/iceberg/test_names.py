@@ -78,7 +78,7 @@ def test_a_dot_in_a_name_is_no_separator(apache: Catalog) -> None:
 @given(levels, st.sampled_from(["%1F", "%2E", "%2e", "."]))
 def test_a_path_holds_every_level_once_encoded(names: list[str], separator: str) -> None:
     routes = Routes("p", separator)
-    path = routes.table(names, "t/t")
+    path = routes.namespace(names, "tables", "t/t")
     start, end = "/v1/p/namespaces/", "/tables/t%2Ft"
     assert path.isascii()
     assert path.startswith(start)
@@ -147,7 +147,7 @@ def test_what_is_sent_is_what_was_built(script: Scripted) -> None:
     assert [request.query for request in script.seen] == [
         "warehouse=my%20ware",
         "snapshots=refs",
-        "parent=a.b.50%25&pageToken=&pageSize=1000",
+        "parent=a.b.50%25&pageSize=1000&pageToken=",
     ]
     backend.close()
 

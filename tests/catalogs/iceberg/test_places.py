@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,9 +26,10 @@ from reconciler.manifest import Manifest
 from reconciler.model.errors import UnsupportedOperationError
 from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
-from reconciler.server import OneCatalog
+from reconciler.server.catalogs import OneCatalog
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.servers.lance_rest import served
+from tests.writing import load_manifest
 
 
 @pytest.fixture
@@ -39,9 +39,7 @@ def unknown(on_nessie: Catalog, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     return on_nessie
 
 
-def _manifest(
-    catalog: Catalog, tmp_path: Path, space: str, *, tables: object = None, mirror: object = None
-) -> Manifest:
+def _wanting(catalog: Catalog, tmp_path: Path, space: str, *, tables: object = None, mirror: object = None) -> Manifest:
     block = {"properties": {"team": "ml"}, "tables": tables or {}}
     ice: dict[str, object] = {
         "impl": "iceberg",
@@ -52,9 +50,7 @@ def _manifest(
     catalogs = {"ice": ice | ({"mirror": mirror} if mirror else {})}
     if mirror:
         catalogs["lake"] = {"impl": "dir", "config": {"root": str(tmp_path / "lake")}, "prune": "never"}
-    path = tmp_path / "lancens.yaml"
-    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": catalogs}), "utf-8")
-    return reconciler.load(path)
+    return load_manifest(tmp_path, catalogs)
 
 
 @pytest.mark.parametrize("through", ["a block", "a mirror"])
@@ -65,10 +61,10 @@ def test_an_entry_for_data_that_the_server_puts_elsewhere_is_taken_back(
     place = tmp_path / "lake/users.lance"
     lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(place))
     if through == "a block":
-        manifest = _manifest(unknown, tmp_path, space, tables={"users": {"location": str(place)}})
+        manifest = _wanting(unknown, tmp_path, space, tables={"users": {"location": str(place)}})
     else:
         mirror = {"from": "lake", "into": [unknown.warehouse, space]}
-        manifest = _manifest(unknown, tmp_path, space, mirror=mirror)
+        manifest = _wanting(unknown, tmp_path, space, mirror=mirror)
     plan = reconciler.plan(manifest)
     report = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
     (failed,) = [result for result in report.results if not result.status.satisfies]

@@ -16,6 +16,7 @@ from reconciler.model.names import Identifier
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.servers.fault_proxy import Call, Fault, fault_proxy
 from tests.servers.polaris import Polaris, polaris_server
+from tests.writing import load_manifest
 
 RECORDED = Path(__file__).parents[2] / "servers/recorded/polaris-1.5.0.jsonl"
 
@@ -43,7 +44,7 @@ def test_the_stand_in_answers_as_polaris_did(line: str) -> None:
         assert polaris.namespaces[warehouse, rest[0]] == {"team": "ads", "old": "1", "kept": "2"}
 
 
-def _manifest(path: Path, config: dict[str, str], space: Identifier, properties: dict[str, str]) -> Manifest:
+def _wanting(folder: Path, config: dict[str, str], space: Identifier, properties: dict[str, str]) -> Manifest:
     block = {space[1]: {"properties": properties}}
     lake = {
         "impl": "iceberg",
@@ -51,15 +52,14 @@ def _manifest(path: Path, config: dict[str, str], space: Identifier, properties:
         "scope": ["/".join(space)],
         "namespaces": {space[0]: {"namespaces": block}},
     }
-    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}), "utf-8")
-    return reconciler.load(path)
+    return load_manifest(folder, {"lake": lake})
 
 
 def test_a_property_that_leaves_the_manifest_leaves_polaris(polaris: Polaris, tmp_path: Path) -> None:
     config, space = {"endpoint": polaris.url}, ("ware", "ads")
-    path, journal = tmp_path / "lancens.yaml", tmp_path / "journal"
+    journal = tmp_path / "journal"
     for properties in ({"team": "ads", "old": "1"}, {"team": "new"}):
-        manifest = _manifest(path, config, space, properties)
+        manifest = _wanting(tmp_path, config, space, properties)
         assert reconciler.apply(reconciler.plan(manifest), manifest, journal=journal).ok
         assert reconciler.plan(manifest).is_empty
         shown = polaris.namespaces[space].items()
@@ -77,12 +77,12 @@ def test_a_change_that_is_cut_in_the_middle_ends_where_it_was_to(
 ) -> None:
     endpoint = urlsplit(catalog.config["endpoint"])
     space = (catalog.warehouse, f"p{number}{fault.name.lower()}{len(again)}")
-    path, journal = tmp_path / "lancens.yaml", tmp_path / "journal"
+    journal = tmp_path / "journal"
     with fault_proxy(endpoint.port or 0, "http") as proxy:
         config = {**catalog.config, "endpoint": proxy.url + endpoint.path}
-        manifest = _manifest(path, config, space, {"team": "ads", "old": "1"})
+        manifest = _wanting(tmp_path, config, space, {"team": "ads", "old": "1"})
         assert reconciler.apply(reconciler.plan(manifest), manifest, journal=journal).ok
-        manifest = _manifest(path, config, space, {"team": "new"})
+        manifest = _wanting(tmp_path, config, space, {"team": "new"})
         plan = reconciler.plan(manifest)
         writes: list[str] = []
 

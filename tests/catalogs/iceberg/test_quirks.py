@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from lance_namespace import DeregisterTableRequest, DescribeTableRequest, DropNamespaceRequest, errors
 
-from reconciler.backends.http import RetryPolicy
+from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.errors import (
     ConcurrentModificationError,
@@ -221,7 +221,7 @@ def test_a_change_that_another_made_already_is_not_made_again(script: Scripted, 
     assert script.called().count(f"POST {TABLE}") == 1
 
 
-def test_a_table_made_anew_meanwhile_is_not_changed(script: Scripted, connected: IcebergBackend) -> None:
+def test_a_table_re_created_meanwhile_is_not_changed(script: Scripted, connected: IcebergBackend) -> None:
     script.routes[f"GET {TABLE}"] = [Answer(table(uuid="u1")), Answer(table(uuid="u2"))]
     script.routes[f"POST {TABLE}"] = error(409, "", "UUID does not match")
     with pytest.raises(ConcurrentModificationError, match="UUID does not match"):

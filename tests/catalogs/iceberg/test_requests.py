@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.backends.iceberg.warehouse import Warehouse
+from reconciler.backends.iceberg.server import IcebergServer
 from reconciler.model.errors import ServiceUnavailableError
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
@@ -45,7 +45,7 @@ def _commits_lost() -> Iterator[None]:
         raise ServiceUnavailableError("the connection broke")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Warehouse, "commit", lost)
+        patch.setattr(IcebergServer, "commit", lost)
         yield
 
 

@@ -13,8 +13,9 @@ import pytest
 
 import reconciler
 from reconciler.backends import paging
-from reconciler.backends.doubles import DoubledNameError
-from reconciler.backends.http import RetryPolicy, oauth
+from reconciler.backends.http import backend as http_backend
+from reconciler.backends.http.listing import DoubledNameError
+from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.errors import (
     BackendError,
@@ -188,7 +189,7 @@ def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) ->
     backend.close()
     assert len(whole.tables) == 27
 
-    monkeypatch.setattr(oauth, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None))
+    monkeypatch.setattr(http_backend, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None))
     dice = random.Random(7)
     happened: set[Fault] = set()
     complete, failures = 0, []
@@ -426,7 +427,7 @@ def test_warehouses_have_to_be_named(script: Scripted) -> None:
     assert set(backend.scan(Scope(("ware/a*", "ware/b"))).namespaces) == {("ware",)}
     assert set(backend.scan(ChildrenOf([("ware",)])).namespaces) == {("ware",)}
     assert set(backend.scan(Only([("w*", "a", "t")])).namespaces) == {("w*",)}
-    backend.set_outermost_names(["ware", "other"])
+    backend.outermost_names = frozenset({"ware", "other"})
     script.routes["GET /v1/config"] = lambda request: (
         error(404, "NotFoundException", "no")
         if request.query.endswith("other")

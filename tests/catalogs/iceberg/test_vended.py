@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.backends import optional
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.backends.iceberg.vending import vended_options
+from reconciler.backends.iceberg.answers import vended_options
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
 from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3

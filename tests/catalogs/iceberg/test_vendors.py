@@ -88,7 +88,7 @@ def serve_warehouse(script: Scripted, warehouse: str, prefix: str) -> str:
         ("111122223333:s3tablescatalog/sales", "catalogs/111122223333%3As3tablescatalog%2Fsales"),
     ],
 )
-def test_a_warehouse_whose_name_is_none_here_has_an_alias(script: Scripted, warehouse: str, prefix: str) -> None:
+def test_a_warehouse_with_an_invalid_name_has_an_alias(script: Scripted, warehouse: str, prefix: str) -> None:
     routes = serve_warehouse(script, warehouse, prefix)
     script.routes[f"POST {routes}/a%20b/tables"] = Answer(table("s3://lake/new"))
     backend = IcebergBackend(**{"endpoint": script.url, "warehouses.sales": warehouse, "root": "s3://lake"})
@@ -248,8 +248,8 @@ def verified(script: Scripted, service: str, secret: str = SECRET) -> None:
         def answer(request: Request, route: object = route) -> Answer:
             problem = signature_problem(request, script.url, service, secret)
             if problem is not None:
-                told = f"should have been 'GET x-amz-security-token:{request.headers.get('X-Amz-Security-Token')}'"
-                return Answer({"message": told}, 403, {"x-amzn-ErrorType": f"{problem}:http://internal.amazon.com/"})
+                detail = f"should have been 'GET x-amz-security-token:{request.headers.get('X-Amz-Security-Token')}'"
+                return Answer({"message": detail}, 403, {"x-amzn-ErrorType": f"{problem}:http://internal.amazon.com/"})
             assert isinstance(route, Answer) or callable(route)
             return route if isinstance(route, Answer) else route(request)
 
@@ -316,7 +316,7 @@ def test_a_wrong_key_is_told_and_not_shown(script: Scripted) -> None:
         (Answer({"message": "bad"}, 400, {"x-amzn-ErrorType": "ValidationException"}), 13, "bad"),
     ],
 )
-def test_what_aws_refuses_is_told_as_what_it_is(script: Scripted, answer: Answer, kind: int, said: str) -> None:
+def test_what_aws_refuses_is_reported_by_its_cause(script: Scripted, answer: Answer, kind: int, said: str) -> None:
     script.routes["GET /v1/config"] = answer
     backend = IcebergBackend(**{"endpoint": script.url, "warehouses.sales": ARN, "max_retries": "0", **SIGNED, **KEYS})
     with pytest.raises(BackendError) as caught:

@@ -10,7 +10,8 @@ import pytest
 
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.rest import RestBackend
-from reconciler.server import OneCatalog, Settings, Tokens
+from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings, Tokens
 from tests.servers.lance_rest import adapter, served
 
 TOKEN = "tests-token-8c21f0a7d4"

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import UnsupportedOperationError
 from reconciler.planner.entries import Action
@@ -134,7 +134,7 @@ def test_what_the_server_does_not_show_is_never_written_in_its_place(serve: Serv
     behind.insert_namespace(("a",), {})
     behind.insert_table(("a", "t"), f"{serve.root}/t.lance", {"api_key": "hunter2-hunter2"})
     read = serve.connect().load_table(("a", "t"))
-    with pytest.raises(UnsupportedOperationError, match=r"does not show `api_key`, so `a\$new` cannot be entered anew"):
+    with pytest.raises(UnsupportedOperationError, match=r"does not show `api_key`, so `a\$new` cannot be entered"):
         serve.connect().insert_table(("a", "new"), read.location, read.properties)
 
 

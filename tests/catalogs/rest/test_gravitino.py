@@ -51,8 +51,8 @@ class Gravitino:
         return answer
 
     def _error(self, status: int, code: int, said: str) -> Answer:
-        told = {"error": said, "code": code if self._codes else status, "type": "NoSuchTableException"}
-        return status, {**told, "instance": "", "detail": STACK_TRACE}
+        body = {"error": said, "code": code if self._codes else status, "type": "NoSuchTableException"}
+        return status, {**body, "instance": "", "detail": STACK_TRACE}
 
     def _page(self, key: str, names: list[str]) -> Answer:
         return 200, {key: sorted(names)}

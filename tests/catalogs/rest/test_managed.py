@@ -23,7 +23,7 @@ from lance_namespace import (
 from lance_namespace.errors import TableNotFoundError, UnsupportedOperationError
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.servers.lance_rest import adapter

@@ -1,4 +1,4 @@
-"""Tables that name no location, on a server that says where each goes: planned, made, and told where."""
+"""Tables without a location, on a server that chooses one: planned, created, and reported with it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.model.live import StorageKind
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.rest.conftest import Server
 from tests.servers.lance_rest import Request, scripted
+from tests.writing import load_text
 
 _TABLES = """
     namespaces:
@@ -25,11 +26,10 @@ _TABLES = """
 """
 
 
-def _manifest(folder: Path, tables: str = _TABLES, **config: str) -> reconciler.Manifest:
+def _placed(folder: Path, tables: str = _TABLES, **config: str) -> reconciler.Manifest:
     lines = "".join(f"      {key}: {value!r}\n" for key, value in config.items() if key != "root")
-    file = folder / "lancens.yaml"
-    file.write_text(f"version: 1\nname: placed\ncatalogs:\n  main:\n    impl: rest\n    config:\n{lines}{tables}")
-    return reconciler.load(file)
+    head = "version: 1\nname: placed\ncatalogs:\n  main:\n    impl: rest\n    config:\n"
+    return load_text(folder, f"{head}{lines}{tables}")
 
 
 def _of_tables(plan: Plan) -> dict[tuple[str, ...], tuple[Action, str | None]]:
@@ -41,7 +41,7 @@ def _of_tables(plan: Plan) -> dict[tuple[str, ...], tuple[Action, str | None]]:
 
 
 def test_the_server_says_where_and_apply_tells(either: Server, tmp_path: Path) -> None:
-    manifest = _manifest(tmp_path, **either.config)
+    manifest = _placed(tmp_path, **either.config)
     plan = reconciler.plan(manifest)
     assert not plan.blocked
     assert _of_tables(plan) == {
@@ -82,7 +82,7 @@ def test_an_entry_that_would_show_other_data_is_taken_back(tmp_path: Path, block
         return 200, {"location": str(tmp_path / "old.lance"), "properties": {}}
 
     with scripted(answer) as server:
-        manifest = _manifest(tmp_path, f"    tables: {{t: {block}}}", uri=server.url, table_properties="false")
+        manifest = _placed(tmp_path, f"    tables: {{t: {block}}}", uri=server.url, table_properties="false")
         plan = reconciler.plan(manifest)
         assert [change.storage for change in plan.changes] == [StorageKind.NOTHING]
         report = reconciler.apply(plan, manifest, journal=tmp_path / "journal")

@@ -12,7 +12,7 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_namespace_urllib3_client.models.identity import Identity
 
 from reconciler.backends import paging
-from reconciler.backends.doubles import DoubledNameError
+from reconciler.backends.http.listing import DoubledNameError
 from reconciler.backends.rest import RestBackend
 from reconciler.model.errors import (
     BackendError,
@@ -149,10 +149,10 @@ def test_a_table_that_is_made_again_between_two_pages_is_one() -> None:
     tree = Tree({"": [], "a": ["t", "u", "t"]})
 
     def answer(request: Request) -> Answer:
-        told = tree(request)
+        answered = tree(request)
         if "page_token=2" in request.query:
             tree.namespaces["a"] = ["t", "u"]
-        return told
+        return answered
 
     with scripted(answer) as server:
         assert set(backend_at(server.url).scan().tables) == {("a", "t"), ("a", "u")}
@@ -214,8 +214,8 @@ def test_names_that_cannot_be_shown_are_notes() -> None:
         seen = backend_at(server.url).scan()
     assert set(seen.tables) == {("a", "ok")}
     assert sorted(note.partition(" cannot")[0] for note in seen.notes) == [
-        "`with$dollar` in `a`",
-        "`with/slash` in `a`",
+        "the table `with$dollar` in `a`",
+        "the table `with/slash` in `a`",
     ]
 
 
@@ -265,7 +265,7 @@ def test_a_table_put_elsewhere_is_taken_back() -> None:
         return (404, b"") if request.path == "/ListOperations" else (200, {"location": "s3://theirs/t"})
 
     with scripted(answer) as server:
-        with pytest.raises(UnsupportedOperationError, match="puts table `a\\$t` at s3://theirs/t, not where"):
+        with pytest.raises(UnsupportedOperationError, match="puts table `a\\$t` at s3://theirs/t"):
             backend_at(server.url).insert_table(("a", "t"), "s3://ours/t", {})
         assert server.paths()[-1] == "POST /v1/table/a%24t/deregister"
 
@@ -407,7 +407,7 @@ def test_a_faulty_configuration_is_named(config: dict[str, str], said: str) -> N
 
 
 @pytest.mark.parametrize(
-    "told",
+    "answered",
     [
         (404, {"detail": "Not Found"}),  # FastAPI
         (404, {"timestamp": "2026-01-01", "status": 404, "error": "Not Found", "path": "/ListOperations"}),  # Spring
@@ -426,9 +426,9 @@ def test_a_faulty_configuration_is_named(config: dict[str, str], said: str) -> N
     ],
     ids=str,
 )
-def test_whatever_list_operations_answers_the_server_works(told: Answer) -> None:
+def test_whatever_list_operations_answers_the_server_works(answered: Answer) -> None:
     def answer(request: Request) -> Answer:
-        return told if request.path == "/ListOperations" else (200, {"properties": {"a": "1"}})
+        return answered if request.path == "/ListOperations" else (200, {"properties": {"a": "1"}})
 
     with scripted(answer) as server:
         backend = backend_at(server.url)
@@ -477,7 +477,7 @@ def test_a_credential_is_exchanged_for_tokens_and_shown_nowhere() -> None:
         assert "s3cret-77" not in repr(backend.config) + backend.namespace_id()
 
 
-def test_a_wrong_credential_is_told_as_such() -> None:
+def test_a_wrong_credential_is_reported() -> None:
     def answer(request: Request) -> Answer:
         return 401, {"error": "invalid_client", "error_description": "s3cret-77 is wrong"}
 

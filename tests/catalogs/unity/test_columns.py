@@ -66,7 +66,7 @@ def test_nested_types_come_back_as_they_were(text: str, nullable: bool) -> None:
 
 @given(_types)
 def test_what_unity_shows_is_stable_without_the_exact_type_too(text: str) -> None:
-    """As after another tool wrote the columns anew: what is read then is written the same."""
+    """As after another tool rewrote the columns: they are written back as they are read."""
     shown = column(text)
     whole = json.loads(shown["type_json"])
     whole["metadata"].pop(ARROW_TYPE, None)
@@ -129,9 +129,9 @@ def test_type_json_is_a_whole_field(text: str) -> None:
     ],
 )
 def test_types_unity_has(text: str, name: str, shown: str, in_json: object) -> None:
-    told = column(text)
-    assert (told["type_name"], told["type_text"]) == (name, shown)
-    assert json.loads(told["type_json"]) == {"name": "c", "type": in_json, "nullable": True, "metadata": {}}
+    written = column(text)
+    assert (written["type_name"], written["type_text"]) == (name, shown)
+    assert json.loads(written["type_json"]) == {"name": "c", "type": in_json, "nullable": True, "metadata": {}}
     assert nearest_types([(make_column("c", text),)]) == []
 
 
@@ -185,14 +185,14 @@ def test_positions_comments_and_nullability() -> None:
 
 
 def test_a_comment_that_was_changed_in_unity_is_the_one_that_counts() -> None:
-    [told] = to_columns((make_column("a", "int64", metadata={"comment": "old"}),))
-    assert schema_of([{**told, "comment": "new"}]) == (make_column("a", "int64", metadata={"comment": "new"}),)
+    [written] = to_columns((make_column("a", "int64", metadata={"comment": "old"}),))
+    assert schema_of([{**written, "comment": "new"}]) == (make_column("a", "int64", metadata={"comment": "new"}),)
 
 
 def test_an_exact_type_that_no_longer_fits_is_not_believed() -> None:
-    told = column("uint8")
-    changed = json.loads(told["type_json"]) | {"type": "string"}
-    assert schema_of([{**told, "type_json": json.dumps(changed)}])[0].type == "string"
+    written = column("uint8")
+    changed = json.loads(written["type_json"]) | {"type": "string"}
+    assert schema_of([{**written, "type_json": json.dumps(changed)}])[0].type == "string"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_columns_of_other_writers(type_json: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("written", "expected"),
     [
         ({"type_name": "LONG"}, "int64"),
         ({"type_name": "NULL"}, "null"),
@@ -225,13 +225,13 @@ def test_columns_of_other_writers(type_json: str, expected: str) -> None:
         ({}, "string"),
     ],
 )
-def test_columns_without_json(told: dict[str, Any], expected: str) -> None:
-    assert schema_of([{"name": "c", **told}]) == (Column("c", expected),)
+def test_columns_without_json(written: dict[str, Any], expected: str) -> None:
+    assert schema_of([{"name": "c", **written}]) == (Column("c", expected),)
 
 
 def test_types_that_only_other_writers_of_lance_make_are_text() -> None:
     schema = from_arrow_schema(pa.schema([("i", pa.month_day_nano_interval())]))
-    [told] = to_columns(schema)
-    assert told["type_text"] == "string"
-    assert ARROW_TYPE not in told["type_json"]
+    [written] = to_columns(schema)
+    assert written["type_text"] == "string"
+    assert ARROW_TYPE not in written["type_json"]
     assert len(nearest_types([schema])) == 1

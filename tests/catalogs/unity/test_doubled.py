@@ -1,4 +1,4 @@
-"""Names that the service holds twice, after two creates at the same moment: never passed over, whoever made them."""
+"""Names that the service holds twice, after two creates at the same moment: always an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 
 import reconciler
 from reconciler.applier.report import ApplyReport
-from reconciler.backends.doubles import DoubledNameError
+from reconciler.backends.http.listing import DoubledNameError
 from reconciler.backends.unity import UnityBackend
 from reconciler.model.errors import BackendError, TableAlreadyExistsError
 from reconciler.model.names import Scope
@@ -125,7 +125,7 @@ def test_a_row_that_two_pages_show_is_one(stand_in: Unity) -> None:
     assert set(stand_in.connect().scan().tables) == {(*SCHEMA, "t0000")}
 
 
-def test_a_table_that_is_made_anew_between_two_pages_is_one(stand_in: Unity) -> None:
+def test_a_table_re_created_between_two_pages_is_listed_once(stand_in: Unity) -> None:
     stand_in.fill(2)
     row = dict(stand_in.contract.table(*SCHEMA, "t0000"))
     stand_in.server.fail_once("/tables?", 200, {"tables": [{**row, "table_id": "old"}], "next_page_token": "more"})

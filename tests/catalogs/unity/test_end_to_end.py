@@ -38,7 +38,7 @@ def manifest(unity: Unity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def example(unity: Unity, manifest: Path, tmp_path: Path) -> Example:
-    """What each stage comes to on Unity, which changes no table in place: only schemas are edited."""
+    """The result of each stage on Unity, which changes no table in place: only schemas are edited."""
     lake = tmp_path / "my lake"
 
     def look(path: str) -> Mapping[str, Any] | None:

@@ -188,7 +188,7 @@ def test_tokens_that_the_server_does_not_take(
         ),
     ],
 )
-def test_an_expired_token_is_told_as_expired(unity: Unity, status: int, body: Mapping[str, object]) -> None:
+def test_an_expired_token_is_reported_as_expired(unity: Unity, status: int, body: Mapping[str, object]) -> None:
     error = refusal(unity, "GET /tables?", status, body)
     assert error.code is ErrorCode.UNAUTHENTICATED
     assert "it has expired, was revoked, or is another service's; check `auth_token`" in str(error)
@@ -292,6 +292,6 @@ def test_configurations_that_cannot_be(config: dict[str, str], line: str) -> Non
 
 def test_defaults_and_prefixed_keys() -> None:
     config = UnityBackend(**{"unity.endpoint": "http://h:8080/", "unity.catalog": "main"}).config
-    assert config.service_address == "http://h:8080/api/2.1/unity-catalog"
+    assert config.address == "http://h:8080/api/2.1/unity-catalog"
     assert (config.connect_timeout, config.read_timeout, config.max_retries, config.root) == (10.0, 60.0, 3, None)
     assert config.identity() == "http://h:8080/api/2.1/unity-catalog catalog main"

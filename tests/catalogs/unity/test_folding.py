@@ -22,6 +22,7 @@ from tests.catalogs.unity.conftest import CATALOG
 from tests.plans import assert_blocked
 from tests.servers.unity_contract import API, Answer, Contract
 from tests.servers.unity_contract_server import UnityServer, serving
+from tests.writing import blocks_of, load_manifest
 
 _NAMES = ("name", "catalog_name", "schema_name")
 
@@ -44,14 +45,10 @@ def folding() -> Iterator[UnityServer]:
         yield server
 
 
-def manifest(folder: Path, server: UnityServer, schema: str, table: str) -> reconciler.Manifest:
-    reach = f"{{endpoint: '{server.url}', catalog: {CATALOG}, root: '{folder}/lake'}}"
-    path = folder / "lancens.yaml"
-    path.write_text(
-        f"version: 1\nname: shop\ncatalogs:\n  uc:\n    impl: unity\n    config: {reach}\n"
-        f"    namespaces: {{{CATALOG}: {{namespaces: {{{schema}: {{tables: {{{table}: {{}}}}}}}}}}}}\n"
-    )
-    return reconciler.load(path)
+def wanting(folder: Path, server: UnityServer, schema: str, table: str) -> reconciler.Manifest:
+    config = {"endpoint": server.url, "catalog": CATALOG, "root": str(folder / "lake")}
+    blocks = blocks_of({(CATALOG, schema, table): {}})
+    return load_manifest(folder, {"uc": {"impl": "unity", "config": config, **blocks}}, name="shop")
 
 
 def applied(wanted: reconciler.Manifest, folder: Path) -> list[str]:
@@ -63,7 +60,7 @@ def applied(wanted: reconciler.Manifest, folder: Path) -> list[str]:
 def test_a_schema_that_the_service_renames_is_taken_back_and_the_error_says_what_to_write(
     folding: UnityServer, tmp_path: Path
 ) -> None:
-    wanted = manifest(tmp_path, folding, "Sales", "orders")
+    wanted = wanting(tmp_path, folding, "Sales", "orders")
     first = applied(wanted, tmp_path)[0]
     assert "keeps `main$Sales` as `main$sales`" in first
     assert first.endswith("write `sales` in place of `Sales`")
@@ -73,7 +70,7 @@ def test_a_schema_that_the_service_renames_is_taken_back_and_the_error_says_what
 def test_a_table_that_the_service_renames_is_taken_back_and_the_error_says_what_to_write(
     folding: UnityServer, tmp_path: Path
 ) -> None:
-    wanted = manifest(tmp_path, folding, "sales", "Orders")
+    wanted = wanting(tmp_path, folding, "sales", "Orders")
     [only] = applied(wanted, tmp_path)
     assert "`main$sales$Orders` as `main$sales$orders`" in only
     assert only.endswith("write `orders` in place of `Orders`")
@@ -85,20 +82,20 @@ def test_what_is_there_under_its_folded_name_stays_and_the_plan_says_what_to_wri
 ) -> None:
     """Such a table was deregistered and entered again by every apply."""
     monkeypatch.chdir(tmp_path)
-    assert applied(manifest(tmp_path, folding, "sales", "orders"), tmp_path) == []
+    assert applied(wanting(tmp_path, folding, "sales", "orders"), tmp_path) == []
     with pytest.raises(CatalogError) as caught:
-        reconciler.plan(manifest(tmp_path, folding, "Sales", "Orders"))
-    assert "`main/Sales` as `main/sales` (lancens.yaml:7)" in str(caught.value)
+        reconciler.plan(wanting(tmp_path, folding, "Sales", "Orders"))
+    assert "`main/Sales` as `main/sales` (lancens.yaml:" in str(caught.value)
     assert "`main/Sales/Orders` as `main/sales/orders`" in str(caught.value)
-    assert reconciler.plan(manifest(tmp_path, folding, "sales", "orders")).changes == ()
+    assert reconciler.plan(wanting(tmp_path, folding, "sales", "orders")).changes == ()
 
 
 def test_names_that_differ_in_capitals_are_two_where_the_service_keeps_them(tmp_path: Path) -> None:
     contract = Contract()
     contract.add_catalog(CATALOG)
     with serving(contract) as server:
-        assert applied(manifest(tmp_path, server, "sales", "orders"), tmp_path) == []
-        plan = reconciler.plan(manifest(tmp_path, server, "sales", "Orders"))
+        assert applied(wanting(tmp_path, server, "sales", "orders"), tmp_path) == []
+        plan = reconciler.plan(wanting(tmp_path, server, "sales", "Orders"))
         assert [(change.action.value, change.identifier[-1]) for change in plan.changes] == [
             ("declare-table", "Orders"),
             ("deregister-table", "orders"),
@@ -186,7 +183,7 @@ def test_databricks_makes_no_lance_tables_and_the_plan_says_so(
 ) -> None:
     """Databricks' SDK says of CreateTable: external tables are of the format DELTA only. The schema can be made."""
     monkeypatch.setattr(config, "DATABRICKS", ("127.0.0.1",))
-    wanted = manifest(tmp_path, folding, "sales", "orders")
+    wanted = wanting(tmp_path, folding, "sales", "orders")
     plan = reconciler.plan(wanted)
     assert_blocked(plan, "uc/main/sales/orders", ReasonCode.MAKES_NO_TABLES)
     assert [change.action.value for change in plan.changes] == ["create-namespace"]
@@ -202,7 +199,7 @@ def test_a_move_on_databricks_is_blocked_as_it_takes_a_new_entry(
     UnityBackend(endpoint=folding.url, catalog=CATALOG).insert_namespace((CATALOG, "sales"), {})
     folding.contract.add_lance_table(CATALOG, "sales", "orders")
     monkeypatch.setattr(config, "DATABRICKS", ("127.0.0.1",))
-    manifest(tmp_path, folding, "sales", "purchases")
+    wanting(tmp_path, folding, "sales", "purchases")
     path = tmp_path / "lancens.yaml"
     path.write_text(
         path.read_text() + f"    moved: [{{from: {CATALOG}/sales/orders, to: {CATALOG}/sales/purchases}}]\n"

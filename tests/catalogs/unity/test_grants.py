@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.backends.unity import UnityBackend
 from reconciler.manifest import Manifest
 from reconciler.model.live import LiveTable
 from tests.servers.unity import Grants, guarded_server, required_home
 from tests.servers.unity_contract import API, lance_entry
+from tests.writing import load_manifest
 
 COLUMNS = [{"name": "id", "type": "int64"}]
 
@@ -27,13 +27,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grants]:
         yield server
 
 
-def _manifest(server: Grants, folder: Path, token: str, schemas: object, catalog: str = "main") -> Manifest:
+def _wanting(server: Grants, folder: Path, token: str, schemas: object, catalog: str = "main") -> Manifest:
     config = {"endpoint": server.server.url, "catalog": catalog, "auth_token": token, "root": str(folder / "lake")}
-    path = folder / "lancens.yaml"
     namespaces = {catalog: {"namespaces": schemas}}
     lake = {"impl": "unity", "config": config, "namespaces": namespaces}
-    path.write_text(json.dumps({"version": 1, "name": "shop", "catalogs": {"lake": lake}}))
-    return reconciler.load(path)
+    return load_manifest(folder, {"lake": lake}, name="shop")
 
 
 def _catalog(server: Grants, name: str, folder: Path) -> None:
@@ -65,20 +63,20 @@ def test_the_least_privileges(server: Grants, tmp_path: Path) -> None:
 
     tables = {"users": {"schema": COLUMNS}, "there": {}, "later": {}}
     wanted = {"a": {"tables": tables}, "b": {"properties": {"team": "ml"}, "tables": {"orders": {"schema": COLUMNS}}}}
-    manifest = _manifest(server, tmp_path, planner, wanted)
+    manifest = _wanting(server, tmp_path, planner, wanted)
     plan = reconciler.plan(manifest)
     assert len(plan.changes) == 5
     refused = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
     assert {result.status for result in refused.results} == {Status.FAILED, Status.SKIPPED}
     assert "403: PERMISSION_DENIED" in refused.results[0].message
 
-    manifest = _manifest(server, tmp_path, applier, wanted)
+    manifest = _wanting(server, tmp_path, applier, wanted)
     assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").ok
     assert reconciler.plan(manifest).is_empty
     changed: dict[str, object] = {"a": {"tables": {"there": {}}}, "b": {"properties": {"team": "ai"}, "tables": {}}}
     fewer: dict[str, object] = {"a": {"tables": {"there": {}}}}
     for namespaces in (changed, fewer):
-        manifest = _manifest(server, tmp_path, applier, namespaces)
+        manifest = _wanting(server, tmp_path, applier, namespaces)
         assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").ok
         assert reconciler.plan(manifest).is_empty
     assert [table.id for table in _scan(server, applier)] == [("main", "a", "theirs"), ("main", "a", "there")]
@@ -90,7 +88,7 @@ def test_a_schema_that_its_owner_may_not_use_is_not_taken_for_missing(server: Gr
     _catalog(server, "half", tmp_path)
     owner = server.user("owner@example.com")
     server.grant("owner@example.com", "catalog", "half", "USE CATALOG", "CREATE SCHEMA")
-    manifest = _manifest(server, tmp_path, owner, {"b": {"properties": {"team": "ml"}}}, "half")
+    manifest = _wanting(server, tmp_path, owner, {"b": {"properties": {"team": "ml"}}}, "half")
     assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").ok
     (again,) = reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").results
     assert again.status is Status.FAILED

@@ -7,32 +7,30 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 import reconciler
 from reconciler.backends.unity import UnityBackend
-from reconciler.backends.unity.properties import LONGEST, in_parts, put_together
-from reconciler.backends.unity.uris import as_uri
+from reconciler.backends.unity.rules import LONGEST, as_uri, in_parts, put_together
 from reconciler.model import locations, ownership
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.reasons import ReasonCode
 from tests.catalogs.unity.conftest import CATALOG, Unity
 from tests.plans import assert_blocked
+from tests.writing import blocks_of, load_manifest
 
 SCHEMA = (CATALOG, "s0")
 MANY = {f"a-property-with-a-rather-long-name-{number:02}": str(number) for number in range(40)}
 
 
-def write(unity: Unity, path: Path, properties: dict[str, str]) -> reconciler.Manifest:
+def wanting(unity: Unity, folder: Path, properties: dict[str, str]) -> reconciler.Manifest:
     """Return a manifest of a schema and a table that have these properties."""
-    table = {"location": str(path.parent / "t.lance"), "properties": dict(MANY)}
+    table = {"location": str(folder / "t.lance"), "properties": dict(MANY)}
     schema = {"properties": properties, "tables": {"t": table}}
     catalog = {"impl": "unity", "config": unity.config(), "namespaces": {CATALOG: {"namespaces": {"s0": schema}}}}
-    path.write_text(yaml.safe_dump({"version": 1, "name": "shop", "catalogs": {"governed": catalog}}))
-    return reconciler.load(path)
+    return load_manifest(folder, {"governed": catalog}, name="shop")
 
 
 def apply(manifest: reconciler.Manifest, journal: Path) -> None:
@@ -46,7 +44,7 @@ def apply(manifest: reconciler.Manifest, journal: Path) -> None:
 
 def test_more_keys_than_one_property_holds_converge(unity: Unity, tmp_path: Path) -> None:
     assert len(ownership.encode_keys(MANY)) > 4 * LONGEST
-    apply(write(unity, tmp_path / "lancens.yaml", MANY), tmp_path)
+    apply(wanting(unity, tmp_path, MANY), tmp_path)
     kept = unity.contract.table(*SCHEMA, "t")["properties"]
     assert max(map(len, kept.values())) <= LONGEST
     backend = unity.connect()
@@ -55,12 +53,12 @@ def test_more_keys_than_one_property_holds_converge(unity: Unity, tmp_path: Path
 
 
 def test_keys_that_go_take_their_parts_with_them(unity: Unity, tmp_path: Path) -> None:
-    apply(write(unity, tmp_path / "lancens.yaml", MANY), tmp_path)
-    apply(write(unity, tmp_path / "lancens.yaml", {"owner": "ads"}), tmp_path)
+    apply(wanting(unity, tmp_path, MANY), tmp_path)
+    apply(wanting(unity, tmp_path, {"owner": "ads"}), tmp_path)
     kept = unity.connect().load_namespace(SCHEMA).properties
     assert set(kept) == {"owner", ownership.KEYS, ownership.MANAGED_BY}
     unity.connect().alter_namespace(SCHEMA, PropertyChanges(MANY))
-    apply(write(unity, tmp_path / "lancens.yaml", {"owner": "ads"}), tmp_path)
+    apply(wanting(unity, tmp_path, {"owner": "ads"}), tmp_path)
 
 
 @given(st.text(max_size=3 * LONGEST), st.dictionaries(st.text(), st.text()))
@@ -95,7 +93,7 @@ def test_a_property_that_is_too_long_is_an_error_of_the_manifest(
     unity: Unity, tmp_path: Path, properties: dict[str, str], line: str
 ) -> None:
     with pytest.raises(reconciler.ManifestError, match=line):
-        write(unity, tmp_path / "lancens.yaml", properties)
+        wanting(unity, tmp_path, properties)
     assert unity.server.requests == []
 
 
@@ -166,15 +164,9 @@ def test_a_location_the_service_cannot_keep_is_refused_before_it_is_sent(
 
 def test_a_plan_says_which_location_cannot_be(unity: Unity, tmp_path: Path) -> None:
     table = {"location": "s3://lake", "probe": False}
-    catalog = {
-        "impl": "unity",
-        "config": unity.config(),
-        "namespaces": {CATALOG: {"namespaces": {"s0": {"tables": {"t": table}}}}},
-    }
-    path = tmp_path / "lancens.yaml"
-    path.write_text(yaml.safe_dump({"version": 1, "name": "shop", "catalogs": {"governed": catalog}}))
+    catalog = {"impl": "unity", "config": unity.config(), **blocks_of({(CATALOG, "s0", "t"): table})}
     assert_blocked(
-        reconciler.plan(reconciler.load(path)),
+        reconciler.plan(load_manifest(tmp_path, {"governed": catalog})),
         f"governed/{CATALOG}/s0/t",
         ReasonCode.BAD_LOCATION,
         location="s3://lake",

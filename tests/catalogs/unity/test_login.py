@@ -14,7 +14,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from reconciler.backends.http import oauth
+from reconciler.backends.http import backend as http_backend
+from reconciler.backends.http.tokens import ClientCredentials
 from reconciler.backends.unity import UnityBackend
 from reconciler.model.errors import (
     BackendError,
@@ -45,8 +46,8 @@ class Workspace:
 
     def token(self, request: Request) -> Answer:
         assert parse_qs(request.body.decode()) == {"grant_type": ["client_credentials"], "scope": ["all-apis"]}
-        told = base64.b64decode(request.headers["Authorization"].removeprefix("Basic ")).decode()
-        assert told == "client-1:dose-secret-77%2F%2Bx"
+        decoded = base64.b64decode(request.headers["Authorization"].removeprefix("Basic ")).decode()
+        assert decoded == "client-1:dose-secret-77%2F%2Bx"
         if self.login is not None:
             return self.login
         self.given += 1
@@ -85,7 +86,7 @@ def test_a_token_is_asked_for_once_and_used(script: Scripted) -> None:
 
 def test_it_is_renewed_before_it_ends(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(oauth, "ClientCredentials", partial(oauth.ClientCredentials, clock=lambda: clock[0]))
+    monkeypatch.setattr(http_backend, "ClientCredentials", partial(ClientCredentials, clock=lambda: clock[0]))
     workspace = Workspace(script)
     backend = connect(script)
     for now, given in ((1000.0, 1), (4500.0, 1), (4545.0, 2), (4600.0, 2)):

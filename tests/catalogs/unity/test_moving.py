@@ -1,4 +1,4 @@
-"""Moves on Unity: no call changes an entry, so it is made anew at the same location before the old one goes."""
+"""Moves on Unity: no call changes an entry, so a new one is created at the location before the old is removed."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_a_scan_carries_locations_and_properties(unity: Unity) -> None:
     assert table.properties == {"table_type": "lance"}
 
 
-def test_a_property_that_is_null_is_none_whoever_has_it(unity: Unity) -> None:
+def test_a_property_that_is_null_counts_as_missing(unity: Unity) -> None:
     unity.fill(1)
     entries = [
         {"name": "theirs", "table_type": "EXTERNAL", "properties": {"owner": None}, "table_id": "1"},

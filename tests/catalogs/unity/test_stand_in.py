@@ -36,8 +36,8 @@ def recording(path: Path) -> Iterator[dict[str, Any]]:
 def comparable(body: object, home: str = "HOME", key: str = "") -> object:
     """Return an answer without what differs from one run to the next, and an error without its wording."""
     if isinstance(body, Mapping):
-        told = {**body, "message": TOO_LONG in body["message"]} if "error_code" in body else body
-        return {name: comparable(value, home, name) for name, value in told.items()}
+        compared = {**body, "message": TOO_LONG in body["message"]} if "error_code" in body else body
+        return {name: comparable(value, home, name) for name, value in compared.items()}
     if isinstance(body, list):  # other tests leave catalogs on the real server that cannot be removed
         return [
             comparable(entry, home)

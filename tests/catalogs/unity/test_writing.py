@@ -163,7 +163,7 @@ def test_a_schema_that_holds_something_else_stays(either: Unity, kind: str, beha
 
 
 def test_the_server_has_the_last_word_on_what_is_empty(either: Unity) -> None:
-    """Something came in after it was asked for: the server refuses, because it is never told to force."""
+    """Something came in after it was asked for: the server refuses, because ``force`` is never sent."""
     either.fill(1)
     backend = either.connect()
     either.server.fail_once("/tables?", 200, {"tables": [], "next_page_token": None})

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.backends.memory import MemoryBackend, MemoryConfig
-from reconciler.backends.optional import NotesSchemas
+from reconciler.backends.optional import ShowsColumns
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
@@ -30,7 +30,7 @@ class FrozenConfig(MemoryConfig):
         return self.state
 
 
-class FrozenBackend(MemoryBackend, NotesSchemas):
+class FrozenBackend(MemoryBackend, ShowsColumns):
     """Starts with what the file holds; what is written stays in this process."""
 
     impl = "frozen"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pydantic import Field
 
 from reconciler.backends.dir import DirBackend, DirConfig
-from reconciler.backends.optional import HoldsForeignTables
+from reconciler.backends.optional import HoldsForeign
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import InternalError, NamespaceNotFoundError
 from reconciler.model.live import ForeignTable
@@ -22,7 +22,7 @@ class MixedConfig(DirConfig):
     password: str = Field(default="", repr=False)
 
 
-class MixedBackend(DirBackend, HoldsForeignTables):
+class MixedBackend(DirBackend, HoldsForeign):
     """Takes tables anywhere, and has ``csv`` in each namespace."""
 
     impl = "mixed"

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 from unittest import mock
 
-from reconciler.backends.http import RetryPolicy, oauth
-from tests.catalogs.hive.files import digests, write_dataset
+from reconciler.backends.http import backend as http_backend
+from reconciler.backends.http.retry import RetryPolicy
+from tests.catalogs.hive.files import digests
 from tests.servers.fault_proxy import HTTP_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
+from tests.writing import write_dataset
 
 __all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets"]
 
@@ -187,7 +189,7 @@ class Target(ABC):
     @contextmanager
     def impatient(self) -> Iterator[None]:
         """Within this process, let lancens not wait before it sends a request again."""
-        with mock.patch.object(oauth, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None)):
+        with mock.patch.object(http_backend, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None)):
             yield
 
     def is_write(self, name: str) -> bool:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.catalogs.hive.raw import database_name, fetch, fetch_database, plain_table, put, raw
+from reconciler.backends.hive.entries import catalog_in, wire
+from tests.catalogs.hive.raw import fetch, fetch_database, plain_table, put, raw
 from tests.servers.fault_proxy import THRIFT_FAULTS
 from tests.servers.hive import Metastore, Version, metastore
 from tests.torture.targets.base import Abilities, Path_, Room, State, Target
@@ -56,12 +57,10 @@ class Hive(Target):
     def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
         from reconciler.backends.hive.gen.ttypes import Database
 
-        wire = database_name(self.identifier(room, path))
+        database = self.identifier(room, path)
         place = str(room.lake / room.token / f"{path[-1]}.db")
         with raw(self.server.uri) as client:
-            client.create_database(
-                Database(name=wire.name, catalogName=wire.catalog, locationUri=place, parameters=dict(properties))
-            )
+            client.create_database(Database(path[-1], None, place, dict(properties), catalogName=catalog_in(database)))
 
     def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
         marked = {"EXTERNAL": "TRUE", "table_type": "lance", **properties}
@@ -92,7 +91,7 @@ class Hive(Target):
                     "description": database.description,
                     "properties": dict(database.parameters or {}),
                 }
-                for table in client.get_all_tables(database_name(identifier).wire):
+                for table in client.get_all_tables(wire(identifier)):
                     found[f"table {room.token}/{name}/{table}"] = self._table((*identifier, table))
         return found
 

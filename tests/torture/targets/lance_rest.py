@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from reconciler.backends.dir import DirBackend
-from reconciler.server import OneCatalog, Settings, Tokens
+from reconciler.server.catalogs import OneCatalog
+from reconciler.server.guard import Settings, Tokens
 from tests.catalogs.hive.files import digests
 from tests.servers.fault_proxy import HTTP_FAULTS
 from tests.servers.lance_rest import served

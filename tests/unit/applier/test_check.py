@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.applier import check_plan
+from reconciler.applier.check import check_plan
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities

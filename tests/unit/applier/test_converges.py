@@ -1,4 +1,4 @@
-"""Apply converges: killed after any write and run again, it comes to the same end, and nothing is done twice."""
+"""Apply converges: killed after any write and run again, it reaches the same state, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -220,3 +220,24 @@ def test_a_table_carried_by_its_namespace_gets_nothing_that_the_next_plan_would_
             world.revive()
             assert world.apply(case.plan(world)).ok
             assert world.state() == end
+
+
+def test_a_rename_cut_off_after_its_marks_writes_them_once() -> None:
+    live = Snapshot({}, {("t1",): LiveTable(("t1",), "/data/t1.lance", marks({}, OWNER))})
+    tables: dict[Identifier, DesiredTable] = {("t2",): DesiredTable(("t2",), at())}
+    moved = (DesiredMove(("t1",), ("t2",), at(), is_table=True),)
+    wanted = DesiredCatalog(CATALOG, OWNER, at(), tables=tables, moves=moved)
+    case = Case(Capabilities(safeguard=SAFEGUARD, rename_within=0), live, wanted, {}, adopt=False)
+    with case.world() as world:
+        plan = case.plan(world)
+        assert world.apply(plan).ok
+        once = list(world.writes)
+    assert once[:2] == ["alter_table t1", "rename_table t1 t2"]
+    for cut in range(1, len(once) + 1):
+        with case.world() as world:
+            world.ledger.crash_after = cut
+            with pytest.raises(Crash):
+                world.apply(plan, parallelism=1)
+            world.revive()
+            assert world.apply(plan).ok
+            assert world.writes == once

@@ -1,4 +1,4 @@
-"""Lines that are on the disk before whoever wrote them goes on."""
+"""Lines that are on disk before their writer continues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier.durable import DurableLines
+from reconciler.applier.journal import DurableLines
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier import ChangeResult, Event, Status, read_journal
+from reconciler.applier.journal_reader import read_journal
+from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.model.errors import ApplyError, PermissionDeniedError, PlanFileError
 from reconciler.planner.entries import Change
 from reconciler.planner.plan import Plan
@@ -141,11 +142,11 @@ def test_a_plan_for_a_catalog_that_is_not_connected_is_refused(world: World) -> 
 
 def test_changes_that_wait_for_each_other_are_refused_and_do_not_hang(world: World) -> None:
     plan = world.plan(desired(claim("a"), claim("b")))
-    circle = tuple(
+    cycle = tuple(
         change.model_copy(update={"depends_on": (1 - position,)}) for position, change in enumerate(plan.changes)
     )
     with pytest.raises(PlanFileError, match="dependency cycle: lake/"):
-        world.apply(plan.model_copy(update={"changes": circle}))
+        world.apply(plan.model_copy(update={"changes": cycle}))
     assert world.writes == []
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier import Journal, describe_journal, read_journal
+from reconciler.applier.journal import Journal
+from reconciler.applier.journal_reader import describe_journal, read_journal
 from reconciler.model.errors import ApplyError, PermissionDeniedError, PlanFileError
 from tests.unit.applier.world import Crash, World
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, marks, table

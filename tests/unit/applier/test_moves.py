@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredMove

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.applier import Status
+from reconciler.applier.report import Status
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import ownership
 from reconciler.model.desired import Prune

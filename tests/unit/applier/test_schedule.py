@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from reconciler.applier.schedule import Schedule
+from reconciler.applier.executor import Schedule
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Change
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.applier import ChangeResult, Status
+from reconciler.applier.report import ChangeResult, Status
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 import pytest
 
 from reconciler import storage
-from reconciler.applier import ApplyReport, Event, Journal, Status, StopSignal, check_plan, execute
+from reconciler.applier.check import check_plan
+from reconciler.applier.executor import execute
+from reconciler.applier.journal import Journal
+from reconciler.applier.report import ApplyReport, Event, Status
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
@@ -23,10 +26,9 @@ from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Sna
 from reconciler.model.names import Identifier, join
 from reconciler.operations import plan as planning
 from reconciler.operations.connections import CatalogSpec, Connection
-from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
-from tests.unit.planner.building import CATALOG, MANIFEST
+from tests.unit.planner.building import CATALOG, MANIFEST, plan_alone
 
 ResultT = TypeVar("ResultT")
 
@@ -206,14 +208,14 @@ class World:
         found, _ = planning.read_catalog(connection, PlanOptions(**options), 1)
         source = replace(found, service="")
         reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
-        return make_plan(reference, Thresholds(100, 10), [source])
+        return plan_alone(source, reference, Thresholds(100, 10))
 
     def apply(
         self,
         plan: Plan,
         *,
         parallelism: int = 1,
-        stop: StopSignal | None = None,
+        stop: threading.Event | None = None,
         on_event: Callable[[Event], None] = lambda _: None,
         check: bool = True,
         secrets: tuple[str, ...] = (),

@@ -61,11 +61,11 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         manifest("namespaces: {c: {properties: {a: b}}, d: {absent: true}}", "unity"),
         [
             (
-                f"{L}:7:22: `properties` in namespace lake/c: unity has this level already; it is never made, "
+                f"{L}:7:22: `properties` in namespace lake/c: unity has this level already; it is never created, "
                 "marked or dropped"
             ),
             (
-                f"{L}:7:47: `absent` in namespace lake/d: unity has this level already; it is never made, "
+                f"{L}:7:47: `absent` in namespace lake/d: unity has this level already; it is never created, "
                 "marked or dropped"
             ),
         ],
@@ -98,7 +98,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         "table is text",
         manifest("tables: {t: yes, u: [], v: {properties: [a]}}"),
         [
-            f"{L}:7:17: table lake/t is the text `yes`, expected a block of keys",
+            f"{L}:7:17: table lake/t is `yes`, expected a block of keys",
             f"{L}:7:25: table lake/u is a list, expected a block of keys",
             f"{L}:7:45: `properties` in table lake/v is a list, expected a block of keys",
         ],
@@ -106,7 +106,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
     (
         "namespaces is text",
         manifest("namespaces: {a: {tables: here}}"),
-        [f"{L}:7:30: `tables` in namespace lake/a is the text `here`, expected a block of keys"],
+        [f"{L}:7:30: `tables` in namespace lake/a is `here`, expected a block of keys"],
     ),
     (
         "expectations",
@@ -115,7 +115,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
             f"{L}:7:27: unknown key `max_ages` in `expect` of table lake/t; did you mean `max_age_days`?",
             f"{L}:7:54: `expect.max_versions` in table lake/t is `0`, expected 1 or more",
             f"{L}:7:72: `expect.max_fragments` in table lake/t is `many`, expected a whole number",
-            f"{L}:7:87: `expect.indices` in table lake/t is the text `id`, expected a list",
+            f"{L}:7:87: `expect.indices` in table lake/t is `id`, expected a list",
         ],
     ),
     (
@@ -134,7 +134,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
     (
         "evolve",
         manifest("tables: {t: {evolve: always}}"),
-        [f"{L}:7:26: `evolve` in table lake/t is `always`, expected one of `never`, `additive`"],
+        [f"{L}:7:26: `evolve` in table lake/t is `always`, expected `never` or `additive`"],
     ),
     (
         "absent with more",
@@ -152,8 +152,8 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         "absent with children",
         manifest("namespaces: {a: {absent: true, tables: {t: {}, u: {absent: true}}, namespaces: {b: {}}}}"),
         [
-            f"{L}:7:45: table lake/a/t stands in a namespace that is absent; expected `absent: true` here too",
-            f"{L}:7:85: namespace lake/a/b stands in a namespace that is absent; expected `absent: true` here too",
+            f"{L}:7:45: table lake/a/t is in a namespace that is absent; expected `absent: true` here too",
+            f"{L}:7:85: namespace lake/a/b is in a namespace that is absent; expected `absent: true` here too",
         ],
     ),
     (
@@ -237,9 +237,9 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         ),
         [
             f"{L}:10:29: type `strng`: Lance stores no type `strng`; did you mean `string`?",
-            f"{L}:11:20: column `b.c`: a top-level column cannot contain `.`; use a struct for nested fields",
-            f"{L}:12:20: column `_rowid`: Lance keeps this name for itself",
-            f"{L}:13:13: `schema.4` in table lake/t is the text `name`, expected a block of keys",
+            f"{L}:11:20: top-level column `b.c` cannot have `.` in its name; use a struct for nested fields",
+            f"{L}:12:20: Lance keeps the column name `_rowid` for itself",
+            f"{L}:13:13: `schema.4` in table lake/t is `name`, expected a block of keys",
             f"{L}:17:20: column `a` in table lake/u is a duplicate, first at {L}:16:20",
             f"{L}:18:20: column `n` in table lake/u: type `null`: the column must be nullable",
         ],

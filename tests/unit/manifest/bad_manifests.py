@@ -192,7 +192,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "prune",
         manifest("prune: sometimes"),
-        [f"{L}:7:12: `prune` in catalog lake is `sometimes`, expected one of `never`, `owned`, `all`"],
+        [f"{L}:7:12: `prune` in catalog lake is `sometimes`, expected `never`, `owned` or `all`"],
     ),
     (
         "scope",

@@ -39,7 +39,7 @@ def test_faults_of_all_files_are_in_one_report(write: Write) -> None:
 
     assert_problems(
         caught.value,
-        ("lancens.yaml:8:12", "`never`, `owned`, `all`"),
+        ("lancens.yaml:8:12", "`never`, `owned` or `all`"),
         ("teams/ads.yaml:1:38", "`propertys`", "did you mean `properties`?"),
         ("teams/web.yaml:2:1", "not valid YAML"),
     )

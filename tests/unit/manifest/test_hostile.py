@@ -73,7 +73,6 @@ def test_what_is_wrong_is_explained_only_as_often_as_it_is_shown(
         searches.append(word)
         return []
 
-    monkeypatch.setattr("reconciler.manifest.faults.get_close_matches", counted)
     monkeypatch.setattr("difflib.get_close_matches", counted)
 
     assert problems_of(write(lancens=text))[-1] == "lancens.yaml: more errors are not shown"
@@ -97,7 +96,9 @@ def test_a_file_of_50_megabytes_is_not_read_to_its_end(write: Write, tmp_path: P
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
 
-    assert problems_of(tmp_path / "pipe.yaml") == [f"{tmp_path / 'pipe.yaml'}: not a regular file"]
+    assert problems_of(tmp_path / "pipe.yaml") == [
+        f"{tmp_path / 'pipe.yaml'}: cannot be read: it is not a regular file"
+    ]
 
 
 @pytest.mark.parametrize("pattern", ["**/../**/../**/../**", "*/../x.yaml", "a/**/b/../c.yaml"])

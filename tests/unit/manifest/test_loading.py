@@ -233,7 +233,7 @@ def test_a_pattern_that_matches_its_own_file_includes_the_others(write: Write) -
     assert load(path).files == ("lancens.yaml", "other.yaml")
 
 
-def test_a_circle_of_includes_is_named(write: Write) -> None:
+def test_a_cycle_of_includes_is_named(write: Write) -> None:
     path = write(
         lancens=manifest("").replace("catalogs", "include: [a.yaml]\ncatalogs", 1),
         a="include: [b.yaml]\n",

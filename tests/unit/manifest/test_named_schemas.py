@@ -106,11 +106,11 @@ L = "lancens.yaml"
         ),
         (
             manifest("tables: {a: {extra_columns: drop}}"),
-            [f"{L}:7:33: `extra_columns` in table lake/a is `drop`, expected one of `keep`, `conflict`"],
+            [f"{L}:7:33: `extra_columns` in table lake/a is `drop`, expected `keep` or `conflict`"],
         ),
         (
             manifest("tables: {a: {schema: users}}") + "schemas: users\n",
-            [f"{L}:8:10: `schemas` in the manifest is the text `users`, expected a block of keys"],
+            [f"{L}:8:10: `schemas` in the manifest is `users`, expected a block of keys"],
         ),
         (
             manifest("tables: {a: {schema: users}}") + "schemas: {users: []}\n",

@@ -6,9 +6,8 @@ from reconciler.model.columns import Column
 from reconciler.model.desired import Source
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action, Change, Note, Protection
-from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
-from reconciler.planner.views import ObjectView
+from reconciler.planner.views import ObjectView, explain
 
 OWNER = "feature-store/lake"
 _MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml",))

@@ -7,7 +7,6 @@ import pytest
 from reconciler.model import display
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.output import render
-from reconciler.output.text import render_text
 from reconciler.output.wording import closing_line, read_line
 from reconciler.planner.entries import Action, Blocked, Change, Note
 from reconciler.planner.plan import Plan
@@ -222,10 +221,10 @@ def test_a_raw_secret_in_a_field_is_still_not_shown() -> None:
 
 
 def test_colour_marks_what_is_added_and_removed() -> None:
-    text = render_text(small_plan(), color=True)
+    text = render(small_plan(), "text", color=True)
     assert "\x1b[32mgold\x1b[0m" in text
     assert "\x1b[31msilver\x1b[0m" in text
-    assert "\x1b" not in render_text(small_plan())
+    assert "\x1b" not in render(small_plan(), "text")
 
 
 def test_many_notes_are_counted() -> None:

@@ -139,7 +139,7 @@ def test_every_document_is_valid_sarif(document: AuditDocument) -> None:
         assert not re.search(r"(?<!\\)\[[^\[\]]*\]\(", text)
 
 
-def test_a_finding_stands_at_the_line_of_the_manifest() -> None:
+def test_a_finding_points_to_the_line_of_the_manifest() -> None:
     first = run_of(small_document())["results"][0]
     assert (first["ruleId"], first["level"]) == ("dangling", "error")
     assert first["message"]["text"].startswith("lake/features/clicks: nothing is at")
@@ -150,7 +150,7 @@ def test_a_finding_stands_at_the_line_of_the_manifest() -> None:
     ]
 
 
-def test_a_finding_that_the_manifest_does_not_mention_stands_at_the_manifest_as_a_whole() -> None:
+def test_a_finding_without_a_block_points_to_the_whole_manifest() -> None:
     places = [
         result["locations"][0]
         for result in run_of(small_document())["results"]

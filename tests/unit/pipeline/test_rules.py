@@ -457,7 +457,7 @@ def test_a_dataset_that_the_catalog_has_as_something_else() -> None:
     assert PLACE in finding.reason
 
 
-def test_a_table_of_another_format_is_none_of_our_business() -> None:
+def test_a_table_of_another_format_is_left_alone() -> None:
     for kind in (StorageKind.NOT_LANCE, StorageKind.NOTHING, StorageKind.DENIED, StorageKind.UNKNOWN):
         assert found_in(replace(FOREIGN, stored=Stored(kind))) == []
     assert found_in(replace(FOREIGN, stored=NOT_PROBED)) == []
@@ -472,7 +472,7 @@ def test_a_block_without_an_entry_is_missing() -> None:
 
 def test_a_missing_table_whose_name_is_taken_says_by_what() -> None:
     record = replace(FOREIGN, desired=DESIRED, stored=Stored(StorageKind.NOT_LANCE))
-    assert only(record, "missing").reason.endswith("of another kind: parquet")
+    assert only(record, "missing").reason.endswith("of another format: parquet")
     assert only(replace(record, stored=FULL), "wrong-table-type").severity is Severity.WARNING
 
 

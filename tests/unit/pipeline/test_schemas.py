@@ -36,7 +36,7 @@ def test_what_a_row_does_not_say_is_null() -> None:
     assert batch.to_pylist() == [{"name": "a", "tables": None}, {"name": None, "tables": 2}]
 
 
-def test_many_rows_are_several_batches_and_none_is_none() -> None:
+def test_many_rows_are_several_batches_and_no_rows_no_batch() -> None:
     assert [batch.num_rows for batch in record_batches(({"tables": n} for n in range(10_000)), SCHEMA)] == [
         4096,
         4096,

@@ -62,7 +62,7 @@ def test_an_old_java_is_not_enough(
     assert inventory().err.endswith(f"Spark needs Java 17, and {place / 'java'} is Java {said}: {ADVICE}\n")
 
 
-def test_a_broken_java_is_none(inventory: Inventory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_broken_java_counts_as_missing(inventory: Inventory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     place = java(tmp_path / "bin", "exit 1")
     monkeypatch.setenv("PATH", str(place))
     assert inventory().err.endswith(f"Spark needs Java, and {place / 'java'} does not run: {ADVICE}\n")

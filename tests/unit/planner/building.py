@@ -19,10 +19,11 @@ from reconciler.model.desired import (
 )
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
-from reconciler.planner import make_plan
+from reconciler.planner.catalog import plan_catalog
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planner.planning import Planning
 
 CATALOG = "lake"
 MANIFEST = "store"
@@ -125,6 +126,13 @@ def stored(kind: StorageKind, location: str = "/data/new.lance", schema: Schema 
     return TableFacts(location, Storage(kind, schema))
 
 
+def plan_alone(source: CatalogInput, reference: ManifestRef, thresholds: Thresholds) -> Plan:
+    """Plan a catalog that no other one mirrors."""
+    planning = Planning()
+    planning.add(source, plan_catalog(source))
+    return planning.plan(reference, thresholds)
+
+
 def plan_of(
     wanted: DesiredCatalog,
     there: Snapshot,
@@ -152,7 +160,7 @@ def plan_of(
     facts = replace(facts, places=links or {}, stored=data)
     source = CatalogInput(wanted, there, capabilities or Capabilities(), "memory", facts, options or PlanOptions())
     reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
-    return make_plan(reference, thresholds or Thresholds(), [source])
+    return plan_alone(source, reference, thresholds or Thresholds())
 
 
 def steps(plan: Plan) -> list[str]:

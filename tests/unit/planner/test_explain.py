@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from reconciler.model.columns import Column
-from reconciler.planner.explain import explain
-from reconciler.planner.views import FieldChange, ObjectView
+from reconciler.planner.views import FieldChange, ObjectView, explain
 
 
 def test_dictionaries_with_nothing_in_common_are_explained_key_by_key() -> None:

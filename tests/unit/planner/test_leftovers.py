@@ -8,7 +8,7 @@ from reconciler.model.desired import Prune, Thresholds
 from reconciler.model.names import Scope
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.facts import PlanOptions
-from reconciler.planner.safety import check_removals
+from reconciler.planner.plan import check_removals
 from tests.unit.planner.building import OWNER, claim, desired, live, live_namespace, live_table, plan_of, steps, table
 
 LEFT = (live_namespace("lancens_1"), live_table("a/lancens_2"))

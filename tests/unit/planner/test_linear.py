@@ -12,7 +12,7 @@ from reconciler.model.desired import DesiredMove
 from reconciler.model.names import Identifier
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.renames import notes_on_renames
+from reconciler.planner.notes import notes_on_renames
 from tests.unit.planner.building import OWNER, at, desired, live, live_namespace, live_table, plan_of, table
 
 

@@ -18,8 +18,7 @@ from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner import words
-from reconciler.planner.mending import mending_of
-from reconciler.planner.schemas import SchemaDifference, compare
+from reconciler.planner.schemas import SchemaDifference, compare, mending_of
 
 ROWS = 1000
 ID = make_column("id", "int64")

@@ -95,7 +95,7 @@ def test_what_nobody_owns_is_marked_as_it_moves() -> None:
     assert change.after.managed_by == OWNER
 
 
-def test_a_catalog_that_cannot_alter_takes_changes_where_the_entry_is_made_anew() -> None:
+def test_a_catalog_that_cannot_alter_takes_changes_by_re_creating_the_entry() -> None:
     wanted = moving(table("features/customers", {"tier": "silver"}), features_users="features/customers")
     rigid = replace(ANEW, alter_table=False, relocate_table=False)
     assert steps(plan_of(wanted, USERS_THERE, capabilities=rigid)) == ["move-table features/customers"]

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.live import Snapshot, Storage, StorageKind
-from reconciler.planner import assemble, make_plan
 from reconciler.planner.catalog import compare_namespaces, conclude
-from reconciler.planner.comparison import Outcomes, comparison_of
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts, storage_questions
-from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.comparison import Outcomes
+from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts, TablesInMemory, storage_questions
 from reconciler.planner.moves import pairs
+from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import ManifestRef
+from reconciler.planner.planning import Planning
 from tests.states import option_sets, safeguards, situations
+from tests.unit.planner.building import plan_alone
 
 REFERENCE = ManifestRef(name="store", digest="", files=())
 ABILITIES = st.builds(
@@ -35,27 +36,29 @@ ABILITIES = st.builds(
 def text_of(source: CatalogInput, parts: int | None, seed: int) -> str:
     """Return the plan as JSON; made in ``parts`` parts where that is given."""
     if parts is None:
-        return make_plan(REFERENCE, Thresholds(), [source]).to_json()
+        return plan_alone(source, REFERENCE, Thresholds()).to_json()
     outcomes = Outcomes()
     for part in compared(source, parts, seed):
         outcomes.merge(pickle.loads(part))  # noqa: S301 - made here
     without_tables = replace(
         source, live=replace(source.live, tables={}), facts=Facts(occupants=source.facts.occupants)
     )
-    made = conclude(without_tables, outcomes, compare_namespaces(without_tables), TablesInMemory(source.live.tables))
-    return assemble(REFERENCE, Thresholds(), [made]).to_json()
+    outcomes.merge(compare_namespaces(without_tables))
+    planning = Planning()
+    planning.add(without_tables, conclude(without_tables, outcomes, TablesInMemory(source.live.tables)))
+    return planning.plan(REFERENCE, Thresholds()).to_json()
 
 
 def compared(source: CatalogInput, parts: int, seed: int) -> list[bytes]:
     """Compare the tables in ``parts`` parts, in any order."""
     shuffle = random.Random(seed)
-    comparison = comparison_of(source)
+    context = CatalogContext.of(source)
     found = [Outcomes() for _ in range(parts)]
-    tables = [*pairs(comparison.moves, source.desired.tables, source.live.tables)]
+    tables = [*pairs(context.moves, source.desired.tables, source.live.tables)]
     shuffle.shuffle(tables)
     for pair in tables:
         facts = source.facts.tables.get(pair.desired.id) if pair.desired else None
-        comparison.add(shuffle.choice(found), pair, facts)
+        shuffle.choice(found).compare(context, pair, facts)
     shuffle.shuffle(found)
     return [pickle.dumps(part) for part in found]
 

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.model.desired import Prune, Thresholds
 from reconciler.model.errors import SafetyError
-from reconciler.planner.safety import check_removals
+from reconciler.planner.plan import check_removals
 from tests.unit.planner.building import OWNER, desired, live, live_table, plan_of, table
 
 TEN = [f"t{number}" for number in range(10)]

@@ -226,7 +226,7 @@ class TestExisting:
         assert steps(plan_of(wanted, there, storage=facts)) == ["relocate-table t"]
 
     @pytest.mark.parametrize("location", [None, "s3://asked"])
-    def test_such_a_request_is_taken_for_ignored_where_there_is_none(self, location: str | None) -> None:
+    def test_such_a_request_counts_as_ignored_without_one(self, location: str | None) -> None:
         there = live(live_table("t", owner=OWNER, location="s3://x", extra={REQUESTED_LOCATION: "s3://asked"}))
         facts = {"t": stored(StorageKind.DATASET, "s3://x", USERS)}
         [change] = plan_of(desired(table("t", location=location, schema=USERS)), there, storage=facts).changes

@@ -1,0 +1,321 @@
+"""The steps for namespaces and tables. None of them deletes data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data, show_columns
+from reconciler.applier.live import Precondition, load_namespace, load_table
+from reconciler.applier.report import Status
+from reconciler.applier.step import ChangeOutcome, StaleError, Step, Steps, Target
+from reconciler.backends import optional
+from reconciler.backends.placing import put_elsewhere, take_back
+from reconciler.model import locations, ownership
+from reconciler.model.errors import (
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
+from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
+from reconciler.planner.entries import Action
+from reconciler.planner.facts import has_true_request
+
+_FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_LOCATION}))
+
+
+def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
+    """Return the step for the change of a table."""
+    if target.after.shown_columns is not None:
+        return _then_show_columns
+    return _step_of_entry(target)
+
+
+def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
+    if _is_half_made(target) and target.change.action is not Action.CREATE_TABLE:
+        return _confirm
+    return _STEPS[target.change.action]
+
+
+def _then_show_columns(target: Target[LiveTable]) -> ChangeOutcome:
+    """Take the step, then write the columns that the entry shows."""
+    outcome = _step_of_entry(target)(target)
+    return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
+
+
+# ---- new entries -----------------------------------------------------------------------------------------------------
+
+
+def _create(target: Target[LiveTable]) -> ChangeOutcome:
+    """Write the empty dataset and create or complete the entry.
+
+    The dataset comes first, so that no entry points at nothing; but see ``Capabilities.comes_before_data``.
+    """
+    backend, live = target.backend, target.live
+    if live is not None and _is_half_made(target):
+        outcome, made = _ask_again(target, live)
+        _write_at(target, made, finished=True)
+        return outcome
+    if live is not None:
+        # The mark comes before the dataset: an entry with data and no mark would count as foreign.
+        outcome = _alter_entry(target, live, wrote=False)
+        wrote = _write_at(target, live, finished=target.precondition is Precondition.APPLIED)
+        return replace(outcome, status=Status.DONE) if wrote else outcome
+    location = _asked_location(target)
+    if location is None or backend.capabilities.comes_before_data(target.identifier):
+        return _placed(target, location, lambda made: _write_at(target, made, finished=False))
+    ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
+    return _insert(target, location)[0]
+
+
+def _write_at(target: Target[LiveTable], made: LiveTable, *, finished: bool) -> bool:
+    """Write the empty dataset of an entry (see :func:`ensure_dataset`)."""
+    columns, managed = target.after.columns or (), made.managed_versioning
+    return ensure_dataset(_options(target, made), made.location, columns, finished=finished, managed=managed)
+
+
+def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
+    """Return fresh options for writing to the dataset of an entry."""
+    return optional.table_storage_options(target.backend, live, writes=True)
+
+
+def _declare(target: Target[LiveTable]) -> ChangeOutcome:
+    location = _asked_location(target)
+    if location is None:
+        return _placed(target, None, lambda made: expect_no_data(target.backend, made.location))
+    if target.change.probe:
+        expect_no_data(target.backend, location)
+    return _insert(target, location)[0]
+
+
+def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], object]) -> ChangeOutcome:
+    """Create an entry at ``location``, or anywhere, and call ``then``.
+
+    The entry is removed again if ``then`` raises StaleError, as it would show foreign data, or
+    UnsupportedOperationError.
+    """
+    outcome, made = _insert(target, location)
+    try:
+        then(made)
+    except (StaleError, UnsupportedOperationError) as error:
+        raise type(error)(f"{error}; {_take_back(target, made, _FORGET_REQUEST)}") from None
+    if location is not None:
+        return outcome
+    return replace(outcome, note=outcome.note or f"the service put it at {locations.redact(made.location)}")
+
+
+def _register(target: Target[LiveTable]) -> ChangeOutcome:
+    location = _asked_location(target)
+    if location is None:
+        raise InvalidInputError("it needs a location: that of its data")
+    expect_data(target.backend, location, target.after.columns or ())
+    return _insert(target, location)[0]
+
+
+def _asked_location(target: Target[LiveTable]) -> str | None:
+    """Return the location to ask for; None if the service chooses."""
+    location = target.after.location or target.backend.default_location(target.identifier)
+    if location is None and target.backend.capabilities.places_tables:
+        return None
+    if location is None:
+        raise InvalidInputError("it needs a location: the catalog has no default for a new table")
+    problem = optional.location_problem(target.backend, target.identifier, location)
+    if problem is not None:
+        raise InvalidInputError(f"{locations.redact(location)}: {problem}")
+    return location
+
+
+def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutcome, LiveTable]:
+    """Create the entry; an existing one is accepted if it equals the planned state."""
+    properties = target.changes_to({}).set
+    try:
+        made = optional.insert_table(target.backend, target.identifier, location, properties)
+    except TableAlreadyExistsError as error:
+        found = target.accept(load_table(target.backend, target.identifier), error)
+        return (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _ask_again(target, found)
+    return _confirmed(target, made), made
+
+
+def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
+    """Return the outcome of a write that the service answered with ``made``.
+
+    If the service chose another location, the entry keeps the requested and the chosen one as marks. ``undo`` restores
+    the properties of an entry that existed before.
+
+    Raises:
+        UnsupportedOperationError: the service chose another location, and the data is at the requested one.
+    """
+    asked, able = target.after.location, target.backend.capabilities
+    if asked is None:
+        return target.written(made)
+    elsewhere = put_elsewhere(made, asked)
+    if elsewhere and _needs_its_place(target):
+        raise UnsupportedOperationError(f"{elsewhere}, where the data is; {_take_back(target, made, undo)}")
+    request = {REQUESTED_LOCATION: asked, CHOSEN_LOCATION: made.location}
+    is_recorded = request.items() <= made.properties.items() if elsewhere else has_true_request(made)
+    if not is_recorded and able.alter_table and able.table_markers:
+        made = target.backend.alter_table(target.identifier, PropertyChanges(request) if elsewhere else _FORGET_REQUEST)
+    return ChangeOutcome(note=elsewhere) if elsewhere else target.written(made)
+
+
+def _needs_its_place(target: Target[LiveTable]) -> bool:
+    """Return whether the entry is for data that is at the requested location."""
+    change = target.change
+    return change.mirror_of is not None or change.action in (Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
+
+
+def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges) -> str:
+    """Undo the change of an entry; return the result as a phrase.
+
+    An entry that an earlier run created may have data by now; then it stays.
+    """
+    if target.change.before is not None:
+        return take_back(target.backend, target.identifier, undo)
+    try:
+        if target.live is not None:
+            expect_no_data(target.backend, made.location)
+    except StaleError as error:
+        return f"the entry could not be taken back ({error})"
+    return take_back(target.backend, target.identifier)
+
+
+def _is_half_made(target: Target[LiveTable]) -> bool:
+    """Return whether an interrupted run has not confirmed the entry's location."""
+    change = target.change
+    before = change.before.location if change.before else None
+    places = change.before is None or not locations.same(before, target.after.location)
+    return places and target.precondition is Precondition.UNCONFIRMED
+
+
+def _confirm(target: Target[LiveTable]) -> ChangeOutcome:
+    """Confirm the location of an entry that an interrupted run has created or moved."""
+    live, asked = target.existing, target.after.location
+    needs_data = target.change.action is not Action.DECLARE_TABLE and target.change.probe
+    if needs_data and asked is not None and not locations.same(live.location, asked):
+        expect_data(target.backend, asked, ())
+    return _ask_again(target, live)[0]
+
+
+def _ask_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcome, LiveTable]:
+    """Ask for the location again.
+
+    The answer tells if the service chose the present one, or someone moved the entry.
+    """
+    asked, able = target.after.location, target.backend.capabilities
+    if asked is None or not able.alter_table:
+        return ChangeOutcome(Status.ALREADY), live
+    if locations.same(live.location, asked):
+        made = target.backend.alter_table(target.identifier, _FORGET_REQUEST)
+    else:
+        # The marks that hold if the service ignores the location go with the request; otherwise one write is enough.
+        request = PropertyChanges({REQUESTED_LOCATION: asked, CHOSEN_LOCATION: live.location})
+        moves = able.relocate_table and not able.ignores_location
+        marks = _FORGET_REQUEST if moves else request
+        made = target.backend.alter_table(target.identifier, marks, asked if able.relocate_table else None)
+    return _confirmed(target, made), made
+
+
+# ---- existing entries ------------------------------------------------------------------------------------------------
+
+
+def _update(target: Target[LiveTable]) -> ChangeOutcome:
+    return _alter_entry(target, target.existing, wrote=False)
+
+
+def _alter(target: Target[LiveTable]) -> ChangeOutcome:
+    before, live = target.change.before, target.existing
+    planned_on = (before.columns if before else None) or ()
+    options, columns, managed = _options(target, live), target.after.columns or (), live.managed_versioning
+    wrote = evolve_dataset(options, live.location, planned_on, columns, managed=managed)
+    return _alter_entry(target, live, wrote=wrote)
+
+
+def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> ChangeOutcome:
+    """Merge the properties; ``wrote``: the change has written to storage already."""
+    changes = target.changes_to(live.properties, live.location)
+    if changes:
+        return target.written(target.backend.alter_table(target.identifier, changes))
+    return ChangeOutcome(Status.DONE if wrote else Status.ALREADY)
+
+
+def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
+    """Change the location of the entry, if the new one has data; no data is moved."""
+    if target.change.probe and target.after.location is not None:
+        expect_data(target.backend, target.after.location, ())
+    live = target.existing
+    changes = target.changes_to(live.properties, live.location)
+    made = target.backend.alter_table(target.identifier, changes, target.after.location)
+    return _confirmed(target, made, changes.undone(live.properties))
+
+
+def _deregister(target: Target[LiveTable]) -> ChangeOutcome:
+    try:
+        removed = target.backend.remove_table(target.identifier)
+    except (TableNotFoundError, NamespaceNotFoundError):
+        return ChangeOutcome(Status.ALREADY)
+    return ChangeOutcome(note=f"data stays at {locations.redact(removed.location)}")
+
+
+_STEPS: Steps[LiveTable] = {
+    Action.CREATE_TABLE: _create,
+    Action.DECLARE_TABLE: _declare,
+    Action.REGISTER_TABLE: _register,
+    Action.UPDATE_TABLE: _update,
+    Action.ALTER_TABLE: _alter,
+    Action.RELOCATE_TABLE: _relocate,
+    Action.DEREGISTER_TABLE: _deregister,
+}
+
+
+# ---- namespaces ------------------------------------------------------------------------------------------------------
+
+
+def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
+    """Return the step for the change of a namespace."""
+    return _NAMESPACE_STEPS[target.change.action]
+
+
+def _create_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    try:
+        properties = {**_carried_over(target), **target.changes_to({}).set}
+        made = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
+    except NamespaceAlreadyExistsError as error:
+        target.accept(load_namespace(target.backend, target.identifier), error)
+        return ChangeOutcome(Status.ALREADY)
+    return target.written(made)
+
+
+def _carried_over(target: Target[LiveNamespace]) -> dict[str, str]:
+    """Return the properties of others on the old name, without its location."""
+    before = target.change.takes_from
+    origin = None if before is None else load_namespace(target.backend, target.backend.namespace_id_of(before))
+    found = ownership.others(origin.properties) if origin is not None else {}
+    return {key: value for key, value in found.items() if key not in target.backend.capabilities.namespace_places}
+
+
+def _update_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    changes = target.changes_to(target.existing.properties)
+    return target.written(target.backend.alter_namespace(target.identifier, changes))
+
+
+def _drop_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    """Drop with RESTRICT: a namespace that holds anything stays, as a note."""
+    try:
+        target.backend.remove_namespace(target.identifier)
+    except NamespaceNotFoundError:
+        return ChangeOutcome(Status.ALREADY)
+    except NamespaceNotEmptyError as error:
+        return ChangeOutcome(Status.KEPT, message=f"kept, it is not empty: {error}")
+    return ChangeOutcome()
+
+
+_NAMESPACE_STEPS: Steps[LiveNamespace] = {
+    Action.CREATE_NAMESPACE: _create_namespace,
+    Action.UPDATE_NAMESPACE: _update_namespace,
+    Action.DROP_NAMESPACE: _drop_namespace,
+}

@@ -1,0 +1,89 @@
+"""Printing lines, writing results to stdout or a file, and reading saved plans."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.model import display
+from reconciler.model.errors import LancensError, PlanFileError
+
+if TYPE_CHECKING:
+    from reconciler.planner.plan import Plan
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line on stdout or stderr, with control characters escaped."""
+    click.echo(display.message(text), err=err)
+
+
+def check_new_manifest(out: str | None, command: str) -> None:
+    """Check that ``command`` can write a new manifest to ``out``, if that is a file.
+
+    Raises:
+        UsageError: the file exists, or its folder does not.
+    """
+    if out is None:
+        return
+    path = Path(out)
+    if path.exists():
+        raise click.UsageError(
+            f"{out} exists; {command} does not overwrite a manifest. `lancens import --append {out}` adds to it"
+        )
+    if not path.parent.is_dir():
+        raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
+
+
+def write_result(text: str, path: str | None = None, *, private: bool = False) -> None:
+    """Write a result to ``path`` as :func:`write_file` does, or to stdout."""
+    if path in (None, "-"):
+        click.echo(text, nl=not text.endswith("\n"))
+        return
+    write_file(path, text.encode("utf-8"), private=private)
+
+
+def write_file(path: str, data: bytes, *, private: bool = False) -> None:
+    """Write ``data`` to the file ``path`` atomically; links and devices are kept.
+
+    With ``private``, only this user can read the file.
+
+    Raises:
+        LancensError: it cannot be written.
+    """
+    target = Path(path).resolve()
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        try:
+            partial.unlink(missing_ok=True)
+            # O_EXCL: a link planted at this path is not followed.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            with os.fdopen(os.open(partial, flags, 0o600 if private else 0o666), "wb") as opened:
+                opened.write(data)
+            if target.exists() and not private:
+                partial.chmod(stat.S_IMODE(target.stat().st_mode))
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise LancensError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the saved plan in a file.
+
+    Raises:
+        PlanFileError: naming the file, if it holds no usable plan.
+    """
+    from reconciler.planner.plan import Plan
+
+    try:
+        return Plan.from_json(path.read_bytes())
+    except PlanFileError as error:
+        raise PlanFileError(f"{path}: {error}") from None

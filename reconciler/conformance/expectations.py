@@ -1,0 +1,53 @@
+"""The assertions of checks, and the exceptions by which a check ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from lance_namespace.errors import LanceNamespaceError, UnsupportedOperationError
+
+from reconciler.model.errors import BackendError
+
+_Coded: TypeAlias = type[LanceNamespaceError] | type[BackendError]
+
+
+class ViolationError(AssertionError):
+    """The namespace violates the contract."""
+
+
+class NotApplicable(Exception):  # noqa: N818 - it is not an error
+    """The namespace declares that it lacks a capability; the message names it."""
+
+
+class NotAsked(NotApplicable):
+    """The check is for backends of lancens: the specification does not cover it."""
+
+
+def need(able: bool, reason: str) -> None:
+    """Raise NotApplicable unless the backend is ``able``."""
+    if not able:
+        raise NotApplicable(reason)
+
+
+def equal(what: str, actual: object, wanted: object) -> None:
+    """Raise ViolationError unless ``actual`` equals ``wanted``."""
+    if actual != wanted:
+        raise ViolationError(f"{what}: expected {wanted!r}, got {actual!r}")
+
+
+def raises(wanted: _Coded | tuple[_Coded, ...], call: Callable[[], object]) -> None:
+    """Raise ViolationError unless ``call`` raises ``wanted`` with its code."""
+    kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+    names = " or ".join(kind.__name__ for kind in kinds)
+    try:
+        answer = call()
+    except kinds as error:
+        if error.code not in {kind.code for kind in kinds}:
+            raise ViolationError(f"expected the code of {names}, got {error.code}") from error
+    except (NotApplicable, NotImplementedError, UnsupportedOperationError):
+        raise  # run_check decides what these mean
+    except Exception as error:
+        raise ViolationError(f"expected {names}, got {type(error).__name__}: {error}") from error
+    else:
+        raise ViolationError(f"expected {names}, got the answer {answer!r}")

@@ -1,0 +1,219 @@
+"""Read-only answers about a location and the dataset there."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from reconciler.model import locations
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.errors import (
+    InvalidInputError,
+    InvalidTableStateError,
+    TableBranchNotFoundError,
+    TableTagNotFoundError,
+    TableVersionNotFoundError,
+)
+from reconciler.model.live import Storage, StorageKind
+from reconciler.storage.files import content_of, list_directory, local_path, version_of
+from reconciler.storage.pylance import (
+    expression_problem,
+    is_denied,
+    is_expression_error,
+    is_storage_error,
+    message_of,
+    open_dataset,
+    translated,
+)
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+ReadT = TypeVar("ReadT")
+
+RESERVED_MARKER = ".lance-reserved"
+"""A file that reserves a directory for a table before data is written."""
+DEREGISTERED_MARKER = ".lance-deregistered"
+"""A file that takes a directory out of a directory namespace, whatever else it holds."""
+
+# A first write that was interrupted before its commit leaves these; they count as no data.
+_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions"})
+
+# An Iceberg catalog keeps the metadata of a table below its location; a Lance table entered there has it too.
+_ICEBERG_METADATA = "metadata"
+_ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
+_GZIP = b"\x1f\x8b"
+_LARGEST_METADATA = 16 * 1024 * 1024
+"""Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
+
+_NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
+_MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A version of a dataset; by default the latest of its main branch.
+
+    ``tag`` stands alone; ``version`` counts on ``branch``.
+    """
+
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+
+
+_LATEST = Reference()
+
+
+def probe(location: str, options: Mapping[str, str]) -> Storage:
+    """Return what ``location`` holds; an error never counts as nothing.
+
+    A directory holds nothing if it is empty, or has only markers of a directory namespace, an uncommitted first write,
+    an Iceberg catalog's metadata of a Lance table, or a temporary directory of a metastore.
+    """
+    from reconciler.arrow_types import from_arrow_schema
+
+    def read(dataset: Any) -> Storage:
+        return Storage(StorageKind.DATASET, from_arrow_schema(dataset.schema), cleanup=cleanup_of(dataset))
+
+    return examine(location, options, read)
+
+
+def cleanup_of(dataset: Any) -> AutoCleanup | None:
+    """Return the auto clean-up of a ``lance.LanceDataset``; None if it has none."""
+    return AutoCleanup.of(dataset.config(), int(dataset.version))
+
+
+def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:
+    """Return ``read`` of the dataset at ``location``, else what is there instead.
+
+    An error of storage, in ``read`` too, becomes a ``Storage`` of kind DENIED or UNKNOWN.
+    """
+    try:
+        path = local_path(location)
+        if path is not None:
+            try:
+                path.lstat()
+            except FileNotFoundError:
+                return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
+            if path.is_file():
+                return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
+        try:
+            return read(open_dataset(location, options))
+        except ValueError as error:
+            if not _NOT_FOUND.search(str(error)):
+                raise
+        return _without_dataset(location, options)
+    except BaseException as error:
+        if not is_storage_error(error):
+            raise
+        text = message_of(error, location, options)
+        return Storage(StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN, detail=text)
+
+
+def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
+    names = (name for name in list_directory(location, options) if not locations.is_new_place(name))
+    found = sorted(set(names) - _NO_DATA)
+    if not found or (found == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *found), options)):
+        return Storage(StorageKind.NOTHING)
+    # The names may be confidential, and this text appears in plans, comments and answers.
+    what = "1 file or directory" if len(found) == 1 else f"{len(found):,} files or directories"
+    return Storage(StorageKind.NOT_LANCE, detail=f"it holds {what} and no version of a dataset")
+
+
+def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
+    """Return whether ``folder`` holds only Iceberg's metadata of a Lance table."""
+    names = [name for name in list_directory(folder, options) if not name.startswith(".")]
+    return bool(names) and all(
+        name.endswith(_ICEBERG_FILES) and _is_about_lance(content_of(folder, name, options, _LARGEST_METADATA))
+        for name in names
+    )
+
+
+def _is_about_lance(metadata: bytes | None) -> bool:
+    """Return whether Iceberg metadata marks a Lance table.
+
+    See the Lance specification, "Lance Table Identification".
+    """
+    if metadata is None:
+        return False
+    try:
+        if metadata.startswith(_GZIP):
+            metadata = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(metadata, _LARGEST_METADATA)
+        document = json.loads(metadata)
+        return str(document["properties"]["table_type"]).lower() == "lance"
+    except (ValueError, TypeError, KeyError, RecursionError, zlib.error):
+        return False
+
+
+@contextmanager
+def opened(location: str, options: Mapping[str, str], reference: Reference = _LATEST) -> Iterator[LanceDataset]:
+    """Yield the dataset at ``location`` for reading, checked out at ``reference``.
+
+    Raises:
+        InvalidInputError: ``reference`` names a tag beside a version or a branch.
+        InvalidTableStateError: there is no Lance dataset, or it cannot be read.
+        TableVersionNotFoundError, TableTagNotFoundError, TableBranchNotFoundError: ``reference`` does not exist.
+        PermissionDeniedError, ServiceUnavailableError: storage denied access or did not answer.
+    """
+    with translated(location, options):
+        found = probe(location, options)
+        if found.kind in (StorageKind.NOTHING, StorageKind.NOT_LANCE):
+            reason = found.detail or "nothing is written there"
+            raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {reason}")
+        yield _checked_out(open_dataset(location, options), location, reference)
+
+
+def manifests(location: str, options: Mapping[str, str], branch: str | None = None) -> dict[int, str]:
+    """Return the manifest file of each version of a branch, as a key of the store.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
+    """
+    folder = locations.join(location, *(() if branch in (None, _MAIN) else ("tree", str(branch))), "_versions")
+    path = locations.normalise(folder).partition("://")[2].partition("/")[2] or locations.normalise(folder).lstrip("/")
+    names = list_directory(folder, options)
+    return {number: f"{path}/{name}" for name in names if (number := version_of(name)) is not None}
+
+
+def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:
+    shown = locations.redact(location)
+    if reference.tag is not None:
+        if reference.version is not None or reference.branch is not None:
+            raise InvalidInputError("a tag names one version of one branch; give it without version and branch")
+        if reference.tag not in dataset.tags.list():
+            raise TableTagNotFoundError(f"{shown} has no tag `{reference.tag}`")
+        return dataset.checkout_version(reference.tag)
+    if reference.branch is not None:
+        if reference.branch != _MAIN and reference.branch not in dataset.branches.list():
+            raise TableBranchNotFoundError(f"{shown} has no branch `{reference.branch}`")
+        dataset = dataset.checkout_version((reference.branch, None))
+    if reference.version in (None, dataset.version):
+        return dataset
+    if reference.version not in {known["version"] for known in dataset.versions()}:
+        raise TableVersionNotFoundError(f"{shown} has no version {reference.version}; the latest is {dataset.version}")
+    return dataset.checkout_version((reference.branch, reference.version))
+
+
+def count_rows(
+    location: str, options: Mapping[str, str], version: int | None, branch: str | None, predicate: str | None
+) -> int:
+    """Return how many rows of a version match ``predicate``; all without one.
+
+    Raises:
+        InvalidInputError: ``predicate`` is not a condition on the columns, or fails on a value.
+        BackendError: see :func:`opened`.
+    """
+    with opened(location, options, Reference(version, branch=branch)) as dataset:
+        try:
+            return int(dataset.count_rows(filter=predicate))
+        except (OSError, ValueError) as error:
+            if predicate is None or not is_expression_error(error):
+                raise
+            reason = expression_problem(dataset.schema, lambda empty: empty.count_rows(filter=predicate))
+            raise InvalidInputError(f"`predicate` is not a condition on this table: {reason}") from None
