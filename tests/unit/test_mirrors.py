@@ -461,7 +461,7 @@ def test_names_that_come_to_one_are_blocked_with_the_line_to_add(world: World) -
     [
         (
             "{from: lak}",
-            "`from` in the mirror of prod is `lak`, which is not a catalog here; did you mean `lake`?",
+            "`from` in the mirror of prod is `lak`, which is not a catalog of this manifest; did you mean `lake`?",
         ),
         ("{into: [a]}", "the mirror of prod has no `from`; expected the catalog to follow: `lake`"),
         ("{from: prod}", "the mirrors have a dependency cycle: prod mirrors prod"),
