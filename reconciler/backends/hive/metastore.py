@@ -32,6 +32,10 @@ class _UnreachableError(Exception):
     """No address could be connected to, so nothing was sent."""
 
 
+class _SilentError(Exception):
+    """A connection was accepted and nothing ever answered: most often something else listens there."""
+
+
 class _SenselessReplyError(Exception):
     """The reply is invalid; whether the call was carried out is unknown."""
 
@@ -49,7 +53,7 @@ class Metastore:
         self._lock = threading.Lock()
         self._idle: list[ThriftConnection] = []
         self._preferred = 0
-        self._closed = False
+        self._closed = self._answers = False
 
     def read(
         self,
@@ -118,12 +122,12 @@ class Metastore:
             self.scans.check(f"{self.impl}: {self.config.identity()}")
             try:
                 with self._slots:
-                    return self._call(call)
+                    return self._call(call, repeatable=repeatable)
             except TooMuchError as error:
                 raise errors.InternalError(f"{self.impl}: {error}") from error
             except LoginRefusedError as error:
                 raise errors.UnauthenticatedError(f"{self.impl}: {error}") from None
-            except SlowAnswerError as error:
+            except (SlowAnswerError, _SilentError) as error:
                 raise errors.ServiceUnavailableError(f"{self.impl}: {error}") from error
             except _UnreachableError as error:
                 cause = error
@@ -141,7 +145,7 @@ class Metastore:
             f"{self.impl}: no metastore answers at {self.config.identity()}: {_reason(cause)}"
         ) from cause
 
-    def _call(self, call: Callable[[Client], ResultT]) -> ResultT:
+    def _call(self, call: Callable[[Client], ResultT], *, repeatable: bool) -> ResultT:
         from thrift.protocol.TProtocol import TProtocolException
         from thrift.Thrift import TException
         from thrift.transport.TTransport import TTransportException
@@ -150,11 +154,14 @@ class Metastore:
         healthy = False
         try:
             result = _understood(call, connection.client)
-        except TException as error:
-            healthy = not isinstance(error, (TTransportException, TProtocolException))
+        except (TException, TimeoutError) as error:
+            healthy = not isinstance(error, (TTransportException, TProtocolException, TimeoutError))
+            if repeatable and _is_timeout(error) and not self._answers and len(self.config.uri) == 1:
+                raise self._silent(connection) from error
             raise
         else:
-            healthy = True
+            healthy = self._answers = True
+            connection.wait_at_most(self.config.timeout)
             return result
         finally:
             self._put(connection, healthy=healthy)
@@ -205,15 +212,25 @@ class Metastore:
 
     def _open(self, index: int) -> ThriftConnection:
         connection = connect(self.config, self.config.uri[index], self.scans)
+        is_only, is_known = len(self.config.uri) == 1, self._answers
         try:
-            if len(self.config.uri) == 1:  # there is no other to fail over to, so wait for it
+            if is_only and is_known:  # there is no other to fail over to, so wait for it
                 connection.wait_at_most(self.config.timeout)
             _understood(self._greet, connection.client)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if _is_timeout(error) and is_only and not is_known:
+                raise self._silent(connection) from error
             raise
-        connection.wait_at_most(self.config.timeout)
+        if is_known or not is_only:
+            connection.wait_at_most(self.config.timeout)
         return connection
+
+    def _silent(self, connection: ThriftConnection) -> _SilentError:
+        return _SilentError(
+            f"no Thrift answer from {connection.address} within {self.config.connect_timeout:g} s; is `uri` the "
+            "metastore's Thrift port, and `auth` what the server expects? `client.connect-timeout` waits longer"
+        )
 
 
 def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
@@ -234,6 +251,10 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
             said = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"
             raise TooMuchError(said) from error
         raise _SenselessReplyError(f"its reply is invalid ({error})") from error
+
+
+def _is_timeout(error: BaseException) -> bool:
+    return isinstance(getattr(error, "inner", None) or error, TimeoutError)
 
 
 def _reason(error: Exception) -> str:

@@ -174,14 +174,28 @@ def test_a_write_that_breaks_off_is_sent_once(served: Stub) -> None:
     calls.close()
 
 
-def test_a_metastore_that_never_answers_is_given_up(served: Stub) -> None:
+def test_a_port_that_never_answers_is_given_up_after_one_connection(served: Stub) -> None:
     hanging = threading.Event()
     served.behave = lambda _: hanging.wait(60)
+    calls = _connect(served.port, **{"client.connect-timeout": "0.1"})
+    try:
+        with pytest.raises(ServiceUnavailableError, match="no Thrift answer from .*; is `uri` the metastore's"):
+            calls.read(_list, "calling")
+    finally:
+        hanging.set()
+    assert len(served.asked) == 1
+    calls.close()
+
+
+def test_a_metastore_that_answers_no_more_is_given_up(served: Stub) -> None:
+    hanging = threading.Event()
     calls = _connect(served.port, **{"client.timeout": "0.1"})
+    assert calls.read(_list, "calling") == ["stub", "*"]
+    served.behave = lambda _: hanging.wait(60)
     try:
         with pytest.raises(ServiceUnavailableError, match=r"timed out|timeout"):
             calls.read(_list, "calling")
-        with pytest.raises(ServiceUnavailableError, match="not known"):
+        with pytest.raises(ServiceUnavailableError, match="it is unknown whether"):
             calls.write(_drop, "calling")
     finally:
         hanging.set()
