@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.model import limits, locations, ownership
+from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
@@ -332,7 +332,7 @@ def _in_mirrors(
         if mirror is None or mirror.origin != catalog:
             continue
         shown = {
-            tuple(limits.folded(backend.capabilities, part) for part in mirror.name_of(name)): name
+            tuple(backend.capabilities.folded(part) for part in mirror.name_of(name)): name
             for name in chain(names, filter(None, names.values()))
         }
         with other.spec.errors():
