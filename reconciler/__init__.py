@@ -12,7 +12,7 @@ Importing this package is cheap: what a function needs is imported when it is fi
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from reconciler.model.errors import (
     ApplyError,
@@ -90,21 +90,13 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
         value = getattr(importlib.import_module(_LAZY[name]), name)
-    if name in ("Plan", "plan"):
-        _let_plans_show_themselves()
+    if name in ("Plan", "plan"):  # a plan shows itself, and planner/ knows nothing of output/
+        from reconciler.output import render
+        from reconciler.planner.plan import Plan
+
+        Plan.renderer = render
     globals()[name] = value
     return value
-
-
-def _let_plans_show_themselves() -> None:
-    from reconciler.planner.plan import Plan
-
-    def show(plan: Plan, form: Literal["text", "html"]) -> str:
-        from reconciler.output import render
-
-        return render(plan, form)
-
-    Plan.renderer = show
 
 
 def __dir__() -> list[str]:

@@ -1,8 +1,13 @@
-"""Between the tree and pyarrow. Extension types travel as field metadata, so that none needs to be registered."""
+"""Between the tree and pyarrow: its types, and the Python that makes them for the calls that a person is told to run.
+
+Extension types travel as field metadata, so that none needs to be registered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +15,7 @@ from reconciler.arrow_types import tree
 from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
 from reconciler.arrow_types.tree import BLOB, KNOWN_EXTENSIONS, ArrowType, Child, ScalarType
 from reconciler.model.columns import Column, Schema
+from reconciler.model.redaction import redact_properties
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -171,3 +177,72 @@ def _child(field: pa.Field) -> Child:
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
+
+
+# ---- as Python ----------------------------------------------------------------------------------------------------
+
+
+class _Code(str):
+    """Python, where any other text is a value to write as a literal."""
+
+    __slots__ = ()
+
+
+class _WrittenPyarrow:
+    """Stands in for pyarrow: each of its functions returns the Python that calls it."""
+
+    def __getattr__(self, function: str) -> Callable[..., _Code]:
+        def written(*values: object, **options: object) -> _Code:
+            given = [*map(_literal, values), *(f"{name}={_literal(value)}" for name, value in options.items())]
+            return _Code(f"pa.{function}({', '.join(given)})")
+
+        return written
+
+
+_WRITTEN = _WrittenPyarrow()
+
+
+def column_code(column: Column) -> str:
+    """Return the Python that makes the pyarrow field of ``column``; sensitive metadata is replaced.
+
+    Raises:
+        TypeSyntaxError: its type is none that Lance stores.
+    """
+    return str(to_arrow_column(_WRITTEN, replace(column, metadata=redact_properties(column.metadata))))
+
+
+def type_code(text: str) -> str:
+    """Return the Python that makes the pyarrow type of canonical text ``text``, without what a field's metadata says.
+
+    Raises:
+        TypeSyntaxError: it is none that Lance stores.
+    """
+    return str(to_arrow_type(_WRITTEN, parse_tree(text)))
+
+
+def field_code(child: Child) -> str:
+    """Return the Python that makes the pyarrow field of ``child``."""
+    return str(to_arrow_field(_WRITTEN, child))
+
+
+def text_code(text: str) -> str:
+    """Return ``text`` as a Python literal, in the double quotes of an example where it can be read so."""
+    return json.dumps(text, ensure_ascii=False) if text.isprintable() else ascii(text)
+
+
+def mapping_code(texts: Mapping[str, str]) -> str:
+    """Return ``texts`` as a Python literal."""
+    return f"{{{', '.join(f'{text_code(key)}: {text_code(value)}' for key, value in texts.items())}}}"
+
+
+def _literal(value: object) -> str:
+    match value:
+        case _Code():
+            return str(value)
+        case str():
+            return text_code(value)
+        case list():
+            return f"[{', '.join(map(_literal, value))}]"
+        case dict():
+            return mapping_code(value)
+    return repr(value)

@@ -172,18 +172,19 @@ class _Reading:
             there = into.setdefault(key, node)
             if there is node:
                 continue
+            # The `moved` of a catalog is one list.
+            is_listed = key == "moved" and len(path) == 2 and path[0] == "catalogs"
+            is_repeated = key in _REPEATABLE and not path
             if is_block(there) and is_block(node):
                 if isinstance(there, Mapping) and isinstance(node, Mapping):
                     self._merge(there, node, (*path, key))
                 elif isinstance(node, Mapping):
                     into[key] = node
-            elif _is_listed(path, key) and isinstance(there, Sequence) and isinstance(node, Sequence):
+            elif is_listed and isinstance(there, Sequence) and isinstance(node, Sequence):
                 there += node
-            elif not (key in _REPEATABLE and not path and _same_text(there, node)):
-                label = "/".join((*path, key))
-                self._problems.at(
-                    node.key_place, f"`{label}` is a duplicate, first at {self._problems.shown(there.key_place)}"
-                )
+            elif not (is_repeated and _same_text(there, node)):
+                label, first = "/".join((*path, key)), self._problems.shown(there.key_place)
+                self._problems.at(node.key_place, f"`{label}` is a duplicate, first at {first}")
 
 
 def _fixed_part(pattern: str) -> str:
@@ -203,11 +204,6 @@ def _no_match(pattern: str, folder: Path) -> str:
     if _is_dir(folder / pattern):
         return f"is a folder; expected files, such as {pattern.rstrip('/')}/*.yaml"
     return "is not there; paths are relative to this file"
-
-
-def _is_listed(path: tuple[str, ...], key: str) -> bool:
-    """Return whether a key is one whose lists in several files add up: the ``moved`` of a catalog."""
-    return key == "moved" and len(path) == 2 and path[0] == "catalogs"
 
 
 def _same_text(one: Node, other: Node) -> bool:

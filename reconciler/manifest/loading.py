@@ -15,9 +15,8 @@ from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.config import ConfigEntry, ConfigText, Implementation, Implementations
 from reconciler.manifest.defaults import Defaults
-from reconciler.manifest.digests import digest_of
 from reconciler.manifest.files import Content, read_files
-from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
+from reconciler.manifest.manifest import Manifest, ManifestCatalog, digest_of, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile
 from reconciler.manifest.moves import read_moves
@@ -55,11 +54,7 @@ def load(
         if not problems.files:
             problems.raise_if_any()
         resolver = Resolver(policy, dict(variables or {}), content.folders)
-        manifest = _Loading(problems, resolver, content, implementations).manifest()
-    problems.raise_if_any()
-    if manifest is None:
-        raise AssertionError("a manifest without problems has everything")
-    return manifest
+        return _Loading(problems, resolver, content, implementations).manifest()
 
 
 @contextmanager
@@ -102,24 +97,23 @@ class _Loading:
         self._implementations = implementations
         self._blocks = BlockReader(problems, resolver)
 
-    def manifest(self) -> Manifest | None:
+    def manifest(self) -> Manifest:
         root, what, folder = self._content.root, "the manifest", self._content.folders[0]
-        top = self._blocks.read(ManifestFile, root, what, ("catalogs", "defaults"))
+        top = self._blocks.read(ManifestFile, root, what, ("catalogs", "defaults")) or ManifestFile()
         self._require(root, "name", what, "expected a name, such as `name: feature-store`")
-        name = self._verbatim(root, "name", what)
+        name = self._verbatim(root, "name", what) or ""
         self._require(root, "version", what, "expected `version: 1`")
-        if top is not None and "schemas" in root:
+        if "schemas" in root:
             self._blocks.read_schemas(top.schemas, root["schemas"])
         nodes = self._blocks.children(root, "catalogs", what)
         self._require(root, "catalogs", what, "expected a block with a name for each catalog")
-        read = {each: found for each, node in nodes.items() if (found := self._catalog(name or "", each, node))}
+        read = {each: found for each, node in nodes.items() if (found := self._catalog(name, each, node))}
         catalogs = self._with_mirrors(read, nodes)
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):
             self._problems.add(problem)
         if not self._problems:  # what could not be read may be what uses them
             self._check_variables()
-        if top is None or name is None or self._problems:
-            return None
+        self._problems.raise_if_any()
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
         digests = [(catalog, read[each][1].relative) for each, catalog in catalogs.items()]
         return Manifest(
@@ -138,7 +132,7 @@ class _Loading:
         readers = {name: reader for name, (_, reader) in read.items()}
         found = {name: read_mirror(reader, nodes[name], readers) for name, reader in readers.items()}
         mirrors = {name: mirror for name, mirror in found.items() if mirror is not None}
-        check_mirrors(mirrors, {name: entries_of(nodes[name])["mirror"].key_place for name in mirrors}, self._problems)
+        check_mirrors(mirrors, self._problems)
         return {
             name: replace(catalog, desired=replace(catalog.desired, mirror=found[name]))
             for name, (catalog, _) in read.items()

@@ -1,15 +1,25 @@
-"""A loaded manifest."""
+"""A loaded manifest, and the digest by which a saved plan knows it again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from reconciler.manifest.config import ConfigText, ResolvedConfig
 from reconciler.manifest.variables import Resolver
+from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig
-from reconciler.model.desired import DesiredCatalog, Thresholds
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Thresholds
 from reconciler.model.errors import ManifestError, Problem
+from reconciler.model.names import Identifier, address, join
+from reconciler.model.redaction import redact_properties, slow_digest
+
+_MOST_ALIKE = 2**12
+_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +85,102 @@ def check_services(manifest: Manifest, configs: Mapping[str, ResolvedConfig]) ->
     problems = list(service_problems(reached))
     if problems:
         raise ManifestError(problems)
+
+
+# ---- digest -------------------------------------------------------------------------------------------------------
+
+
+CatalogAndRelative: TypeAlias = tuple[ManifestCatalog, Mapping[Identifier, str]]
+"""A catalog, and its tables' locations that are written relative."""
+
+
+def digest_of(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelative], folder: str) -> str:
+    """Return the SHA-256 of the manifest's normalised content.
+
+    Relative locations count as seen from ``folder``. Secrets count by a slow digest, so that this one does not tell
+    whether a guess is right.
+    """
+    digest = hashlib.sha256()
+    for line in _lines(name, thresholds, catalogs, folder):
+        digest.update(line)
+    return digest.hexdigest()
+
+
+def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelative], folder: str) -> Iterator[bytes]:
+    yield _line("manifest", 3, name, thresholds.max_removal_percent, thresholds.min_tables)
+    for catalog, relative in sorted(catalogs, key=lambda pair: pair[0].name):
+        desired, texts = catalog.desired, catalog.config.texts(folder)
+        config = sorted((catalog.config.plain_key(entry), texts[entry.key]) for entry in catalog.config.entries)
+        yield _line("catalog", catalog.name, catalog.impl, config, desired.prune.value, sorted(desired.scope.patterns))
+        for _, namespace in sorted(desired.namespaces.items()):
+            claims = (_properties(catalog.name, namespace), namespace.absent, namespace.protect)
+            yield _line("namespace", namespace.id, *(claims if namespace.claimed else ()), namespace.kind)
+        yield _line("tables", len(desired.tables))
+        yield from _tables(catalog, relative, folder)
+        if (mirror := desired.mirror) is not None:
+            names, defaults = sorted(mirror.names.items()), sorted(mirror.defaults.items())
+            said = [(name, *_table_parts(catalog.name, table, None)) for name, table in defaults]
+            yield _line("mirror", mirror.origin, sorted(mirror.select.patterns), mirror.into, names, said)
+        for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
+            yield _line("moved", move.origin, move.to, move.is_table)
+
+
+def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder: str) -> Iterator[bytes]:
+    """Yield what the digest is taken over for each table; ``relative`` are the locations that were written relative."""
+    alike: dict[tuple[object, ...], bytes] = {}
+    for identifier, table in sorted(catalog.desired.tables.items()):
+        location = table.location
+        if location is not None and location in catalog.places:
+            location = slow_digest(location, address(catalog.name, identifier))
+        elif identifier in relative:
+            inside = relative[identifier].removeprefix(f"{folder}/")
+            location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
+        key = _alike(table) if location is None else None
+        said = alike.get(key) if key is not None else None
+        if said is None:
+            said = _line(*_table_parts(catalog.name, table, location))
+            # The stand-in of a secret differs from table to table.
+            if key is not None and len(alike) < _MOST_ALIKE and redact_properties(table.properties) == table.properties:
+                alike[key] = said
+        yield b"%s %s" % (join(identifier).encode(), said)
+
+
+def _alike(table: DesiredTable) -> tuple[object, ...] | None:
+    """Return what tables have in common that say the same; None where it takes more than a look to tell.
+
+    Many tables of a manifest say the same, and then hold the same properties.
+    """
+    if table.schema is not None or table.secret_keys:
+        return None
+    return id(table.properties), table.evolve, table.extra_columns, table.probe, table.absent, table.protect
+
+
+def _line(*parts: object) -> bytes:
+    return _ENCODER.encode(parts).encode() + b"\n"
+
+
+def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tuple[object, ...]:
+    schema = None
+    if table.schema is not None:
+        where = address(catalog, table.id)
+        schema = [
+            (column.name, column.type, column.nullable, sorted(redact_properties(column.metadata, where).items()))
+            for column in table.schema
+        ]
+    return (
+        _properties(catalog, table),
+        None if location is None else locations.normalise(location),
+        schema,
+        table.evolve.value,
+        table.extra_columns.value,
+        table.probe,
+        table.absent,
+        table.protect,
+    )
+
+
+def _properties(catalog: str, desired: DesiredNamespace | DesiredTable) -> list[tuple[str, str]]:
+    if not desired.properties:
+        return []
+    where = address(catalog, desired.id)
+    return sorted(redact_properties(desired.properties, where, desired.secret_keys).items())

@@ -112,20 +112,20 @@ class _Reading:
             yield origin, to
 
 
-def check_mirrors(mirrors: Mapping[str, DesiredMirror], places: Mapping[str, Place], problems: Problems) -> None:
+def check_mirrors(mirrors: Mapping[str, DesiredMirror], problems: Problems) -> None:
     """Add an error for each cycle of catalogs that mirror each other, at the ``mirror`` of the first of them.
 
     Args:
         mirrors: those of a manifest, by the name of their catalog.
-        places: where they are written.
         problems: takes the errors.
     """
     done: set[str] = set()
-    for name in mirrors:
+    for name, first in mirrors.items():
         chain = [name]
         while (mirror := mirrors.get(chain[-1])) is not None and mirror.origin not in chain:
             chain.append(mirror.origin)
         if mirror is None or mirror.origin != name or done.intersection(chain):
             continue
         done.update(chain)
-        problems.at(places[name], f"the mirrors have a dependency cycle: {' mirrors '.join([*chain, name])}")
+        cycle = " mirrors ".join([*chain, name])
+        problems.add(first.source.problem(f"the mirrors have a dependency cycle: {cycle}"))

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Place, ScalarNode, Sequence, place_of
+from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Place, ScalarNode, Sequence, is_block, place_of
 from reconciler.manifest.problems import Problems
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
@@ -38,11 +38,8 @@ def read_document(data: bytes, file: int, problems: Problems) -> Mapping | None:
     if len(data) > MAX_FILE_BYTES:
         problems.in_file(name, f"the file is larger than {MAX_FILE_BYTES // 2**20} MB; split it and use `include`")
         return None
-    text = _decoded(data, file, problems)
-    if text is None:
-        return None
     try:
-        return _Composer(text, file, problems).document()
+        return _Composer(file, problems).document(data)
     except _StopError:
         return None
     except yaml.MarkedYAMLError as error:
@@ -56,41 +53,17 @@ def read_document(data: bytes, file: int, problems: Problems) -> Mapping | None:
         return None
 
 
-def _decoded(data: bytes, file: int, problems: Problems) -> str | None:
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if data.startswith(mark):
-            problems.at(place_of(file, 1, 1), f"the file is in {encoding}, expected UTF-8")
-            return None
-    try:
-        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
-    except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
-        problems.at(
-            place_of(file, line, column), f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
-        )
-        return None
-    found = UNPRINTABLE.search(text)
-    if found is None:
-        return text
-    at = found.start()
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    problems.at(
-        place_of(file, line, column),
-        f"control character U+{ord(found[0]):04X}; expected printable text, or an escape in double quotes",
-    )
-    return None
-
-
 class _Composer:
     """Builds nodes from parser events with a stack of its own, the innermost open collection on top."""
 
-    def __init__(self, text: str, file: int, problems: Problems) -> None:
-        self._loader = yaml.CSafeLoader(text.encode())
+    _loader: yaml.CSafeLoader
+
+    def __init__(self, file: int, problems: Problems) -> None:
         self._file = file
         self._problems = problems
 
-    def document(self) -> Mapping:
+    def document(self, data: bytes) -> Mapping:
+        self._loader = yaml.CSafeLoader(self._decoded(data).encode())
         try:
             root = self._root()
         finally:
@@ -98,10 +71,28 @@ class _Composer:
         if isinstance(root, Mapping):
             return root
         start = place_of(self._file, 1, 1)
-        if root is not None and not (isinstance(root, ScalarNode) and root.is_null):
+        if root is not None and not is_block(root):
             kind = "a list" if isinstance(root, Sequence) else "text"
             self._stop(root.place, f"{kind} at the top; expected a block of keys such as `version: 1`")
         return Mapping(start, start)
+
+    def _decoded(self, data: bytes) -> str:
+        for mark, encoding in _BYTE_ORDER_MARKS.items():
+            if data.startswith(mark):
+                self._stop(place_of(self._file, 1, 1), f"the file is in {encoding}, expected UTF-8")
+        try:
+            text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+        except UnicodeDecodeError as error:
+            before = data[: error.start]
+            place = place_of(self._file, before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+            self._stop(place, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
+        found = UNPRINTABLE.search(text)
+        if found is not None:
+            at = found.start()
+            place = place_of(self._file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+            expected = "expected printable text, or an escape in double quotes"
+            self._stop(place, f"control character U+{ord(found[0]):04X}; {expected}")
+        return text
 
     def _root(self) -> Node | None:  # noqa: C901 - a call for each event would take a third longer
         """Return what the document is; None for an empty file.

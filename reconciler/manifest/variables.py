@@ -20,7 +20,7 @@ _SCHEMES = {
     "var": ("var:name", re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")),
     "file": ("file:path", re.compile(r"[^\0]+")),
 }
-_TOKEN = re.compile(r"\$\$\{|\$\{")
+_TOKEN = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<body>[^}]*)\}|\$\{")
 _MAX_FILE_BYTES = 1024 * 1024
 
 
@@ -80,18 +80,10 @@ def parse_template(text: str) -> Template:
     parts: list[str | Placeholder] = []
     at = 0
     for token in _TOKEN.finditer(text):
-        if token.start() < at:
-            continue
-        parts.append(text[at : token.start()])
-        if token[0] == "$${":
-            parts.append("${")
-            at = token.end()
-            continue
-        end = text.find("}", token.end())
-        if end < 0:
+        if token["body"] is None and not token["escaped"]:
             raise TemplateError("`${` is not closed; expected `}`, or `$${` for the text itself")
-        parts.append(_placeholder(text[token.end() : end]))
-        at = end + 1
+        parts += [text[at : token.start()], token["escaped"] or _placeholder(token["body"])]
+        at = token.end()
     parts.append(text[at:])
     return tuple(part for part in parts if part != "")
 

@@ -33,15 +33,11 @@ _QUOTED_IN_KEYS = re.compile(r"[\s\"']|:$")
 
 def printable(text: str) -> str:
     """Return ``text`` on one line, with every character visible and every backslash written twice."""
-    return _visible(text if "\\" not in text else text.replace("\\", "\\\\"))
+    return message(text if "\\" not in text else text.replace("\\", "\\\\"))
 
 
 def message(text: str) -> str:
     """Return a sentence on one line, with every character visible; what is so already stays as it is."""
-    return _visible(text)
-
-
-def _visible(text: str) -> str:
     if not text.isprintable() or _BLANK.search(text):
         text = "".join(character if _is_plain(character) else _escape(character) for character in text)
     if text and unicodedata.combining(text[0]):

@@ -20,6 +20,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NEW_PLACE = ".lancens_"
 _NEW_PLACE_NAME = re.compile(r"\.lancens_[0-9a-f]{32}")
 _S3_SCHEMES = {"s3", "s3a", "s3n"}
+_AZURE_SCHEMES = {"abfs", "abfss", "wasb", "wasbs"}
 _IF_NONE = {"headers.If-None-Match": "*"}
 CONDITIONAL = {"abfss": _IF_NONE, "az": _IF_NONE, "gs": {"headers.x-goog-if-generation-match": "0"}, "s3": _IF_NONE}
 """The storage options with which pylance writes only files that are not there yet, for each scheme that has any."""
@@ -156,9 +157,8 @@ def check(location: str) -> str | None:
     if not scheme:
         return None
     authority = rest.removeprefix("//").partition("/")[0] if rest.startswith("//") else ""
-    if "@" in authority and scheme not in ("abfs", "abfss", "wasb", "wasbs"):
-        return "a location cannot hold user information; give credentials in `config` (`storage.*`)"
-    if ":" in authority.rpartition("@")[0]:
+    # Azure's locations name the container before the @.
+    if ":" in authority.rpartition("@")[0] or ("@" in authority and scheme not in _AZURE_SCHEMES):
         return "a location cannot hold user information; give credentials in `config` (`storage.*`)"
     if scheme != "file" and ("?" in rest or "#" in rest):
         return "a location cannot hold a query or fragment; give credentials in `config` (`storage.*`)"
@@ -179,7 +179,7 @@ def redact(location: LocationT) -> LocationT:
     if rest.startswith("//"):
         authority, slash, path = rest[2:].partition("/")
         user, at, host = authority.rpartition("@")
-        if at and not (scheme in ("abfs", "abfss", "wasb", "wasbs") and ":" not in user):
+        if at and not (scheme in _AZURE_SCHEMES and ":" not in user):
             authority = f"(redacted)@{host}"
         rest = f"//{authority}{slash}{path}"
     return f"{location[: len(scheme)]}:{rest}"

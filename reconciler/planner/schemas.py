@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from reconciler.arrow_types import TypeSyntaxError
-from reconciler.arrow_types.code import column_code, field_code, mapping_code, text_code, type_code
+from reconciler.arrow_types.conversion import column_code, field_code, mapping_code, text_code, type_code
 from reconciler.arrow_types.syntax import parse_tree
 from reconciler.arrow_types.tree import DECIMALS, INTEGERS, ArrowType, Child, FixedSizeList, ListOf, ScalarType, Struct
 from reconciler.model import locations

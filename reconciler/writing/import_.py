@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
@@ -15,11 +15,12 @@ from reconciler.model.columns import Schema
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import DesiredCatalog
 from reconciler.model.errors import BackendError, ConfigError, SelectionError
-from reconciler.model.live import Snapshot, StorageKind
+from reconciler.model.live import LiveTable, Snapshot, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, missing_root, open_connections, read_all
 from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
+from reconciler.writing.export import ExportCatalog, to_yaml
 from reconciler.writing.importable import (
     is_owned_outside,
     manageable,
@@ -33,7 +34,6 @@ from reconciler.writing.importable import (
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
-    from reconciler.writing.export import ExportCatalog
 
 
 _UNREGISTERED = "data that no catalog has: apply registers it, and changes nothing in it"
@@ -87,6 +87,18 @@ class _Live:
     @property
     def label(self) -> str:
         return f"{self.name} ({self.spec.impl})"
+
+    @property
+    def names(self) -> list[Identifier]:
+        return [*self.chosen.namespaces, *self.chosen.tables]
+
+    def selection(self, patterns: Sequence[str]) -> Scope:
+        scope = Scope(tuple(patterns)).below(self.name)
+        return scope.folded() if self.backend.capabilities.folds_case else scope
+
+    def keep(self, names: Iterable[Identifier]) -> None:
+        kept = set(names)
+        self.chosen = within(self.chosen, lambda one: one.id in kept)
 
 
 def import_(
@@ -192,19 +204,17 @@ def _portable(impl: str, properties: Mapping[str, str], folder: str) -> dict[str
 
 
 def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Imported:
-    from reconciler.writing.export import to_yaml
-
     if options.unmanaged:
         name = unmanaged_name(live.snapshot for live in lives)
     for live in lives:
         live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
     if options.from_storage:
         _search(lives, options.parallelism)
-    remarks = [remark for live in lives for remark in _remarks(live)]
+    remarks = list(chain.from_iterable(map(_remarks, lives)))
     _select(lives, options.select)
-    if options.beside is not None:
-        for live in lives:
-            _leave_out(live, options.beside.get(live.name))
+    for live in lives:
+        if said := (options.beside or {}).get(live.name):  # is in the manifest already
+            live.keep(set(live.names).difference(said.tables, said.namespaces))
     exports = []
     for live in lives:
         with live.spec.errors():
@@ -217,22 +227,17 @@ def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Impor
     )
 
 
-def _remarks(live: _Live) -> list[str]:
-    """Return what to say of a catalog in which there is nothing, and of data that got no block."""
-    remarks = [f"{live.label}: {line}" for line in live.found.nameless]
-    if live.snapshot.namespaces or live.snapshot.tables or live.found.tables:
-        return remarks
-    missing = _missing_root(live)
-    if missing is not None:
-        return [*remarks, missing]
-    roots = ", ".join(map(locations.redact, live.backend.roots()))
-    where = f" under {roots}" if roots else ""
-    within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
-    nothing = (
-        f"{live.label}: there is no namespace and no Lance table{where}{within_scope}. "
-        "If you expected some, look at `config` again, or find data without entries with --from-storage."
-    )
-    return [*remarks, nothing]
+def _remarks(live: _Live) -> Iterator[str]:
+    """Yield what to say of a catalog in which there is nothing, and of data that got no block."""
+    yield from (f"{live.label}: {line}" for line in live.found.nameless)
+    if not (live.snapshot.namespaces or live.snapshot.tables or live.found.tables):
+        roots = ", ".join(map(locations.redact, live.backend.roots()))
+        where = f" under {roots}" if roots else ""
+        within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
+        yield _missing_root(live) or (
+            f"{live.label}: there is no namespace and no Lance table{where}{within_scope}. "
+            "If you expected some, look at `config` again, or find data without entries with --from-storage."
+        )
 
 
 def _missing_root(live: _Live) -> str | None:
@@ -257,54 +262,33 @@ def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
     Raises:
         SelectionError: one matches nothing.
     """
-    if not select:
-        return
     for pattern in select:
-        if not any(_matches(live, pattern) for live in lives):
+        if not any(any(map(live.selection([pattern]).contains, live.names)) for live in lives):
             raise SelectionError(
                 f"--select `{pattern}` matches no namespace and no table in {', '.join(live.label for live in lives)}"
             )
-    for live in lives:
-        selection = _folded(Scope(tuple(select)).below(live.name), live)
-        live.chosen = _within_scope(live.chosen, selection)
+    for live in lives if select else ():
+        selection = live.selection(select)
+        live.keep(filter(selection.contains, live.names))
         if is_owned_outside(live.snapshot, live.owner, selection):
             # A manifest that does not say so would be planned as if what was not selected had been removed from it.
-            kept = sorted("/".join(key) for key in (*live.chosen.namespaces, *live.chosen.tables))
-            live.scope = selection if live.scope.is_everything else Scope(tuple(kept) or live.scope.patterns)
-
-
-def _within_scope(snapshot: Snapshot, scope: Scope) -> Snapshot:
-    return within(snapshot, lambda live: scope.contains(live.id))
-
-
-def _matches(live: _Live, pattern: str) -> bool:
-    scope = _folded(Scope((pattern,)).below(live.name), live)
-    return any(map(scope.contains, (*live.chosen.namespaces, *live.chosen.tables)))
-
-
-def _folded(scope: Scope, live: _Live) -> Scope:
-    return scope.folded() if live.backend.capabilities.folds_case else scope
-
-
-def _leave_out(live: _Live, said: DesiredCatalog | None) -> None:
-    """Leave out what a manifest says already."""
-    if said is not None:
-        live.chosen = within(live.chosen, lambda one: one.id not in said.tables and one.id not in said.namespaces)
+            kept = tuple(sorted(map("/".join, live.names)))
+            live.scope = selection if live.scope.is_everything else Scope(kept or live.scope.patterns)
 
 
 def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
-    """Return what is written of a catalog.
+    """Return what is written of a catalog."""
 
-    Raises:
-        BackendError: it could not say where a table goes that names no location.
-    """
-    from reconciler.writing.export import ExportCatalog
+    def place(table: LiveTable) -> str | None:
+        try:
+            default = live.backend.default_location(table.id)
+        except BackendError:  # it hangs on something that is not there
+            default = None
+        return place_text(table, default, root, root_text)
 
-    tables = list(live.chosen.tables.values())
-    defaults = in_parallel(partial(_default, live.backend), live.chosen.tables, options.parallelism)
-    is_its_root = live.backend.is_its_root
-    root_text = texts_of_root(live.texts, live.spec.impl) if is_its_root else None
-    root = next(iter(live.backend.roots()), None) if is_its_root else None
+    root = next(iter(live.backend.roots()), None) if live.backend.is_its_root else None
+    root_text = texts_of_root(live.texts, live.spec.impl)
+    places = in_parallel(place, live.chosen.tables.values(), options.parallelism)
     says_impl = options.beside is None or live.name not in options.beside
     return ExportCatalog(
         live.name,
@@ -312,22 +296,11 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
         live.texts if says_impl else {},
         live.chosen,
         live.scope if says_impl else EVERYTHING,
-        places={
-            table.id: place_text(table, default, root, root_text)
-            for table, default in zip(tables, defaults, strict=True)
-        },
+        places=dict(zip(live.chosen.tables, places, strict=True)),
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
         remarks=dict.fromkeys(live.found.tables, _UNREGISTERED),
         capabilities=live.backend.capabilities,
     )
-
-
-def _default(backend: Backend, identifier: Identifier) -> str | None:
-    """Return where a table goes that names no location, None where that hangs on something that is not there."""
-    try:
-        return backend.default_location(identifier)
-    except BackendError:
-        return None
 
 
 def _schemas(live: _Live, parallelism: int) -> dict[Identifier, Schema]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, count
 from typing import TypeVar
 
 from reconciler.model import locations, ownership
@@ -54,11 +54,8 @@ def unmanaged_name(snapshots: Iterable[Snapshot]) -> str:
         for snapshot in snapshots
         for live in _objects(snapshot)
     }
-    name, number = NEW_NAME, 1
-    while name in taken:
-        number += 1
-        name = f"{NEW_NAME}-{number}"
-    return name
+    names = chain([NEW_NAME], (f"{NEW_NAME}-{number}" for number in count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def _owner_names(live: LiveNamespace | LiveTable) -> tuple[str, str] | None:
@@ -111,15 +108,10 @@ def _without_noise(live: LiveT) -> LiveT:
     """Keep what lancens set on an owned object, with the marks that say so, and what somebody set on an unowned one."""
     properties = live.properties
     if ownership.owner_of(properties) is not None:
-        wanted = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS}
-        kept = {key: value for key, value in properties.items() if key in wanted}
+        kept = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS}
     else:
-        kept = {
-            key: value
-            for key, value in properties.items()
-            if key not in _ENGINE_KEYS and not ownership.is_reserved_key(key)
-        }
-    return replace(live, properties=kept)
+        kept = frozenset(key for key in properties.keys() - _ENGINE_KEYS if not ownership.is_reserved_key(key))
+    return replace(live, properties={key: value for key, value in properties.items() if key in kept})
 
 
 def is_owned_outside(snapshot: Snapshot, owner: str, selection: Scope) -> bool:

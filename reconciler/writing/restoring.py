@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reconciler.applier.journal_reader import JournalRecord, read_journal
+from reconciler.applier.report import Status
 from reconciler.model.display import printable
 from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, address
 from reconciler.planner.entries import Action
-
-if TYPE_CHECKING:
-    from reconciler.applier.journal_reader import JournalRecord
-
+from reconciler.writing.export import ExportCatalog, to_yaml
 
 _REMOVALS = {Action.DEREGISTER_TABLE.value, Action.DROP_NAMESPACE.value}
-_HEAD = """\
-# What run {run} removed. Put these blocks back into the manifest, and apply.
-"""
-_POSSIBLY = """\
-# Possibly removed, as the run did not learn how it ended: {addresses}
-"""
-_MOVED = """\
-# Of `moved`, take out the lines from {addresses} first: they say that these names are old ones.
-"""
+_COMMENTS = (
+    "# Possibly removed, as the run did not learn how it ended: {addresses}\n",
+    "# Of `moved`, take out the lines from {addresses} first: they say that these names are old ones.\n",
+)
 
 
 def removed_blocks(path: Path) -> str:
@@ -39,9 +33,6 @@ def removed_blocks(path: Path) -> str:
     Raises:
         PlanFileError: the file is no journal, or one of a version that does not say enough; or nothing was removed.
     """
-    from reconciler.applier.journal_reader import read_journal
-    from reconciler.writing.export import ExportCatalog, to_yaml
-
     record = read_journal(path)
     moved = {
         str(outcome.get("from"))
@@ -77,9 +68,11 @@ def removed_blocks(path: Path) -> str:
         for identifier in gone
         for depth in range(1, len(identifier))
     )
-    comments = ((_POSSIBLY, possibly), (_MOVED, sorted(moved.intersection(above))))
-    said = (form.format(addresses=", ".join(map(printable, named))) for form, named in comments if named)
-    return _HEAD.format(run=path.stem) + "".join(said) + text[text.index("catalogs:") :]
+    head = f"# What run {path.stem} removed. Put these blocks back into the manifest, and apply.\n"
+    for comment, named in zip(_COMMENTS, (possibly, sorted(moved.intersection(above))), strict=True):
+        if named:
+            head += comment.format(addresses=", ".join(map(printable, named)))
+    return head + text[text.index("catalogs:") :]
 
 
 def _removals(record: JournalRecord) -> Iterator[tuple[Mapping[str, Any], bool]]:
@@ -87,14 +80,12 @@ def _removals(record: JournalRecord) -> Iterator[tuple[Mapping[str, Any], bool]]
 
     A replacement removes an entry before it makes the new one.
     """
-    from reconciler.applier.report import Status
-
     for position, intent in sorted(record.intents.items()):
-        if "before" in intent and intent["before"] is None:
-            continue  # there was no entry
-        is_removal = intent["action"] in _REMOVALS
+        is_new = "before" in intent and intent["before"] is None
+        if is_new or intent["action"] not in _REMOVALS:
+            continue
         outcome = record.outcomes.get(position)
         status = None if outcome is None else Status(outcome["status"])
         # A removal that is sent again finds nothing where the first request was carried out.
-        if is_removal and status in (None, Status.FAILED, Status.ALREADY, Status.DONE):
+        if status in (None, Status.FAILED, Status.ALREADY, Status.DONE):
             yield intent, status is Status.DONE

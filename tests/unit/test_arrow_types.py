@@ -21,7 +21,7 @@ from reconciler.arrow_types import (
     parse,
     to_arrow_schema,
 )
-from reconciler.arrow_types.code import column_code
+from reconciler.arrow_types.conversion import column_code
 from reconciler.model.columns import Column
 
 STORED = [
