@@ -192,17 +192,17 @@ class _Fleet:
                 new = read.compared(name).new
                 read.stored[name] = find_stored(connection, new, others, connection.backend.parallelism)
         tables = self._known(read)
-        odd: dict[str, Mapping[Identifier, Identifier]] = {}
+        kept_names: dict[str, Mapping[Identifier, Identifier]] = {}
         for name, source in read.sources.items():
             with self.connections[name].spec.errors():
                 missing = read.compared(name).unfound(source)
                 there = [*source.live.namespaces, *tables[name]]
                 names = names_kept(self.connections[name].backend, missing, there)
             if names:
-                odd[name] = names
-        again = self.planned({name: own[name] for name in odd}, planning, odd) if odd else iter(())
+                kept_names[name] = names
+        again = self.planned({name: own[name] for name in kept_names}, planning, kept_names) if kept_names else iter(())
         for name, source in read.sources.items():
-            if name in odd:
+            if name in kept_names:
                 yield next(again)
                 continue
             compared = read.compared(name)

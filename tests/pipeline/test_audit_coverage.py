@@ -127,7 +127,7 @@ def test_rules_on_tables_of_other_kinds_go_by_what_is_at_their_locations(spark: 
     assert (document.complete, document.totals.tables) == (True, 0)
 
 
-def test_an_entry_that_was_not_told_may_be_anywhere_and_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_entry_that_was_not_read_may_be_anywhere_and_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
     document = audit(spark, load(mixed(tmp_path, silent="b")), AuditOptions(NOW))
     assert found_in(document, "wrong-table-type", "missing", "orphan", "unreadable") == [
         ("unreadable", "lake/b"),

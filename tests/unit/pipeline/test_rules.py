@@ -217,7 +217,7 @@ def test_files_that_are_missing_or_short_are_named() -> None:
     assert {missing.severity, short.severity, tag.severity} == {Severity.ERROR}
 
 
-def test_files_that_cannot_be_listed_are_told() -> None:
+def test_files_that_cannot_be_listed_are_a_warning() -> None:
     finding = only(stored(files=Files(problem="AccessDenied")), "unreadable")
     assert (finding.severity, "--depth quick" in finding.remedy) == (Severity.WARNING, True)
 
@@ -602,7 +602,7 @@ def test_an_entry_that_shows_other_columns_than_its_data_is_stale() -> None:
     assert moved == "they are in another order"
 
 
-def test_columns_that_could_not_be_read_are_told() -> None:
+def test_columns_that_could_not_be_read_are_a_finding() -> None:
     finding = only(replace(SOUND, entry_columns="lake (glue): access denied"), "stale-columns")
     assert finding.reason.endswith(": lake (glue): access denied")
 

@@ -69,7 +69,7 @@ def test_only_the_latest_manifest_has_to_be_whole(tmp_path: Path) -> None:
     assert found.detail
 
 
-def test_a_place_that_is_kept_for_a_table_is_told_from_an_empty_one(tmp_path: Path) -> None:
+def test_a_reserved_place_differs_from_an_empty_one(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "declared").mkdir()
     (tmp_path / "declared/.lance-reserved").touch()
