@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from pathlib import Path
 
 import lance
@@ -30,6 +29,7 @@ from reconciler.backends.dir.contents import DirectoryPlaces, Row
 from reconciler.backends.dir.manifest import DirManifest
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
+from tests.processes import writers
 from tests.servers.process import HUNG_SECONDS
 
 ODD_NAMES = ["a b", "x+y", "with.dot", "x:y"]
@@ -257,15 +257,15 @@ def _declare(impl: str, root: str, names: list[str]) -> None:
 
 def test_writers_in_several_processes_lose_nothing(lake: Path, ours: DirBackend) -> None:
     ours.insert_namespace(("eu",), {})
-    spawn = multiprocessing.get_context("spawn")
+    context = writers()
     wanted = {impl: [f"{impl}{number}" for number in range(6)] for impl in ("ours", "theirs", "ours_too")}
-    writers = [
-        spawn.Process(target=_declare, args=(impl.removesuffix("_too"), str(lake), names))
+    processes = [
+        context.Process(target=_declare, args=(impl.removesuffix("_too"), str(lake), names))
         for impl, names in wanted.items()
     ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join(HUNG_SECONDS)
-    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(HUNG_SECONDS)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
     assert _tables(CatalogNamespace(ours), "eu") == sorted(name for names in wanted.values() for name in names)

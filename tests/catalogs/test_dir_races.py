@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import multiprocessing
 import random
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,6 +16,7 @@ import pytest
 
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import BackendError, NamespaceAlreadyExistsError
+from tests.processes import writers
 from tests.servers.process import HUNG_SECONDS
 from tests.soak import count, seeded
 
@@ -82,7 +82,7 @@ def _worker(folder: str, seed: int, races: int, number: int, together: Barrier) 
 @pytest.mark.timeout(3600)
 def test_no_entry_that_was_acknowledged_is_missing(tmp_path: Path) -> None:
     seed, races = seeded("races").randrange(2**32), count(3, 200)
-    context = multiprocessing.get_context("spawn")
+    context = writers()
     together = context.Barrier(MOST + 1, timeout=HUNG_SECONDS)
     for race in range(races):
         (tmp_path / str(race)).mkdir()

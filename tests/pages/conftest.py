@@ -11,6 +11,7 @@ import pytest
 
 from reconciler.backends import registry
 from tests.pages.blocks import ROOT, first_yaml
+from tests.pages.forked import forking
 from tests.pages.running import Place
 from tests.pages.runs import ANSWERS
 from tests.servers.glue import GlueServer, glue_server
@@ -34,6 +35,13 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
 def glue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GlueServer]:
     with glue_server(tmp_path_factory.mktemp("glue")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def forking_lancens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give a folder with a `lancens` that has imported all it needs."""
+    with forking(tmp_path_factory.mktemp("forking")) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

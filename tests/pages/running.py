@@ -51,7 +51,7 @@ class Place:
             done = subprocess.run(
                 [*map(str, command)],
                 cwd=self.folder,
-                env=self._environment(),
+                env=self._environment(self.request.getfixturevalue("forking_lancens")),
                 stdin=terminal,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -75,8 +75,9 @@ class Place:
         with running(words, log, answers, environment=self._environment(), directory=self.folder):
             yield
 
-    def _environment(self) -> dict[str, str]:
-        path = os.pathsep.join((str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]))
+    def _environment(self, *forking: Path) -> dict[str, str]:
+        places = (self.folder / "bin", *forking, Path(sys.executable).parent, os.environ["PATH"])
+        path = os.pathsep.join(map(str, places))
         return {**os.environ, "PATH": path, "NO_COLOR": "1", **self.environment}
 
 

@@ -7,7 +7,6 @@ in `tests/server/test_malformed.py`.
 from __future__ import annotations
 
 import json
-import os
 import random
 import resource
 import threading
@@ -30,8 +29,6 @@ from tests.soak import count, seeded
 pytestmark = pytest.mark.soak
 
 _LONGEST_SECONDS = 10.0
-_BUSY, _PATIENCE = 2, 6
-"""From how many processes for each processor on a machine counts as busy, and how many times as long all may take."""
 _MOST_KILOBYTES = 1024 * 1024
 _ENOUGH = 100
 """From how many inputs on some are harmless, however the dice fall."""
@@ -68,19 +65,17 @@ class Watch:
         self.codes: dict[int, int] = {}
 
     def run(self, number: int, what: object, *arguments: str | Path) -> Ran:
-        began = time.monotonic(), time.process_time()
+        began = time.process_time()
         ran = lancens(self._capsys, *arguments)
-        waited, worked = time.monotonic() - began[0], time.process_time() - began[1]
+        worked = time.process_time() - began
         case = f"{self.kind} {number}: {arguments}: {str(what)[:2000]}"
         said = f"{ran.out}\n{ran.err}"
         assert "Traceback" not in said and "fault of lancens" not in said, f"{case}\n{ran.err[:2000]}"  # noqa: PT018
         assert_harmless(ran.out)
         assert_harmless(ran.err)
         assert ran.code in (0, 1, 2, 3), f"{case}\n{ran.code}"
-        # Work is the same on every machine; on one that is busy, waiting is for the others' work as well.
+        # Of work, which is the same on a busy machine; what waits for ever meets pytest's own limit of a test.
         assert worked < _LONGEST_SECONDS, f"{case}\n{worked:.1f} s of work"
-        is_busy = os.getloadavg()[0] > _BUSY * (os.cpu_count() or 1)
-        assert waited < _LONGEST_SECONDS * (_PATIENCE if is_busy else 1), f"{case}\n{waited:.1f} s"
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < _MOST_KILOBYTES, case
         self.codes[ran.code] = self.codes.get(ran.code, 0) + 1
         return ran

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from datetime import timedelta
 from itertools import count
 from multiprocessing.synchronize import Barrier, Semaphore
@@ -14,6 +13,7 @@ import pytest
 from reconciler.auditor import history
 from reconciler.auditor.document import AuditDocument
 from reconciler.model.errors import LancensError
+from tests.processes import writers
 from tests.unit.pipeline.documents import NOW, run, small_document
 
 SECRET = "hunter2-correct-horse"
@@ -109,7 +109,7 @@ def _append_for_ever(uri: str, appended: Semaphore) -> None:
 
 @pytest.mark.end_to_end
 def test_what_two_processes_append_at_once_is_all_there(uri: Path) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = writers()
     start = context.Barrier(2)
     processes = [context.Process(target=_append_at_once, args=(str(uri), name, start)) for name in "ab"]
     for process in processes:
@@ -122,7 +122,7 @@ def test_what_two_processes_append_at_once_is_all_there(uri: Path) -> None:
 
 @pytest.mark.end_to_end
 def test_a_run_that_is_killed_shows_nothing_of_itself(uri: Path) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = writers()
     appended = context.Semaphore(0)
     process = context.Process(target=_append_for_ever, args=(str(uri), appended))
     process.start()
