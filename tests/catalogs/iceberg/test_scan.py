@@ -400,7 +400,7 @@ def test_names_that_no_identifier_can_hold_are_noted(script: Scripted, connected
     found = connected.scan()
     assert [identifier[-1] for identifier in found.tables] == ["good"]
     assert found.notes == (
-        "table 'a/b' in `ware$a` is left out: a name cannot contain `/`, which separates names in identifiers",
+        "the table `a/b` in `ware$a` cannot be shown: a name cannot contain `/`, which separates names in identifiers",
     )
 
 
