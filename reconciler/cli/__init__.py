@@ -38,6 +38,19 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "Print the completion script of a shell.",
 }
 
+_ELSEWHERE: Mapping[str, str] = {
+    "--auto-approve": "`lancens apply --auto-approve` applies without a question; other commands change nothing",
+    "-auto-approve": "write `--auto-approve`",
+    "--no-color": "set the environment variable NO_COLOR=1",
+    "-no-color": "set the environment variable NO_COLOR=1",
+    "-out": "write `-o FILE`",
+    "--target": "write `--select CATALOG/NAMESPACE/TABLE`",
+    "-target": "write `--select CATALOG/NAMESPACE/TABLE`",
+    "-var": "write `--var NAME=VALUE`",
+    "-var-file": "write `--var-file FILE`",
+}
+"""Options of other tools, and what to write here."""
+
 _EPILOG = """\b
 Start here:
   lancens audit --impl dir --config root=./lake
@@ -102,6 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if debug:  # accepted after the command as well
         given = ["--debug", *(argument for argument in given if argument != "--debug")]
     try:
+        _check_options(given)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         code = _lancens.main(args=given, prog_name="lancens", standalone_mode=False)
@@ -120,6 +134,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(_traceback(error) if debug else _message(error), err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check_options(given: Sequence[str]) -> None:
+    """Name the option to use instead of another tool's; ``-out=FILE`` would otherwise write ``ut=FILE``.
+
+    Raises:
+        ClickException: there is such an option.
+    """
+    command = next((argument for argument in given if argument in _COMMANDS), None)
+    for argument in given[: given.index("--")] if "--" in given else given:
+        name = argument.partition("=")[0]
+        instead = _ELSEWHERE.get(name)
+        if instead is not None and not (name == "--auto-approve" and command in ("apply", "release")):
+            raise click.ClickException(f"no such option {name}: {instead}")
 
 
 def _open_closed_streams() -> None:

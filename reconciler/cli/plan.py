@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -59,6 +60,8 @@ def command(
         if form not in ("text", "json"):
             raise click.UsageError(f"-o - prints the plan as it is saved: leave --format {form} out")
         form, out = "json", None
+    if out is not None and not Path(out).parent.is_dir():
+        raise click.UsageError(f"there is no folder {Path(out).parent} to write {Path(out).name} to")
     if engine == "spark" and profile is not None:
         raise click.UsageError("--profile is for --engine local; Spark's own UI shows each stage")
     plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)

@@ -83,7 +83,12 @@ def read_plan(path: Path) -> Plan:
     """
     from reconciler.planner.plan import Plan
 
+    data = path.read_bytes()
+    if path.suffix in (".yaml", ".yml"):
+        raise PlanFileError(f"{path} is a manifest, not a saved plan; `lancens plan {path}` shows its plan")
+    if not data.lstrip().startswith(b"{"):
+        raise PlanFileError(f"{path} is not a saved plan; `lancens plan -o FILE` writes one")
     try:
-        return Plan.from_json(path.read_bytes())
+        return Plan.from_json(data)
     except PlanFileError as error:
         raise PlanFileError(f"{path}: {error}") from None

@@ -215,7 +215,10 @@ class BlockReader:
         label = ".".join(str(step + 1) if isinstance(step, int) else step for step in location)
         if kind == "extra_forbidden":
             known = [field.alias or name for name, field in model.model_fields.items()]
-            self.problems.at(found.key_place, f"unknown key `{key}` in {where}; {expected_keys(str(key), known)}")
+            kept_in = next((name for name in ("metadata", "properties") if name in known), None)
+            is_text = key in ("comment", "description") and kept_in is not None
+            expected = f"expected `{kept_in}: {{{key}: …}}`" if is_text else expected_keys(str(key), known)
+            self.problems.at(found.key_place, f"unknown key `{key}` in {where}; {expected}")
         elif kind == "missing":
             self.problems.at(found.place, f"{where} has no `{key}`; expected {expected}")
         elif found.place not in self._unresolved:  # what is not known is reported already

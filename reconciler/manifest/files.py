@@ -225,7 +225,7 @@ def read_variables(path: str) -> dict[str, str]:
         raise LancensError(f"the variables in {path} cannot be read: {reason}") from None
     problems = Problems([SourceFile(path, str(Path(path).parent))])
     found = {}
-    for name, node in (read_document(data, 0, problems) or {}).items():
+    for name, node in (read_document(data, 0, problems, "such as `region: eu-west-1`") or {}).items():
         if isinstance(node, ScalarNode):
             found[name] = "" if node.is_null else node.text
         else:

@@ -25,11 +25,15 @@ NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
+_PLACEHOLDER = re.compile(r"\$\{[^}]*\}?")
+_TEMPLATE = "`{{ … }}` belongs to another tool; write `${var:name}`"
+
+
 class _StopError(Exception):
     """The rest of the file cannot be read; the fault is noted already."""
 
 
-def read_document(data: bytes, file: int, problems: Problems) -> Mapping | None:
+def read_document(data: bytes, file: int, problems: Problems, example: str = "such as `version: 1`") -> Mapping | None:
     """Return the one document of a file, the file numbered ``file``; None when it cannot be used.
 
     An empty file is an empty mapping. Every fault goes to ``problems``.
@@ -39,18 +43,31 @@ def read_document(data: bytes, file: int, problems: Problems) -> Mapping | None:
         problems.in_file(name, f"the file is larger than {MAX_FILE_BYTES // 2**20} MB; split it and use `include`")
         return None
     try:
-        return _Composer(file, problems).document(data)
+        return _Composer(file, problems).document(data, example)
     except _StopError:
         return None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         context = f" {error.context}" if error.context else ""
-        problems.at(place_of(file, line, column), f"not valid YAML:{context} {error.problem or ''}".rstrip())
+        lines = data.decode("utf-8", "replace").split("\n")
+        hint = _hint(lines[line - 1] if line <= len(lines) else "", column)
+        problems.at(place_of(file, line, column), hint or f"not valid YAML:{context} {error.problem or ''}".rstrip())
         return None
     except yaml.YAMLError as error:
         problems.in_file(name, f"not valid YAML: {error}")
         return None
+
+
+def _hint(line: str, column: int) -> str | None:
+    """Return the cause of a syntax error at ``column`` of ``line``, if it is a common one."""
+    if "{{" in line:
+        return f"{_TEMPLATE}, in double quotes"
+    if (found := _PLACEHOLDER.search(line)) is not None and "{" in line[: found.start()]:
+        return f'`{found[0]}` inside `{{…}}` must be quoted: "{found[0]}"'
+    if line[column - 1 : column] == "\t" or line.startswith("\t"):
+        return "a tab; YAML indents with spaces"
+    return None
 
 
 class _Composer:
@@ -62,7 +79,7 @@ class _Composer:
         self._file = file
         self._problems = problems
 
-    def document(self, data: bytes) -> Mapping:
+    def document(self, data: bytes, example: str) -> Mapping:
         self._loader = yaml.CSafeLoader(self._decoded(data).encode())
         try:
             root = self._root()
@@ -73,7 +90,7 @@ class _Composer:
         start = place_of(self._file, 1, 1)
         if root is not None and not is_block(root):
             kind = "a list" if isinstance(root, Sequence) else "text"
-            self._stop(root.place, f"{kind} at the top; expected a block of keys such as `version: 1`")
+            self._stop(root.place, f"{kind} at the top; expected a block of keys {example}")
         return Mapping(start, start)
 
     def _decoded(self, data: bytes) -> str:
@@ -123,7 +140,7 @@ class _Composer:
                 node = ScalarNode(place, place if key is None else key_place, text, not event.style and text in NULLS)
             elif isinstance(event, yaml.CollectionStartEvent):
                 if entries is not None and key is None:
-                    self._stop(place, "a list or block as a key; expected text")
+                    self._stop(place, f"a list or block as a key; expected text. {_TEMPLATE}")
                 around = self._collection(event, place, place if key is None else key_place, len(opened))
                 opened.append((around, key, key_place))
                 entries, items = (around, None) if isinstance(around, Mapping) else (None, around)
@@ -177,7 +194,8 @@ class _Composer:
         if event.anchor is not None:
             self._stop(place, f"anchor `&{event.anchor}`; anchors are not used in manifests, expected the value alone")
         if event.tag is not None:
-            self._stop(place, f"tag `{event.tag}`; expected no tag, every scalar is text as written")
+            hint = "; `${env:NAME}` reads the environment" if "env" in event.tag.lower() else ""
+            self._stop(place, f"tag `{event.tag}`; expected no tag, every scalar is text as written{hint}")
 
     def _stop(self, place: Place, message: str) -> NoReturn:
         self._problems.at(place, message)
