@@ -48,7 +48,7 @@ def test_an_insert_cut_off_after_its_commit_can_be_made_again(
     backend.insert_table(("users",), "users.lance", {"tier": "first"})
     backend.remove_table(("users",))
     with monkeypatch.context() as patch:
-        patch.setattr(Directory, "reserve", _die)
+        patch.setattr(Directory, "unmark", _die)
         with pytest.raises(_Killed):
             backend.insert_table(("users",), "users.lance", {"tier": "second"})
     assert backend.scan().tables == {}

@@ -106,7 +106,7 @@ def test_a_location_names_no_other_host(
     table = "namespaces: {a: {tables: {t: {location: 'hdfs://evil.example.net/t'}}}}"
     manifest.write_text(manifest.read_text().replace("namespaces: {a: {}}", table))
     refused = lancens(capsys, "plan", "--allow-host", "127.0.0.1")
-    assert "`location` in table lake/a/t names a host that is not allowed" in refused.err
+    assert "`location` in table lake/a/t: it names a host that is not allowed" in refused.err
     assert elsewhere.requests == []
 
 
