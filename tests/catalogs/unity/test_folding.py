@@ -45,10 +45,10 @@ def folding() -> Iterator[UnityServer]:
         yield server
 
 
-def wanting(folder: Path, server: UnityServer, schema: str, table: str) -> reconciler.Manifest:
+def wanting(folder: Path, server: UnityServer, schema: str, table: str, **more: object) -> reconciler.Manifest:
     config = {"endpoint": server.url, "catalog": CATALOG, "root": str(folder / "lake")}
     blocks = blocks_of({(CATALOG, schema, table): {}})
-    return load_manifest(folder, {"uc": {"impl": "unity", "config": config, **blocks}}, name="shop")
+    return load_manifest(folder, {"uc": {"impl": "unity", "config": config, **blocks, **more}}, name="shop")
 
 
 def applied(wanted: reconciler.Manifest, folder: Path) -> list[str]:
@@ -199,14 +199,9 @@ def test_a_move_on_databricks_is_blocked_as_it_takes_a_new_entry(
     UnityBackend(endpoint=folding.url, catalog=CATALOG).insert_namespace((CATALOG, "sales"), {})
     folding.contract.add_lance_table(CATALOG, "sales", "orders")
     monkeypatch.setattr(config, "DATABRICKS", ("127.0.0.1",))
-    wanting(tmp_path, folding, "sales", "purchases")
-    path = tmp_path / "lancens.yaml"
-    path.write_text(
-        path.read_text() + f"    moved: [{{from: {CATALOG}/sales/orders, to: {CATALOG}/sales/purchases}}]\n"
-    )
-    plan = reconciler.plan(reconciler.load(path))
-    moved = f"uc/{CATALOG}/sales/purchases"
-    assert_blocked(plan, moved, ReasonCode.MAKES_NO_TABLES, name=f"{CATALOG}/sales/orders")
+    moved = [{"from": f"{CATALOG}/sales/orders", "to": f"{CATALOG}/sales/purchases"}]
+    plan = reconciler.plan(wanting(tmp_path, folding, "sales", "purchases", moved=moved))
+    assert_blocked(plan, f"uc/{CATALOG}/sales/purchases", ReasonCode.MAKES_NO_TABLES, name=f"{CATALOG}/sales/orders")
     assert plan.changes == ()
 
 
