@@ -18,9 +18,8 @@ def write_manifest(folder: Path, catalogs: Mapping[str, Mapping[str, Any]], *, n
     """Write a manifest of these catalogs, with ``top`` beside them, and return its path."""
     folder.mkdir(exist_ok=True)
     path = folder / "lancens.yaml"
-    path.write_text(
-        json.dumps({"version": 1, "name": name, **top, "catalogs": catalogs}, indent=1, ensure_ascii=False), "utf-8"
-    )
+    document = {"version": 1, "name": name, **top, "catalogs": catalogs}
+    path.write_text(json.dumps(document, indent=1, ensure_ascii=False), "utf-8")  # YAML has no surrogate pairs
     return path
 
 

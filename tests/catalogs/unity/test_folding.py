@@ -199,8 +199,8 @@ def test_a_move_on_databricks_is_blocked_as_it_takes_a_new_entry(
     UnityBackend(endpoint=folding.url, catalog=CATALOG).insert_namespace((CATALOG, "sales"), {})
     folding.contract.add_lance_table(CATALOG, "sales", "orders")
     monkeypatch.setattr(config, "DATABRICKS", ("127.0.0.1",))
-    moved = {"from": f"{CATALOG}/sales/orders", "to": f"{CATALOG}/sales/purchases"}
-    plan = reconciler.plan(wanting(tmp_path, folding, "sales", "purchases", moved=[moved]))
+    moved = [{"from": f"{CATALOG}/sales/orders", "to": f"{CATALOG}/sales/purchases"}]
+    plan = reconciler.plan(wanting(tmp_path, folding, "sales", "purchases", moved=moved))
     assert_blocked(plan, f"uc/{CATALOG}/sales/purchases", ReasonCode.MAKES_NO_TABLES, name=f"{CATALOG}/sales/orders")
     assert plan.changes == ()
 

@@ -122,6 +122,7 @@ def shown_entries(dom: str) -> list[str]:
     return [tag for tag in re.findall(r"<details class=\"entry[^>]*>", dom) if " hidden" not in tag]
 
 
+@pytest.mark.end_to_end
 def test_a_browser_shows_the_page_without_errors_or_requests(tmp_path: Path) -> None:
     hostile = [
         change("lake", "ns", action.action, action.before, action.after, "differs").model_copy(
@@ -139,6 +140,7 @@ def test_a_browser_shows_the_page_without_errors_or_requests(tmp_path: Path) -> 
     assert len(shown_entries(seen.dom)) == len(entries_of(plan))
 
 
+@pytest.mark.end_to_end
 def test_a_request_or_an_error_of_a_page_would_be_seen(tmp_path: Path) -> None:
     page = tmp_path / "bad.html"
     page.write_text('<img src="http://example.invalid/x.png"><script>nothing()</script>', encoding="utf-8")
@@ -147,6 +149,7 @@ def test_a_request_or_an_error_of_a_page_would_be_seen(tmp_path: Path) -> None:
     assert "nothing is not defined" in seen.console[0]
 
 
+@pytest.mark.end_to_end
 def test_a_browser_searches(large_page: Path, tmp_path: Path) -> None:
     seen = visit(large_page, tmp_path, "q=TEAM_2+gold")
     assert len(shown_entries(seen.dom)) == 100
@@ -154,6 +157,7 @@ def test_a_browser_searches(large_page: Path, tmp_path: Path) -> None:
     assert seen.console == ()
 
 
+@pytest.mark.end_to_end
 def test_a_browser_filters_by_action_and_catalog(large_page: Path, tmp_path: Path) -> None:
     seen = visit(large_page, tmp_path, "show=deregister,protected&catalog=prod")
     entries = shown_entries(seen.dom)
@@ -162,12 +166,14 @@ def test_a_browser_filters_by_action_and_catalog(large_page: Path, tmp_path: Pat
     assert Counter(re.findall(r'data-sort="(\w+)"', " ".join(entries))) == {"deregister": 67, "protected": 1}
 
 
+@pytest.mark.end_to_end
 def test_a_browser_says_when_nothing_matches(large_page: Path, tmp_path: Path) -> None:
     seen = visit(large_page, tmp_path, "q=no-such-table")
     assert shown_entries(seen.dom) == []
     assert '<p class="nothing">' in seen.dom
 
 
+@pytest.mark.end_to_end
 def test_the_fragment_may_hold_anything(large_page: Path, tmp_path: Path) -> None:
     seen = visit(large_page, tmp_path, "q=%3Cimg+src=x%3E&show=%22%5D&catalog=nowhere&x=%")
     assert seen.console == ()

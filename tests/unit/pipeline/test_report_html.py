@@ -266,6 +266,7 @@ def shown(browser: Driver, what: str) -> str:
 
 
 @pytest.mark.parametrize("page", ["small", "hostile"])
+@pytest.mark.end_to_end
 def test_a_browser_shows_the_page_without_errors_or_requests(pages: dict[str, Path], tmp_path: Path, page: str) -> None:
     seen = visit(pages[page], tmp_path)
     assert seen.console == ()
