@@ -51,7 +51,8 @@ def written(*arguments, **more):
     return fragments
 
 DirManifest.commit, lance.fragment.write_fragments = logged, written
-main(["apply", "--auto-approve", "--allow-mass-removal"])
+# At most 64 changes in flight, so that there are three commits however fast or slow they are.
+main(["apply", "--auto-approve", "--allow-mass-removal", "--parallelism", "2"])
 """
 STORAGE = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "kill-secret", "aws_region": "us-east-1"}
 TABLES = count(150, 600)
