@@ -54,6 +54,8 @@ class Outcomes:
 
     def add(self, outcome: Outcome) -> None:
         """Sort an outcome to where it belongs."""
+        if outcome is None:
+            return
         if isinstance(outcome, Change):
             (self.drops if outcome.action is Action.DROP_NAMESPACE else self.changes).append(outcome)
         elif isinstance(outcome, Protection):
@@ -78,16 +80,17 @@ class Outcomes:
 
     def compare(self, context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> None:
         """Compare one table and add the outcome. Called for every live table, selected or not."""
+        counts = self.counts
         for live in pair.there:
-            self.counts["tables"] += 1
-            self.counts["removable_tables"] += context.is_removable(live.id, owner_of(live.properties))
+            counts["tables"] += 1
+            counts["removable_tables"] += context.is_removable(live.id, owner_of(live.properties))
         if not pair.is_in(context.select):
             return
         if pair.desired is None and pair.live is not None:
             if not context.scope.contains(pair.live.id):
                 return
-            self.counts["unnamed_tables"] += 1
-            self.counts["unmanaged_tables"] += owner_of(pair.live.properties) is None
+            counts["unnamed_tables"] += 1
+            counts["unmanaged_tables"] += owner_of(pair.live.properties) is None
         if pair.line is not None and pair.in_force is not None:
             (self.moved if pair.origin is None else self.moving).add(pair.line)
         if pair.origin is None:
