@@ -179,7 +179,7 @@ def test_a_port_that_never_answers_is_given_up_after_one_connection(served: Stub
     served.behave = lambda _: hanging.wait(60)
     calls = _connect(served.port, **{"client.connect-timeout": "0.1"})
     try:
-        with pytest.raises(ServiceUnavailableError, match="no Thrift answer from .*; is `uri` the metastore's"):
+        with pytest.raises(ServiceUnavailableError, match=r"no Thrift answer from .*; is `uri` the metastore's"):
             calls.read(_list, "calling")
     finally:
         hanging.set()
