@@ -1,4 +1,4 @@
-"""Audit catalogs: read the entries, probe the storage of each table, evaluate the rules, and search for orphans.
+"""Audit catalogs: read entries, probe storage, apply rules, search for orphans.
 
 The executors do the work. The driver gets counts, and as many findings and tables as a report shows. Nothing is
 changed anywhere.
@@ -84,7 +84,9 @@ class AuditOptions:
 
 
 def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> AuditDocument:
-    """Return the findings about the tables in the scope of ``manifest`` and the datasets under its roots.
+    """Return the findings about the tables and datasets of ``manifest``.
+
+    Tables are those in its scope, datasets those under its roots.
 
     The document names what could not be read.
 
@@ -112,7 +114,7 @@ def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> Aud
 def _evaluated_tables(
     spark: SparkSession, entries: DataFrame, number: int, evaluator: Evaluator, stack: ExitStack
 ) -> tuple[DataFrame, Figures]:
-    """Return ``entries`` as ``EVALUATED``, and the figures of the live tables among them."""
+    """Return ``entries`` as ``EVALUATED``, and the figures of the live tables."""
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
         related = with_relations(persisted(entries, stack)).repartition(probe_tasks(number))
         evaluated = persisted(related.mapInArrow(evaluator, spark_schema(EVALUATED)), stack)
@@ -201,7 +203,7 @@ def _document(
 def _findings(
     evaluated: DataFrame, coverage: Coverage, options: AuditOptions
 ) -> tuple[Sequence[Finding], FindingCounts]:
-    """Return the most severe findings, as many as the document holds, and the counts of all."""
+    """Return the most severe findings, and the counts of all."""
     unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
     unread = [finding for finding in unread if finding.rule in options.rules]
     first = findings_of(evaluated, options.most_findings)

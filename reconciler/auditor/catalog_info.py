@@ -1,4 +1,4 @@
-"""Collect what an audit needs of each catalog before it reads tables, and choose the roots to search for orphans."""
+"""Describe the catalogs of an audit, and choose the roots to search."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ class SearchedRoot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Where to search for orphans: below ``roots``, not below ``closed``; ``reasons`` explain what is left out."""
+    """Where to search for orphans: below ``roots``, but not below ``closed``.
+
+    ``reasons`` explain what is left out.
+    """
 
     roots: Sequence[SearchedRoot] = ()
     closed: Sequence[str] = ()
@@ -127,7 +130,9 @@ def searchable_roots(
     unread: Mapping[str, Collection[Identifier]],
     places: Mapping[str, Mapping[Identifier, str]],
 ) -> Search:
-    """Return where to search for orphans: where all entries that may register a dataset were read.
+    """Return where to search for orphans.
+
+    A root is searched only if all entries that may register its datasets were read.
 
     Args:
         catalogs: the catalogs.
@@ -171,7 +176,7 @@ def searchable_roots(
 def _closed(
     catalog: CatalogInfo, unread: Collection[Identifier], places: Mapping[Identifier, str], reasons: list[str]
 ) -> frozenset[str]:
-    """Return the roots of a catalog that must not be searched, and add the ``reasons``."""
+    """Return the roots of a catalog not to be searched, and add the ``reasons``."""
     everything = frozenset((*catalog.roots, *places.values()))
     if not catalog.spec.scope.is_everything:
         if everything:

@@ -1,4 +1,4 @@
-"""The audit document: the coverage, the counts, the findings and the tables of one audit.
+"""Models of the audit document: coverage, counts, findings and tables.
 
 ``reconciler.auditor.audit`` creates it and ``reconciler.report`` renders it. Its JSON form has a schema in
 ``schemas/audit.schema.json``. Locations are redacted when they enter it, so that no form can show credentials.
@@ -32,7 +32,7 @@ Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezon
 
 
 class _Part(BaseModel):
-    """A frozen model that ignores unknown keys, so that it reads documents of later minor versions."""
+    """A frozen model that reads documents of later minor versions, too."""
 
     model_config = ConfigDict(
         frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_serialization_defaults_required=True
@@ -126,13 +126,13 @@ class NamespaceCount(SeverityCounts):
 
 
 class OwnerCount(SeverityCounts):
-    """The findings about the tables of one owner; ``owner`` is None for tables without one."""
+    """The findings about the tables of one owner, None for tables without one."""
 
     owner: str | None
 
 
 class FindingCounts(_Part):
-    """All findings, counted by rule, catalog, namespace and owner, the highest counts first."""
+    """All findings by rule, catalog, namespace and owner, highest counts first."""
 
     by_rule: tuple[RuleCount, ...] = ()
     by_catalog: tuple[CatalogCount, ...] = ()
@@ -175,7 +175,9 @@ class _Tally(defaultdict[Any, Counter[str]]):
 
 
 class Totals(_Part):
-    """The headline figures; rows, bytes and fragments are of the tables that could be opened.
+    """The headline figures.
+
+    Rows, bytes and fragments are of the tables that could be opened.
 
     ``bytes_on_disk`` and ``reclaimable`` are of the tables whose files were listed; null with `--depth quick`.
     """
@@ -192,7 +194,7 @@ class Totals(_Part):
 
 
 class Bin(_Part):
-    """One class of a distribution, from ``at_least`` to the beginning of the next class."""
+    """One class of a distribution, from ``at_least`` to the next class."""
 
     label: str
     at_least: Count
@@ -208,7 +210,7 @@ class Distribution(_Part):
 
     @classmethod
     def of(cls, scale: Scale, tables: Mapping[int | None, int]) -> Distribution:
-        """Return the distribution of ``tables``, counted by ``Scale.bin_of``, or None for unknown."""
+        """Return the distribution of counts by ``Scale.bin_of``, None for unknown."""
         bins = [
             Bin(label=label, at_least=edge, tables=tables.get(at, 0)) for at, (edge, label) in enumerate(scale.classes)
         ]

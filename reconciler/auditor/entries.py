@@ -1,4 +1,4 @@
-"""Read the entries that an audit checks: each table of the manifest and the catalogs, with related locations."""
+"""Read the entries that an audit checks, and relate their locations."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield one entry for each table, merged of all its entries, which ``batches`` must hold together.
+    """Yield one entry for each table; ``batches`` must hold all entries of it.
 
     A live Lance table takes precedence over a table of another format, and that over the block.
     """
@@ -164,7 +164,7 @@ class Coverage:
 
 
 def persisted(frame: DataFrame, stack: ExitStack) -> DataFrame:
-    """Return ``frame``, computed once and kept on the executors' disks until ``stack`` closes."""
+    """Return ``frame``, kept on the executors' disks until ``stack`` closes."""
     from pyspark import StorageLevel
 
     found = frame.persist(StorageLevel.DISK_ONLY)

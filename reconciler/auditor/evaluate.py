@@ -1,4 +1,4 @@
-"""Probe tables and evaluate the rules on them: rows of entries become rows with findings.
+"""Turn rows of entries into rows with findings: probe, then apply the rules.
 
 The answers of storage, and of catalogs about columns, do not leave the process of the row.
 """

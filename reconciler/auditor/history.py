@@ -1,4 +1,4 @@
-"""Keep the runs of audits in one Lance dataset, with one row and one commit a run.
+"""Keep the runs of audits in a Lance dataset, one row and commit a run.
 
 A run is appended whole or not at all; concurrent appends all succeed. The schema is marked with a format version, so
 that no other dataset and no later format is read as a history.
@@ -33,7 +33,7 @@ _CUT_OFF = frozenset({"data", "_transactions", "_versions"})
 
 
 def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> None:
-    """Append the run of ``document`` to the history at ``uri``, creating it first if needed.
+    """Append the run of ``document`` to the history at ``uri``, or create it.
 
     Args:
         uri: a location for pylance.
@@ -55,7 +55,7 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
 
 
 def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
-    """Return the runs in the history at ``uri``, the newest last; none if there is no history yet.
+    """Return the runs in the history at ``uri``, if any, the newest last.
 
     Raises:
         LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be read.
@@ -74,7 +74,7 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
 
 
 def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
-    """Return ``document`` with the latest earlier ``runs`` of its manifest, and its own as the last."""
+    """Return ``document`` with the latest ``runs`` of its manifest and its own."""
     earlier = [run for run in runs if run.manifest == document.manifest.name and run.run_id != document.run_id]
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
 
@@ -147,7 +147,7 @@ def _open(uri: str, options: Mapping[str, str]) -> Any:
 
 
 def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
-    """Return whether ``uri`` holds only the remains of a first append that was interrupted."""
+    """Return whether ``uri`` holds only the remains of an interrupted append."""
     from reconciler import storage
 
     with storage.translated(uri, options):
@@ -160,7 +160,7 @@ def _rows_of(dataset: Any | None) -> list[Row]:
 
 
 def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> bool:
-    """Return whether a run is in the latest version, since a commit can be lost to a concurrent one."""
+    """Return whether a run is in the latest version; commits can be lost."""
     from reconciler import storage
 
     with storage.translated(uri, options):
@@ -168,7 +168,7 @@ def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> boo
 
 
 def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> None:
-    """Append ``rows`` unless another writer creates the dataset or commits to it first.
+    """Append ``rows`` unless another writer commits first.
 
     ``dataset`` is the history, None if there is none yet.
     """

@@ -1,4 +1,4 @@
-"""The data source ``spark.read.format("lancens-history")``: the history of audits, with a row for each run.
+"""The data source ``lancens-history``: the history of audits as a table.
 
 Spark reads Lance only with a jar of its own, so pylance reads the history, in one task.
 """
@@ -27,7 +27,7 @@ _FORMAT = "lancens-history"
 
 
 class HistoryDataSource(DataSource):
-    """The format ``lancens-history``, which loads a history of ``lancens audit --history``."""
+    """The format ``lancens-history``; see docs/pipeline.md."""
 
     @classmethod
     def name(cls) -> str:
@@ -39,7 +39,7 @@ class HistoryDataSource(DataSource):
         return spark_schema(history.schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the columns of ``schema``: all of them, or those the user asked for."""
+        """Return the reader of the columns of ``schema``."""
         for option in self.options:
             known("option", option, ("path",), _FORMAT)
         path = self.options.get("path")
@@ -51,7 +51,7 @@ class HistoryDataSource(DataSource):
 
 
 class _Reader(DataSourceReader):
-    """Reads the latest version; it takes no filters, since one reader may serve several queries."""
+    """Reads the latest version, without filters: a reader serves several queries."""
 
     def __init__(self, location: str, schema: pa.Schema) -> None:
         self._location = location

@@ -1,4 +1,4 @@
-"""Search the roots for datasets that no table points at; nothing is written or deleted.
+"""Search the roots for orphans: datasets that no table points at.
 
 The executors list directories, one level below the roots after the other. A directory with ``_versions`` is a dataset.
 One with data files in ``data`` was a dataset, or will be one. The search does not enter datasets, nor directories whose
@@ -54,7 +54,7 @@ class OrphanSearchResult:
 def find_orphans(
     spark: SparkSession, search: Search, catalogs: Mapping[str, CatalogInfo], claims: DataFrame
 ) -> OrphanSearchResult:
-    """Return the datasets under the roots of ``search`` at places that are not claimed.
+    """Return the datasets under the roots of ``search`` that are not claimed.
 
     Args:
         spark: the session to work in.
@@ -95,7 +95,7 @@ def _search_level(
     found: OrphanSearchResult,
     configured: Collection[str],
 ) -> list[SearchedRoot]:
-    """List the directories of ``level``, add to ``found``, and return the directories directly in them.
+    """Search the directories of ``level``, and return the next level.
 
     The driver holds the directories between levels: the plan of a frame of all levels would double with each.
     """
@@ -129,7 +129,7 @@ class _Lister:
     closed: frozenset[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield ``_LISTED``: each directory that is a dataset, and the directories in each of the others."""
+        """Yield ``_LISTED``: datasets, and the directories in other directories."""
         for places in unbatched(batches):
             for rows in in_parallel(lambda place: list(self._list(place)), places, _LISTINGS_AT_ONCE):
                 if rows:

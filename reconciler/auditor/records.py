@@ -22,7 +22,7 @@ OWNER = "owner"
 
 
 class Severity(Enum):
-    """How severe a finding is: data at risk or unusable; probably a mistake; worth knowing."""
+    """The severity of a finding: data at risk, a probable mistake, worth knowing."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -30,7 +30,7 @@ class Severity(Enum):
 
 
 class Depth(Enum):
-    """How much of each dataset is read: its latest manifest, or also one listing of its files."""
+    """How much of each dataset is read: its manifest, or also a list of files."""
 
     QUICK = "quick"
     FILES = "files"
@@ -81,7 +81,7 @@ NOT_PROBED = Stored(StorageKind.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """Everything an audit knows of one table, or of a dataset that no table points at.
+    """What an audit knows of one table, or of an unregistered dataset.
 
     Args:
         catalog: the catalog's name in the manifest.

@@ -13,7 +13,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Classes of a number from zero on; each begins at its edge and ends before the next one's.
+    """Classes of a number from zero on, each from its edge to the next edge.
 
     Args:
         unit: ``bytes`` or ``days``.

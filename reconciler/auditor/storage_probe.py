@@ -1,4 +1,4 @@
-"""Probe the storage of tables, and compare the columns of their entries, in the process that has their rows."""
+"""Probe the storage of tables, and compare the columns of their entries."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from reconciler.spark.rows import live_table
 from reconciler.spark.schemas import Row, chunks
 
 _PROBES_AT_ONCE = 16
-"""The probes of remote locations at once, which mostly wait. Local ones are faster one by one."""
+"""Probes of remote locations at once; local ones are faster one by one."""
 
 _TOGETHER = 256
-"""The options that are fetched before the first dataset is opened, since vended credentials expire."""
+"""Options to fetch before opening datasets, since vended credentials expire."""
 
 AnswerT = TypeVar("AnswerT")
 
 ColumnMismatch: TypeAlias = EntryColumns | str | None
-"""The columns of an entry that differ from the data's, or the error of reading them; None if they agree."""
+"""The columns of an entry that differ from the data's, or the error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class TableProber:
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
     def probe(self, rows: Sequence[Row], depth: Depth) -> list[Stored]:
-        """Return the content of the location of each row, or the error of the catalog about opening it."""
+        """Return the content of the location of each row."""
         found: list[Stored] = []
         for some in chunks(rows, _TOGETHER):
             options = self._options(some)
@@ -180,7 +180,7 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
 
 
 def probe_many(questions: Iterable[tuple[str | None, Mapping[str, str]]], depth: Depth = Depth.FILES) -> list[Stored]:
-    """Return the content of each location, given with pylance's options; None stands for no location."""
+    """Return the content of each location, given with pylance's options."""
     asked = list(questions)
     return in_parallel(
         lambda question: NOT_PROBED if question[0] is None else probe(question[0], question[1], depth),

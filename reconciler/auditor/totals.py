@@ -1,4 +1,4 @@
-"""Query the evaluated tables for the totals, the findings and the tables of the document."""
+"""Query the evaluated tables for the totals, findings and tables."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _sums(groups: Iterable[Row], key: str, column: str) -> Counter[Any]:
 
 
 def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
-    """Return the number of findings in ``evaluated``, grouped as by ``FindingCounts.group_of``."""
+    """Return the number of findings by ``FindingCounts.group_of``."""
     from pyspark.sql import functions as f
 
     found = evaluated.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
@@ -96,7 +96,7 @@ def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
 
 
 def tables_of(evaluated: DataFrame, most: int) -> list[ReportedTable]:
-    """Return at most ``most`` live tables, preferring those with findings, in the order of their addresses."""
+    """Return at most ``most`` live tables, preferably with findings, by address."""
     from pyspark.sql import functions as f
 
     first = evaluated.filter("live").orderBy(f.size("found") == 0, "address").limit(most)

@@ -1,4 +1,4 @@
-"""Lay out the charts of the page: findings by rule, owner, catalog and namespace, distributions, and trends.
+"""Lay out the charts of the page: findings, distributions and trends.
 
 The template draws the marks in HTML and SVG; the style sheet colours them.
 """
@@ -25,13 +25,13 @@ CountsT = TypeVar("CountsT", bound=SeverityCounts)
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of findings, stacked by severity; ``choice`` is the filter that it links to."""
+    """A bar of findings, stacked by severity; ``choice`` is the linked filter."""
 
     of: SeverityCounts
     choice: str
 
     def parts(self, most: int) -> Iterator[tuple[str, float, float]]:
-        """Yield the style, start and width of each part in percent of a bar of ``most`` findings."""
+        """Yield the style, start and width of each part, in percent of ``most``."""
         at = 0.0
         for name in _SEVERITIES:
             width = 100 * getattr(self.of, name) / max(most, 1)
@@ -42,7 +42,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Bars on one scale: the visible ones, the folded ones, and the number of the others."""
+    """Bars on one scale: visible, folded, and the number of the others."""
 
     visible: Sequence[Bar]
     folded: Sequence[Bar]
@@ -81,7 +81,7 @@ def _card(
 
 
 def columns(found: Distribution) -> Iterator[tuple[str, int, float]]:
-    """Yield the label, number and height of a column for each class, in percent of the tallest."""
+    """Yield the label, number and height in percent of each class."""
     most = max((each.tables for each in found.bins), default=0) or 1
     for each in found.bins:
         yield each.label, each.tables, 100 * each.tables / most
@@ -168,7 +168,7 @@ def _round_up(amount: int, unit: int) -> int:
 
 
 def trend(runs: Sequence[RunSummary]) -> Sequence[Plot]:
-    """Return the plots of findings, tables and bytes over ``runs``, the newest last; none for a first run.
+    """Return the plots over ``runs``, the newest last; none for a first run.
 
     The plot of reclaimable storage has only the runs that listed files, if this one did.
     """

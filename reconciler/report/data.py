@@ -1,4 +1,4 @@
-"""Encode the findings and tables of a document for the page's script: compact, and safe to insert as text.
+"""Encode the findings and tables of a document for the page's script.
 
 Invisible characters are escaped here (see ``reconciler.model.display``), so that the script inserts texts as they are.
 A repeated text is written once and referenced by index; entries are stored by column.

@@ -13,7 +13,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def render_json(document: AuditDocument) -> str:
-    """Return the document as inert ASCII text, with every key, and one finding or table a line."""
+    """Return the document as ASCII text with every key."""
     parts = document.model_dump(mode="json")
     ordered = {"format_version": parts.pop("format_version"), "complete": parts.pop("complete"), **parts}
     lines = ",\n".join(f"  {json.dumps(key)}: {''.join(_value(part))}" for key, part in ordered.items())

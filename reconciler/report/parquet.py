@@ -1,4 +1,4 @@
-"""Write the findings and the tables of an audit as Parquet files with typed columns."""
+"""Write the findings and the tables of an audit as typed Parquet files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FINDINGS = pa.schema(
         ("line", LONG),
     ]
 )
-"""The columns of ``findings.parquet``; ``file`` and ``line`` are those of the block in the manifest."""
+"""The columns of ``findings.parquet``; ``file`` and ``line`` are the block's."""
 
 TABLES = pa.schema([*_ABOUT, *((name, LONG) for name in AMOUNTS), ("committed", MOMENT), ("rules", STRINGS)])
 """The columns of ``tables.parquet``."""

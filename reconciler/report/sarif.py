@@ -88,7 +88,7 @@ def _rule(rule: RuleInfo) -> dict[str, Any]:
 
 
 def _location(finding: Finding, fallback: str) -> dict[str, Any]:
-    """Return the location of a finding in the manifest and in its catalog (section 3.28)."""
+    """Return where a finding is, in manifest and catalog (section 3.28)."""
     source = finding.source
     address = _address(finding)
     return {
@@ -103,7 +103,7 @@ def _location(finding: Finding, fallback: str) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Return the URI of a manifest's file; a relative one is relative to the working directory."""
+    """Return the URI of a manifest's file."""
     path = PurePath(file)
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="surrogateescape")
 
@@ -113,7 +113,7 @@ def _address(finding: Finding) -> str:
 
 
 def _fingerprint(finding: Finding) -> str:
-    """Return a digest of the rule, the table and its location, which identifies the finding in every run."""
+    """Return a digest that identifies the finding in every run."""
     place = None if finding.location is None else locations.normalise(finding.location)
     parts = json.dumps([finding.rule, finding.catalog, *finding.identifier, place])
     return hashlib.sha256(parts.encode()).hexdigest()

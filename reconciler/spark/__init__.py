@@ -1,4 +1,4 @@
-"""The data pipeline on PySpark: for catalogs that are too large for one process to read, probe or compare."""
+"""The data pipeline on PySpark, for catalogs too large for one process."""
 
 from __future__ import annotations
 

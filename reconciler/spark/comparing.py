@@ -1,4 +1,4 @@
-"""The work of the Spark engine's executors: read tables and compare them with their blocks.
+"""Read tables and compare them with their blocks, on the executors.
 
 A task reads its unit, pairs the tables with the blocks that came with it, and compares them at once. It hands back the
 tables that need an answer from storage or from the catalog: these are spread evenly over further tasks, since one unit
@@ -52,7 +52,7 @@ _QUESTIONS_TOGETHER = 16
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """A few tables that cannot be compared before storage or the catalog answers; ``load`` has them, packed."""
+    """Some tables whose comparison needs an answer; ``load`` has them, packed."""
 
     count: int
     load: bytes
@@ -91,7 +91,7 @@ class Compared:
         self.questions += other.questions
 
     def compare(self, context: CatalogContext, found: Iterable[MovedTable]) -> None:
-        """Compare the tables that need no answer; keep the others in ``aside`` and ``questions``."""
+        """Compare the tables that need no answer, and keep the others."""
         waiting: list[MovedTable] = []
         for pair in found:
             one = pair.desired or pair.live
@@ -159,7 +159,9 @@ def _is_in_question(pair: MovedTable, select: Scope) -> bool:
 def units_with_blocks(
     listing: Listing, size: int, tables: Mapping[Identifier, DesiredTable]
 ) -> tuple[list[Unit], dict[Identifier, DesiredTable]]:
-    """Return the units of one catalog with their blocks, and those of ``tables`` that are in no listed namespace.
+    """Return the units of one catalog with their blocks, and the other blocks.
+
+    The other blocks are those in namespaces that were not listed.
 
     The units travel as data, so their ``spec`` holds the catalog's name and no secret.
 
@@ -275,7 +277,7 @@ def asked_together(catalog: str, questions: Sequence[Questions], size: int) -> I
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks storage and the catalogs, and compares; runs on the executors. See :meth:`Compared.ask`."""
+    """Asks storage and the catalogs, and compares; see :meth:`Compared.ask`."""
 
     specs: Mapping[str, CatalogSpec]
     contexts: Mapping[str, CatalogContext]
@@ -298,7 +300,7 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The live tables that the driver needs: by identifier, by place, or by folded identifier."""
+    """The identifiers and places of the live tables that the driver needs."""
 
     names: frozenset[Identifier]
     places: frozenset[str]
@@ -349,7 +351,7 @@ class Finder:
     lookups: Mapping[str, Lookup]
 
     def __call__(self, unit: Unit, last_attempt: bool) -> list[LiveTable] | CatalogError:
-        """Return the tables of a unit that the driver needs, or the error of what could not be read."""
+        """Return the tables of a unit that the driver needs, or the error."""
         name, live = unit.spec.name, list[LiveTable]()
         for reading in readings_of(replace(unit, spec=self.specs[name]), last_attempt=last_attempt):
             if isinstance(reading.found, CatalogError):

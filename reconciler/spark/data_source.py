@@ -1,4 +1,4 @@
-"""The data source ``spark.read.format("lancens")``: the catalogs of a manifest as a table of Spark's.
+"""The data source ``lancens``: the catalogs of a manifest as a table of Spark's.
 
 Spark creates these objects in separate processes. The process that plans the query reads the manifest and lists the
 namespaces; each task of the query reads its unit.
@@ -54,7 +54,7 @@ class LancensDataSource(DataSource):
         return spark_schema(selected(view.schema, names, _FORMAT))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of the columns of ``schema``: those of :meth:`schema`, or those the user asked for."""
+        """Return the reader of the columns of ``schema``."""
         view = self._view()
         columns = selected(view.schema, schema.fieldNames(), _FORMAT)
         return _Reader(self.options, view, columns, self.attempts)
@@ -77,7 +77,7 @@ def live_rows(
     partitions: int = DEFAULT_PARTITIONS,
     split: int = DEFAULT_SPLIT,
 ) -> DataFrame:
-    """Return the content of the catalogs as rows of :mod:`reconciler.spark.rows`, unredacted.
+    """Return the content of the catalogs as ``ROWS``, unredacted.
 
     The namespaces are listed now and read whenever the frame is. A namespace that could not be read after all attempts
     of Spark has its error in its row of coverage. One that is read in parts has a row of coverage for each part. A note
@@ -94,7 +94,7 @@ def live_rows(
 
 
 class _Part(InputPartition):
-    """The pickled unit of one task: Spark shows partitions, and must not show credentials."""
+    """The pickled unit of one task, so that Spark shows no credentials."""
 
     def __init__(self, unit: bytes) -> None:
         self.unit = unit
@@ -178,7 +178,7 @@ def _globs(text: str) -> Scope:
 
 
 def known(what: str, name: str, names: Iterable[str], source: str) -> str:
-    """Return ``name``, such as that of an option of the format ``source``, if it is one of ``names``.
+    """Return ``name`` if it is one of ``names`` in the format ``source``.
 
     Raises:
         LancensError: it is not; the message suggests the nearest name.

@@ -1,4 +1,4 @@
-"""The Spark engine of ``lancens plan``: executors compare tables, the driver decides the rest.
+"""Make a plan on Spark: executors compare tables, the driver decides the rest.
 
 A task reads its unit of a catalog, compares the tables with the blocks that came with it, and returns changes and
 counts; nothing is shuffled. Further tasks ask storage and the catalogs, and look for tables that new ones may clash
@@ -151,7 +151,7 @@ class _Read:
         return self.found[name].compared
 
     def places(self, name: str) -> list[str]:
-        """Return the places of the planned tables, and other places where the data of new ones may be."""
+        """Return the places of planned tables, and others where their data may be."""
         views = (change.after for change in self.compared(name).outcomes.changes)
         planned = [view.location for view in views if view is not None and view.location is not None]
         return [*planned, *chain.from_iterable(self.stored[name].values())]

@@ -30,7 +30,7 @@ _GONE = "its JVM has ended, mostly for want of memory (--spark-conf spark.driver
 
 @contextmanager
 def spark_errors(log: str | None = None) -> Iterator[None]:
-    """Raise Spark's errors in the block as one line that names the cause and Spark's log.
+    """Raise Spark's errors in the block as one line with the cause and the log.
 
     Raises:
         LancensError: for every error of Spark's, and of the connection to its JVM.
@@ -71,7 +71,7 @@ def quiet() -> Iterator[None]:
 
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:
-    """Return whether a record is not py4j's, which reports the end of the JVM through the root logger."""
+    """Drop records of py4j, which logs the end of the JVM to the root logger."""
     return record.module not in ("java_gateway", "clientserver")
 
 

@@ -1,4 +1,4 @@
-"""Write an inventory: the content of a manifest's catalogs in one file or dataset, without secrets."""
+"""Write the content of a manifest's catalogs to one file or dataset."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTS = pa.schema([("part", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The number of namespaces and tables in an inventory, and what could not be read."""
+    """The counts of an inventory, and what could not be read."""
 
     namespaces: int
     tables: int
@@ -48,7 +48,7 @@ def write_inventory(
     split: int = DEFAULT_SPLIT,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> Inventory:
-    """Write the content of the catalogs of ``manifest``, and return how much there is.
+    """Write the content of the catalogs of ``manifest`` without secrets.
 
     The inventory is written whole or not at all. A namespace that could not be read is a row with the error.
 
@@ -83,7 +83,7 @@ def write_inventory(
 
 @dataclass(slots=True)
 class _Part:
-    """The part that a task wrote: its name in the sink, its rows by kind, and the rows of coverage with errors."""
+    """The part of one task: its name, its rows by kind, and its errors."""
 
     name: str = ""
     kinds: Counter[str] = field(default_factory=Counter)

@@ -44,7 +44,7 @@ class Stage:
 
 @contextmanager
 def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
-    """Show ``name`` while the block runs, with the number of Spark's tasks that are done.
+    """Show ``name`` and the progress of Spark's tasks while the block runs.
 
     One line stays on stderr when the block has ended; none when it fails, since the error says enough.
     """

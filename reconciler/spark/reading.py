@@ -33,7 +33,7 @@ _LASTING = frozenset(
 
 
 class _UnitScope(ChildrenOf):
-    """The objects directly in the namespaces of a unit that are within the manifest's scope, or above it."""
+    """The objects in the namespaces of a unit within the scope, or above it."""
 
     def __init__(self, unit: Unit) -> None:
         super().__init__(unit.namespaces)
@@ -43,7 +43,7 @@ class _UnitScope(ChildrenOf):
 
     @cached_property
     def outermost(self) -> frozenset[str]:
-        """The outermost names of the namespaces and, since the root may be read, of the scope."""
+        """The outermost names of the namespaces and, for the root, of the scope."""
         return super().outermost | self._scope.outermost
 
     def contains(self, identifier: Sequence[str]) -> bool:
@@ -93,7 +93,7 @@ def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -
 
 
 def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Reading]:
-    """Yield the content of ``unit``, and of the namespaces found in it that were not listed.
+    """Yield the content of ``unit``, and of unlisted namespaces found in it.
 
     The arguments and the errors raised are those of :func:`read_unit`.
     """
@@ -106,7 +106,7 @@ def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False)
 
 
 def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -> Iterator[Reading]:
-    """Read all namespaces at once; if that fails, read each alone to find the one that fails."""
+    """Read all namespaces at once; if that fails, read each alone."""
     snapshot = result_or_error(unit.spec, lambda: _scan(backend, unit))
     if isinstance(snapshot, CatalogError):
         if len(unit.namespaces) == 1:
@@ -126,13 +126,13 @@ def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -
 
 
 def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
-    """Return whether ``namespace``, or one below it, is selected and within the scope."""
+    """Return whether ``namespace`` or one below it is selected and in scope."""
     selected = unit.selected
     return unit.spec.scope.reaches(namespace) and (selected.contains(namespace) or selected.reaches(namespace))
 
 
 def _scan(backend: Backend, unit: Unit) -> Snapshot:
-    """Return the content of ``unit`` and no more; a namespace that was dropped is empty."""
+    """Return the content of ``unit``; a namespace that was dropped is empty."""
     scope, name = unit.spec.scope, unit.spec.name
     asked = _UnitScope(unit) if unit.only is None else Only((*unit.namespaces[0], one) for one in unit.only)
     found = unit.spec.scan(backend, asked)
@@ -187,14 +187,14 @@ def as_unicode(text: str) -> str:
 
 
 def _final(error: CatalogError, last_attempt: bool) -> CatalogError:
-    """Raise ``error`` if another attempt follows and may succeed; return it otherwise."""
+    """Return ``error``, or raise it if another attempt may succeed."""
     if not last_attempt and error.code not in _LASTING:
         raise error
     return error
 
 
 def result_or_error(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:
-    """Return the result of ``read``, or its error without secrets and without its cause."""
+    """Return the result of ``read``, or its error without secrets or cause."""
     try:
         with spec.errors():
             return read()

@@ -1,4 +1,4 @@
-"""The rows in which the content of catalogs travels, and the views of them that users see.
+"""Represent the content of catalogs as rows, and as views for users.
 
 A row is a namespace, a table, a table of another format, a note of the scan, or the coverage of one namespace: whether
 its direct content was read, or the error. So nothing that could not be read is a silent gap.
@@ -112,7 +112,9 @@ def _address(catalog: str, kind: str, identifier: Identifier) -> Row:
 
 
 class ReadFailure(BaseModel):
-    """A namespace that could not be read, or a part of a catalog; no text holds a secret.
+    """A namespace or a part of a catalog that could not be read.
+
+    No text holds a secret.
 
     ``namespace`` is empty for the root and for the catalog as a whole.
     """
@@ -145,7 +147,7 @@ def failures_in(rows: Iterable[Mapping[str, Any]]) -> list[ReadFailure]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The rows of some ``kinds``, with the columns of ``schema``; a namespace is one name in them.
+    """The rows of some ``kinds``, with the columns of ``schema``.
 
     Every view has a row with the ``error`` for each namespace that could not be read.
     """

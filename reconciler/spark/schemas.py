@@ -1,4 +1,4 @@
-"""Types and batches of the rows that tasks exchange; Spark's schemas are derived from Arrow's."""
+"""Types and batches of the rows that tasks exchange."""
 
 from __future__ import annotations
 

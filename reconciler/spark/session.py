@@ -1,4 +1,4 @@
-"""Open the Spark session of the pipeline: a new one, or the one that exists already.
+"""Open the Spark session of the pipeline, or use the one that exists.
 
 On this machine a session needs nothing but Java. It listens on loopback only and retries failed tasks. Spark's own log
 goes to a file instead of the terminal; the error names the file when Spark fails.
@@ -184,7 +184,7 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
 
 @contextmanager
 def _properties(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield a file of settings that only this user can read: command lines are public."""
+    """Yield a private file of settings, since command lines are public."""
     with tempfile.TemporaryDirectory(prefix="lancens-spark-") as folder:
         file = Path(folder, "spark.properties")
         # Every character is escaped as Java reads it, so that none ends or splits a key or a value.
@@ -200,7 +200,7 @@ def _escaped(text: str) -> str:
 
 
 def _submit(file: str) -> Mapping[str, str]:
-    """Return the variable that makes ``spark-submit`` read ``file``, its defaults, and the user's arguments."""
+    """Return the variable that makes ``spark-submit`` read ``file``."""
     given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     return {"PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(file)} --load-spark-defaults {given}"}
 
@@ -225,14 +225,17 @@ def _end(gateway: Any) -> None:
 
 
 def _with_retries(master: str) -> str:
-    """Return ``master`` with a number of attempts, which Spark needs for a local one to retry tasks."""
+    """Return ``master`` so that a local one retries tasks, too."""
     match = re.fullmatch(r"local(?:\[\s*([^,\]]+?)\s*\])?", master)
     return master if match is None else f"local[{match[1] or 1},{_ATTEMPTS}]"
 
 
 @contextmanager
 def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
-    """Yield a file for Spark's log, kept if an error names it; None where the log goes to stderr."""
+    """Yield a file for Spark's log, None if the log goes to stderr.
+
+    The file is kept if an error names it.
+    """
     if options.show_log:
         yield None
         return
@@ -276,7 +279,10 @@ def _launch_environment(local: bool, conf: Mapping[str, str]) -> dict[str, str |
 
 
 def _spark_home() -> Path:
-    """Return the home of PySpark's own Spark; by default it looks above the working directory first."""
+    """Return the home of PySpark's own Spark.
+
+    PySpark itself looks above the working directory first.
+    """
     import pyspark
 
     package = Path(pyspark.__file__).parent
@@ -307,7 +313,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 
 def _require_packages() -> None:
-    """Raise a MissingExtraError when PySpark is not installed, or a LancensError when it is too old."""
+    """Raise a LancensError when PySpark is missing or too old."""
     if find_spec("pyspark") is None or find_spec("pandas") is None:  # PySpark takes no Arrow without pandas
         raise MissingExtraError("Spark", "spark")
     import pyspark
@@ -322,7 +328,10 @@ def _require_packages() -> None:
 
 
 def _require_connect() -> None:
-    """Raise a LancensError when packages of Spark Connect are missing; PySpark itself may just exit then."""
+    """Raise a LancensError when packages of Spark Connect are missing.
+
+    PySpark itself may just exit then.
+    """
     try:
         found = all(map(find_spec, _CONNECT_PACKAGES))
     except ModuleNotFoundError:  # the parent package is missing
@@ -334,7 +343,10 @@ def _require_connect() -> None:
 
 
 def _require_answer(url: str) -> None:
-    """Raise a LancensError when no server answers at ``url``; Spark Connect would retry for many minutes."""
+    """Raise a LancensError when no server answers at ``url``.
+
+    Spark Connect would retry for many minutes.
+    """
     place = urlsplit(url)
     try:
         host, port = place.hostname or "", place.port or _CONNECT_PORT

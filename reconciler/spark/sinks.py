@@ -1,4 +1,4 @@
-"""Write an inventory: each task writes a part, and the driver commits all parts or none."""
+"""Write the parts of an inventory in tasks, and commit all parts or none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _ROWS_IN_A_GROUP = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """``write`` stores the rows of a task, on its executor, and returns a name; ``finish`` joins the named parts."""
+    """A target of an inventory.
+
+    ``write`` stores the rows of a task, on its executor, and returns a name; ``finish`` joins the named parts.
+    """
 
     write: Callable[[Iterable[Row]], str]
     finish: Callable[[Sequence[str]], None]
@@ -39,7 +42,7 @@ class Sink:
 
 @contextmanager
 def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
-    """Open ``out``, or stdout, for rows of ``schema``; a sink that is not finished leaves no trace.
+    """Yield a sink for rows of ``schema``; one that is not finished leaves no trace.
 
     Raises:
         LancensError: ``out`` cannot be written, or holds something else.
@@ -53,7 +56,7 @@ def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
 
 @contextmanager
 def _folder_beside(out: Path | None) -> Iterator[Path]:
-    """Yield a temporary folder on the disk of ``out``, from which files can be renamed to it."""
+    """Yield a temporary folder on the disk of ``out``, so that renames work."""
     with _writing(out):
         folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=None if out is None else out.parent.absolute())
     with folder as name:
@@ -149,7 +152,7 @@ def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> N
 
 @contextmanager
 def _dataset(out: str, schema: pa.Schema) -> Iterator[Sink]:
-    """Commit the fragments of the tasks as a new version, or move a new dataset to its place."""
+    """Commit the fragments of the tasks as a new version, or as a new dataset."""
     local = storage.local_path(out)
     place = out if local is None else str(local.absolute())
     version = _version_there(place)

@@ -98,7 +98,7 @@ def each_unit(
 
 
 def batched(spark: SparkSession, objects: Iterable[object], size: int = 1_000) -> DataFrame:
-    """Return a frame of ``objects``, ``size`` in a row, that a ``mapInArrow`` opens with :func:`unbatched`."""
+    """Return a frame of ``objects``, ``size`` in a row, for :func:`unbatched`."""
     return spark.createDataFrame(pa.table({"load": pa.array(map(packed, chunks(objects, size)), pa.binary())}))
 
 
@@ -137,7 +137,7 @@ def tasks_at_once(spark: SparkSession) -> int:
 
 
 def probe_tasks(places: int) -> int:
-    """Return the number of tasks for opening or listing ``places``, each of which takes milliseconds."""
+    """Return the number of tasks for ``places`` that each take milliseconds."""
     return _tasks(places, fewest=128, most=4_000)
 
 
@@ -147,7 +147,7 @@ def row_tasks(rows: int) -> int:
 
 
 def _tasks(items: int, *, fewest: int, most: int) -> int:
-    """Return enough tasks to keep many cores busy, none too small for its start to pay.
+    """Return enough tasks for many cores, none of them too small.
 
     The start of a task in Python takes some fifty milliseconds, as long as probing a hundred local datasets.
     """

@@ -1,4 +1,4 @@
-"""Split catalogs into units, each of which one task reads: some namespaces, or a part of a large one.
+"""Split catalogs into units, each of which one task reads.
 
 The driver lists the namespaces first. A namespace that this list misses, because it was created later or could not be
 listed, is read by the task that finds it. So all units together hold what one scan of the catalog returns, and each
@@ -106,7 +106,7 @@ def list_units(
 def list_catalogs(
     specs: Collection[CatalogSpec], *, split: int = DEFAULT_SPLIT, namespaces: Scope = EVERYTHING
 ) -> list[Listing]:
-    """Return the namespaces of each catalog; see :func:`list_units` for arguments and errors."""
+    """Return the namespaces of each catalog; see :func:`list_units`."""
     for spec in specs:
         _require_reachable(spec)
     return in_parallel(partial(_list, split=split, selected=namespaces), specs, _CATALOGS_AT_ONCE)
@@ -143,7 +143,7 @@ def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
 
 
 def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
-    """Return the namespaces in ``parent`` within ``scope`` or above it; None if they cannot be listed."""
+    """Return the namespaces in ``parent`` in or above ``scope``, None if unknown."""
     deepest = backend.capabilities.max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
@@ -152,13 +152,13 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
 
 
 def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
-    """Return the names of possible tables in ``parent`` within ``scope``; none if they cannot be listed."""
+    """Return the names of possible tables in ``parent`` within ``scope``."""
     found = _named_in(parent, partial(optional.possible_tables, backend))
     return [identifier[-1] for identifier in found or () if scope.contains(identifier)]
 
 
 def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) -> Sequence[Identifier] | None:
-    """Return the identifiers of ``names`` in ``parent``, in order; None if they cannot be listed."""
+    """Return the identifiers in ``parent``, None if they cannot be listed."""
     try:
         return [(*parent, name) for name in sorted(set(names(parent))) if check_name(name) is None]
     except Exception:  # noqa: BLE001 - a third party's backend may raise anything; the task that reads it reports it
@@ -166,7 +166,7 @@ def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) 
 
 
 def grouped(listing: Listing, size: int) -> Iterator[Unit]:
-    """Yield the units of a catalog, ``size`` namespaces each, in order of their names.
+    """Yield the units of a catalog, ``size`` namespaces each, by name.
 
     A namespace that is read in parts is alone in its units.
     """

@@ -52,7 +52,7 @@ def _source(record: TableRecord) -> Source | None:
 
 
 def unread_namespace(catalog: str, namespace: Identifier, error: str) -> Finding:
-    """Return the finding of a namespace that could not be read; ``error`` holds no secret."""
+    """Return the finding of a namespace that could not be read."""
     return Finding(
         rule=stored.unreadable.name,
         severity=stored.unreadable.severity,

@@ -44,7 +44,7 @@ def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 
 def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
-    """Yield the parts of the entry that a plan would change, with the live and the desired value."""
+    """Yield what a plan would change, with the live and the desired value."""
     properties = live.properties
     secret = desired.secret_keys | ownership.recorded_secrets(properties)
     for key, value in desired.properties.items():

@@ -1,4 +1,4 @@
-"""Rules about entries: wrong-table-type, missing, still-there, unmanaged, stale-columns."""
+"""Rules about entries: type, existence, management and columns."""
 
 from __future__ import annotations
 

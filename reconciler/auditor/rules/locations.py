@@ -1,4 +1,4 @@
-"""Rules about locations: shared, nested, indirect, and those with a wrong or unknown scheme."""
+"""Rules about locations: shared, nested, indirect, and their schemes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def nested_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 @rule(Severity.WARNING)
 def scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The location's scheme differs from that of the catalog's root, or of another entry for the same place
+    """The location's scheme differs from that of its root, or of another entry
 
     Engines choose the driver and the credentials of a location by its scheme: a table at `s3a:` in a catalog of `s3:`
     works in one engine and fails in the next, and one at a local path is found on one machine only.

@@ -40,7 +40,10 @@ LIMITS = ("small_fragments", "versions", "reclaimable_mib", "unindexed_rows")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A defect that a rule found; ``severity`` None is the rule's own. No text holds a secret."""
+    """A defect that a rule found.
+
+    ``severity`` None is the rule's own. No text holds a secret.
+    """
 
     reason: str
     remedy: str
@@ -69,7 +72,10 @@ class Rule:
 
 
 def rule(severity: Severity, *, needs_manifest: bool = False) -> Callable[[Check], Rule]:
-    """Make a function the rule of its name; users read its docstring: the title, then the help."""
+    """Make a function the rule of its name.
+
+    Users read its docstring: the title, then the help.
+    """
 
     def decorated(check: Check) -> Rule:
         title, _, help_ = (inspect.getdoc(check) or "").partition("\n")

@@ -1,4 +1,4 @@
-"""Rules about data in storage: lost, unregistered, incomplete, unreadable and old data."""
+"""Rules about data: lost, unregistered, incomplete, unreadable, old."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about the cost of data: fragments, versions, files that no version needs, indices."""
+"""Rules about the cost of data: fragments, versions, files and indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLEAN_UP = "`lance.dataset(…).cleanup_old_versions(older_than=…)` removes o
 
 
 def _kept(record: TableRecord) -> Stored:
-    """Return the dataset of a live table; nothing is known of one that could not be opened."""
+    """Return the dataset of a live table, if it could be opened."""
     return record.stored if record.live is not None and record.stored.version is not None else NOT_PROBED
 
 
