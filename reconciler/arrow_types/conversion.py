@@ -42,7 +42,7 @@ def to_arrow_schema(schema: Schema) -> pa.Schema:
     """Return the pyarrow schema to write an empty dataset with.
 
     Raises:
-        TypeSyntaxError: a field's type is none that Lance stores.
+        TypeSyntaxError: Lance does not store a field's type.
     """
     import pyarrow as pa
 
@@ -53,7 +53,7 @@ def to_arrow_column(pa: Any, column: Column) -> Any:
     """Return the pyarrow field of ``column``.
 
     Raises:
-        TypeSyntaxError: its type is none that Lance stores.
+        TypeSyntaxError: Lance does not store its type.
     """
     return to_arrow_field(pa, Child(column.name, parse_tree(column.type), column.nullable), column.metadata)
 
@@ -206,7 +206,7 @@ def column_code(column: Column) -> str:
     """Return the Python that makes the pyarrow field of ``column``; sensitive metadata is replaced.
 
     Raises:
-        TypeSyntaxError: its type is none that Lance stores.
+        TypeSyntaxError: Lance does not store its type.
     """
     return str(to_arrow_column(_WRITTEN, replace(column, metadata=redact_properties(column.metadata))))
 
@@ -215,7 +215,7 @@ def type_code(text: str) -> str:
     """Return the Python that makes the pyarrow type of canonical text ``text``, without what a field's metadata says.
 
     Raises:
-        TypeSyntaxError: it is none that Lance stores.
+        TypeSyntaxError: Lance does not store it.
     """
     return str(to_arrow_type(_WRITTEN, parse_tree(text)))
 

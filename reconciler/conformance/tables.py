@@ -114,7 +114,7 @@ def case_is_folded_or_kept(context: CheckContext) -> None:
 def depths_that_cannot_be_are_refused(context: CheckContext) -> None:
     """Identifiers with too few or too many namespaces for a table raise InvalidInput."""
     fewest, most = context.backend.capabilities.table_depths
-    need(fewest > 0 or most is not None, "tables stand at every depth")
+    need(fewest > 0 or most is not None, "tables can have any depth")
     if fewest > 0:
         raises(spec.InvalidInputError, lambda: context.describe([*["level"] * (fewest - 1), "table"]))
     if most is not None:

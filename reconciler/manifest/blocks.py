@@ -93,7 +93,7 @@ class BlockReader:
         return text if self.is_known(node) else None
 
     def is_known(self, node: Node) -> bool:
-        """Return whether what stands at ``node`` is known: its placeholders may be looked up and stand for a text."""
+        """Return whether the value of ``node`` is known: its placeholders may be resolved and have one."""
         return node.place not in self._unresolved
 
     def scope(self, patterns: SequenceOf[str] | None, node: Node | None, what: str, able: Capabilities) -> Scope:
@@ -196,7 +196,7 @@ class BlockReader:
         """Return the template in ``text``, taking note of the variables it uses.
 
         Raises:
-            TemplateError: it is none.
+            TemplateError: it is malformed.
         """
         template = parse_template(text)
         self.used.update(part.name for part in template if isinstance(part, Placeholder) and part.scheme == "var")

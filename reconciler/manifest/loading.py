@@ -100,9 +100,8 @@ class _Loading:
     def manifest(self) -> Manifest:
         root, what, folder = self._content.root, "the manifest", self._content.folders[0]
         top = self._blocks.read(ManifestFile, root, what, ("catalogs", "defaults")) or ManifestFile()
-        included = (
-            "" if {"name", "version"} & root.keys() else "; if another manifest includes this file, give that one"
-        )
+        is_part = root and not {"name", "version"} & root.keys()
+        included = "; if another manifest includes this file, give that one" if is_part else ""
         self._require(root, "name", what, f"expected a name, such as `name: feature-store`{included}")
         name = self._verbatim(root, "name", what) or ""
         self._require(root, "version", what, "expected `version: 1`")

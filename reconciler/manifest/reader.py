@@ -140,7 +140,9 @@ class _Composer:
                 node = ScalarNode(place, place if key is None else key_place, text, not event.style and text in NULLS)
             elif isinstance(event, yaml.CollectionStartEvent):
                 if entries is not None and key is None:
-                    self._stop(place, f"a list or block as a key; expected text. {_TEMPLATE}")
+                    braces = isinstance(event, yaml.MappingStartEvent) and event.flow_style
+                    hint = f". {_TEMPLATE}" if braces else ""
+                    self._stop(place, f"a list or block as a key; expected text{hint}")
                 around = self._collection(event, place, place if key is None else key_place, len(opened))
                 opened.append((around, key, key_place))
                 entries, items = (around, None) if isinstance(around, Mapping) else (None, around)

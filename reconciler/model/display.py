@@ -74,7 +74,7 @@ def address(*names: str) -> str:
 
 
 def json_text(text: str) -> str:
-    """Return JSON with the same content, in which nothing acts on whoever shows it."""
+    """Return JSON with the same content, which no viewer interprets."""
     return _ACTING_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -70,7 +70,7 @@ class MissingExtraError(LancensError):
 def installed_as() -> str:
     """Return what pip knows this lancens by: its name, or the path of the checkout that it was installed from.
 
-    Whoever registers a name that is not taken could have it installed otherwise.
+    Otherwise anybody who registers an unused name could have it installed.
     """
     import json
     from importlib.metadata import PackageNotFoundError, distribution

@@ -164,7 +164,7 @@ class Change(Entry, _Shown):
 
     @property
     def is_new(self) -> bool:
-        """Whether an object of this name comes to be."""
+        """Whether this creates an object of this name."""
         return self.before is None or (self.moved_from is not None and self.found is None)
 
     @property
@@ -214,7 +214,7 @@ class Blocked(Entry, _Shown):
 
     @property
     def is_new(self) -> bool:
-        """Whether an object of this name would come to be."""
+        """Whether this would create an object of this name."""
         return self.before is None
 
     @property

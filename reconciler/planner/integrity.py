@@ -1,8 +1,8 @@
-"""Is a plan what its manifest asks for, in the states that it says it was made on?
+"""Verify a saved plan by replanning from its recorded state.
 
-The planner is run again on what the plan recorded, for the objects it is about and no others, and what comes out has
-to be the plan. So whatever was edited, and whoever made it fit, nothing is carried out that the manifest does not ask
-for. That the recorded states are the real ones is checked against the live catalogs by ``reconciler.applier``.
+The planner runs again on the recorded states of the plan's objects, and must make the same plan. An edited plan
+therefore carries out nothing that the manifest does not ask for. ``reconciler.applier`` compares the recorded states
+with the live ones.
 """
 
 from __future__ import annotations

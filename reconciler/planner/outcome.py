@@ -216,7 +216,7 @@ def _secret_keys(desired: DesiredNamespace | DesiredTable | None, before: Object
 
 
 def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> Why | None:
-    """Return why a table comes to be that a mirror asks for; None for anything else."""
+    """Return the reason for creating a mirrored table; None for other changes."""
     origin = desired.mirrors if isinstance(desired, DesiredTable) else None
     if desired is None or origin is None or action not in (Action.REGISTER_TABLE, Action.DECLARE_TABLE):
         return None

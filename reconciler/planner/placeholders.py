@@ -1,8 +1,8 @@
-"""Locations that come from the environment or a file, or are relative: shown by what the manifest says.
+"""Show locations by what the manifest says: placeholders and relative paths.
 
-A plan is made of the real ones. Before it leaves, each is replaced by the text of its placeholders, such as
-``${env:LAKE_ROOT}/users.lance``, or by its path from the manifest's folder, such as ``./lake/users.lance``; whoever
-carries it out has the real ones again, also in another copy of that folder, and puts them back.
+A plan is made with the real locations. Before it is saved or shown, each becomes the text of its placeholders, such as
+``${env:LAKE_ROOT}/users.lance``, or a path from the manifest's folder, such as ``./lake/users.lance``. Apply restores
+the real ones, also in another copy of that folder.
 """
 
 from __future__ import annotations

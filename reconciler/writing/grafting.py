@@ -34,7 +34,7 @@ def graft(name: str, data: bytes, added: str) -> bytes:
         added: a manifest as :func:`reconciler.writing.export.to_yaml` writes it.
 
     Raises:
-        ManifestError: the file is none that can be read, or cannot be extended in place.
+        ManifestError: the file cannot be read, or cannot be extended in place.
     """
     problems = Problems([SourceFile(name, "")])
     read_document(data, 0, problems)
@@ -108,7 +108,7 @@ class _Entry:
     end: int
 
     def indented(self, column: int) -> list[str]:
-        """Return its lines as they stand at ``column``."""
+        """Return its lines, indented to ``column``."""
         own = self.key.start_mark.column
         return [" " * column + line[own:] for line in self.lines[self.first : self.end]]
 

@@ -124,7 +124,7 @@ def import_(
 
     Raises:
         CatalogError: a catalog could not be read completely.
-        SelectionError: ``catalog`` is not in the manifest, or is none of the names it is managed under; a glob of
+        SelectionError: ``catalog`` is not in the manifest, or is not a name it is managed under; a glob of
             ``select`` matches nothing.
         ConfigError: ``impl`` is unknown; the root is not there.
     """

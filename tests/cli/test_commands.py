@@ -185,11 +185,11 @@ def test_a_plan_made_for_another_root_is_refused(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "not JSON"),
-        ("[]", "no `format_version`"),
+        ("", "is not a saved plan"),
+        ("[]", "is not a saved plan"),
         ('{"format_version": "2.0"}', "format 2.0"),
         ('{"format_version": "1.0"}', "damaged at manifest"),
-        ("[" * 100_000, "not JSON"),
+        ("[" * 100_000, "is not a saved plan"),
     ],
 )
 def test_a_file_that_is_no_plan_is_one_clear_error(
@@ -290,7 +290,7 @@ def test_completion_scripts(capsys: pytest.CaptureFixture[str], shell_name: str)
         (("plan", "nowhere.yaml"), "nowhere.yaml"),
         (("show", "nowhere.json"), "nowhere.json"),
         (("plan", "saved.json"), "`lancens apply saved.json`"),
-        (("plan", "-o", "no/such/plan.json"), "no/such/plan.json cannot be written"),
+        (("plan", "-o", "no/such/plan.json"), "there is no folder no/such"),
         (("import", "--config", "secret-without-equals"), "key=value"),
         (("import", "--impl", "dirr"), "dir"),
         (("apply", "plan.json", "--adopt"), "applied unchanged"),

@@ -27,7 +27,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "tab as indentation",
         "version: 1\ncatalogs:\n\tlake: {}\n",
-        [f"{L}:3:1: not valid YAML: while scanning for the next token found character that cannot start any token"],
+        [f"{L}:3:1: a tab; YAML indents with spaces"],
     ),
     (
         "alias",

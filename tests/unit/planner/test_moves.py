@@ -74,7 +74,7 @@ def test_a_table_gets_its_new_name_and_nothing_is_made_or_removed(able: Capabili
     assert (change.moved_from, change.symbol, change.fields) == (("features", "users"), ">", ())
     assert change.before == change.after
     assert str(change.source) == "lancens.yaml:9"
-    assert change.reason == "was features/users" + ("; made anew, which loses its grants" if able is ANEW else "")
+    assert change.reason == "was features/users" + ("; re-created, which loses its grants" if able is ANEW else "")
     states = {one.identifier: one.view for one in plan.fingerprints if one.kind == "table"}
     assert states == {("features", "customers"): None, ("features", "users"): change.before}
 
