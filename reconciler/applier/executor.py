@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from queue import SimpleQueue
 from typing import TypeVar
@@ -110,16 +110,20 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
                 )
 
 
-@dataclass(slots=True)
 class _Run:
     """The changes of one run and their results so far."""
 
-    changes: Sequence[Change]
-    backends: Mapping[str, Backend]
-    journal: Journal
-    secrets: Collection[str]
-    missing: Collection[Key]
-    results: dict[int, ChangeResult] = field(default_factory=dict)
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        backends: Mapping[str, Backend],
+        journal: Journal,
+        secrets: Collection[str],
+        missing: Collection[Key],
+    ) -> None:
+        self.changes, self.backends, self.journal = changes, backends, journal
+        self.secrets, self.missing = secrets, missing
+        self.results: dict[int, ChangeResult] = {}
 
     def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
         """Perform changes, ``most`` at a time, until none can start.

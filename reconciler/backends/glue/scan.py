@@ -7,7 +7,6 @@ several run concurrently. Glue has no filter for Lance tables, so every page is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -43,16 +42,14 @@ def scan(service: Service, depth: int, scope: Scope, parallelism: int) -> Snapsh
     return Snapshot(reading.namespaces, reading.tables, tuple(sorted(reading.notes)))
 
 
-@dataclass
 class _Reading:
     """The objects read so far; each step starts from the result of the one before."""
 
-    service: Service
-    scope: Scope
-    parallelism: int
-    namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
-    tables: dict[Identifier, LiveTable] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    def __init__(self, service: Service, scope: Scope, parallelism: int) -> None:
+        self.service, self.scope, self.parallelism = service, scope, parallelism
+        self.namespaces: dict[Identifier, LiveNamespace] = {}
+        self.tables: dict[Identifier, LiveTable] = {}
+        self.notes: list[str] = []
 
     def read_catalogs(self, depth: int) -> list[Identifier]:
         """Return the catalogs worth looking into, parents first."""
