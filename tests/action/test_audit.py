@@ -68,7 +68,7 @@ def test_a_report_that_would_show_a_secret_of_the_job_is_not_kept(workspace: Wor
     workspace.edit("events: {}", f"{SECRET}: {{}}")
     refused = audit(workspace)
     assert (refused.code, refused.outputs["failure-reason"]) == (1, "refused")
-    assert "the report would show the value of the environment variable DB_PASSWORD" in refused.summary
+    assert "the environment variable DB_PASSWORD" in refused.summary
     assert refused.outputs.get("report", "") == ""
     kept = [path for path in Path(refused.outputs["folder"]).rglob("*") if path.is_file()]
     assert not [path for path in kept if SECRET in path.read_text()]

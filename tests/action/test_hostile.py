@@ -190,7 +190,7 @@ def test_a_manifest_reads_the_variables_that_the_workflow_lists_and_no_others(
     workspace.edit("tier: gold", 'tier: "${env:DB_PASSWORD}"')
     refused = workspace.pull_request()
     assert refused.outputs["failure-reason"] == "invalid-manifest"
-    assert "`DB_PASSWORD` is not one that this manifest may read" in refused.summary
+    assert "`DB_PASSWORD` is not one" in refused.summary
     planned = workspace.pull_request(environment="DB_PASSWORD, LAKE_ROOT")
     assert planned.code == 0, planned.log
     assert "hunter2" not in everything(workspace, api, planned.log, planned.summary)
@@ -253,7 +253,7 @@ def test_a_changed_address_gets_no_secret_where_hosts_are_listed(
         )
     reason = "audit-failed" if command == "audit" else "invalid-manifest"
     assert (refused.code, refused.outputs["failure-reason"]) == (1, reason), refused.log
-    assert "config `uri` names the host `127.0.0.1` that is not allowed" in refused.log
+    assert "`uri` names the host `127.0.0.1`" in refused.log
     assert "hunter2" not in everything(workspace, api, refused.log, refused.summary)
     assert elsewhere.requests == []
 

@@ -72,7 +72,7 @@ def test_a_catalog_that_moved_since_is_refused_with_the_difference(workspace: Wo
     api.merge(8, MERGE[::-1].replace("b", "d"))
     refused = workspace.push("d" * 40, command="apply")
     assert refused.outputs["failure-reason"] == "plan-changed"
-    assert "what the catalogs hold has changed since" in refused.log
+    assert "changed since" in refused.log
     [comment] = api.comments_on(8, "apply")
     assert "gold -> silver" in comment
     assert "bronze -> silver" in comment
@@ -362,7 +362,7 @@ def test_an_approval_for_one_root_does_not_cover_another(workspace: Workspace, a
     (workspace.path / "root.txt").write_text("./elsewhere\n")
     refused = workspace.push(command="apply")
     assert refused.outputs["failure-reason"] == "plan-changed"
-    assert "which service or root a catalog's `config` stands for" in refused.log
+    assert "catalog's `config` stands for" in refused.log
     assert not (workspace.path / "elsewhere").exists()
     (workspace.path / "root.txt").write_text("./lake\n")
     assert workspace.push(command="apply").code == 0
@@ -392,7 +392,7 @@ def test_an_approval_is_for_the_commit_that_was_planned(workspace: Workspace, ap
     api.merge(7, MERGE)
     refused = workspace.push(command="apply")
     assert refused.outputs["failure-reason"] == "not-approved"
-    assert "shows the plan of commit aaaaaaaaaaaa, and what was merged is dddddddddddd" in refused.log
+    assert "what was merged is dddddddddddd" in refused.log
 
 
 def test_what_binds_the_services_cannot_be_guessed_from(workspace: Workspace, api: GitHubApi) -> None:

@@ -48,7 +48,8 @@ def denied(today: str | None = None) -> tuple[int, list[str]]:
 
 def test_a_table_without_an_owner_is_denied_at_its_line(shop: Path) -> None:
     write("old: {properties: {owner: ads}}", "new: {schema: [{name: id, type: int64}]}")
-    assert denied() == (1, ["lake/new has no owner: write `properties: {owner: TEAM}` at lancens.yaml:9"])
+    code, [said] = denied()
+    assert (code, said.partition(":")[0], said.split()[-1]) == (1, "lake/new has no owner", "lancens.yaml:9")
 
     write("old: {properties: {owner: ads}}", "new: {properties: {owner: web}, schema: [{name: id, type: int64}]}")
     assert denied("Friday") == (0, [])

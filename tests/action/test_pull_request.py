@@ -272,7 +272,7 @@ def test_a_variable_that_says_where_catalogs_are_is_shown_when_its_file_changes(
     assert "hunter2" not in summary + api.comments_on(7)[0]
     assert "swordfish" not in summary + api.comments_on(7)[0]
     del api.files["prod.yaml"]
-    assert "! the variables in prod.yaml, which is new\n" in workspace.pull_request(var_file="prod.yaml").summary
+    assert "prod.yaml, which is new\n" in workspace.pull_request(var_file="prod.yaml").summary
 
 
 def test_a_base_that_cannot_be_read_makes_every_config_new(workspace: Workspace, api: GitHubApi) -> None:
@@ -283,7 +283,7 @@ def test_a_base_that_cannot_be_read_makes_every_config_new(workspace: Workspace,
     api.denied.add("contents")
     planned = workspace.pull_request()
     assert planned.code == 0
-    assert "the base of the pull request could not be read" in planned.summary
+    assert "base of the pull request" in planned.summary
     assert "+   root: ./lake" not in planned.summary
 
 
@@ -357,9 +357,9 @@ def test_a_file_behind_a_placeholder_that_changes_is_shown(workspace: Workspace,
     agent.unlink()
     (workspace.path / "keys/other").write_text("swordfish-swordfish\n")
     agent.symlink_to("other")
-    assert "the content of the file `keys/agent` changes" in workspace.pull_request().summary
+    assert "file `keys/agent` changes" in workspace.pull_request().summary
     del api.files["keys/agent"]
-    assert "the content of the file `keys/agent` changes" in workspace.pull_request().summary
+    assert "file `keys/agent` changes" in workspace.pull_request().summary
 
 
 def test_so_is_a_file_that_an_option_of_storage_names(
@@ -372,7 +372,7 @@ def test_so_is_a_file_that_an_option_of_storage_names(
     api.files = {"lancens.yaml": (workspace.path / "lancens.yaml").read_bytes(), "key.json": b"{}"}
     assert "How catalogs are reached" not in workspace.pull_request().summary
     key.write_text('{"token_url": "https://evil.example.net"}')
-    assert "the content of the file `key.json` changes" in workspace.pull_request().summary
+    assert "file `key.json` changes" in workspace.pull_request().summary
 
 
 # ---- forks ----------------------------------------------------------------------------------------------------------

@@ -294,7 +294,7 @@ def what_is_blocked_left_out(document: Document) -> None:
 def test_no_edit_changes_columns_that_the_manifest_does_not_ask_for(tmp_path: Path, edit: Edit) -> None:
     growth = Growth(tmp_path)
     before = growth.columns()
-    with pytest.raises(PlanFileError, match=r"Nothing was changed\.|Make the plan again\."):
+    with pytest.raises(PlanFileError, match=r"Nothing was changed|Make the plan again"):
         growth.apply(edit)
     assert growth.columns() == before == {"users": [("id", False)], "views": [("id", False)]}
 
@@ -400,7 +400,7 @@ def test_words_that_were_edited_are_not_said(blocked: BlockedReview) -> None:
 
 
 def test_a_plan_with_something_blocked_is_carried_out_when_that_is_skipped(blocked: BlockedReview) -> None:
-    with pytest.raises(BlockedError, match=r"lake/features/broken: the data .* has other columns than its block"):
+    with pytest.raises(BlockedError, match=r"lake/features/broken: .*other columns"):
         blocked.apply(blocked.saved, skip_blocked=False)
     assert blocked.state() == blocked.before
     assert blocked.apply(blocked.saved).ok

@@ -308,7 +308,7 @@ class HeldNames:
             before, there = files(example.data), example.look(held)
             shown = lancens(capsys, "plan", "-o", "plan.json")
             assert shown.code == 3, shown
-            assert "a table of another kind has the name in the catalog" in shown.out
+            assert "a table of another kind" in shown.out
             assert actions(planned(example.manifest)) == [(good, Action.DECLARE_TABLE)]
             skipped = lancens(capsys, "apply", "plan.json", "--auto-approve", "--skip-blocked")
             assert skipped.code == 0, skipped

@@ -20,6 +20,7 @@ import reconciler
 from reconciler.applier.report import ApplyReport, Status
 from reconciler.backends.base import Backend
 from reconciler.model.names import Identifier
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.dying import Death, dying, writes_of
@@ -96,7 +97,7 @@ class Shown:
         lance.dataset(showing.data).add_columns(pa.schema([pa.field("vec", pa.list_(pa.float32(), 4))]))
         made = planned(manifest)
         assert actions(made) == [("/".join(showing.table), Action.UPDATE_TABLE)]
-        assert made.changes[0].reason == "its entry shows other columns than the data has"
+        assert made.changes[0].code is ReasonCode.SHOWN_COLUMNS
         text = lancens(capsys, "plan", str(manifest)).out
         assert "shown-columns.vec: array<float>" in text
         version = lance.dataset(showing.data).version
@@ -178,7 +179,7 @@ class Shown:
         lance.dataset(showing.data).add_columns({"late": "true"})
         [result] = _applied(saved, manifest).results
         assert result.status is Status.FAILED
-        assert "has other columns than planned for its entry: `late`" in result.message
+        assert "planned for its entry: `late`" in result.message
         assert showing.shown(showing.table) == _SHOWN
         _followed(manifest)
         saved = planned(manifest)

@@ -70,7 +70,7 @@ def test_the_report_is_a_table_with_counts(tmp_path: Path) -> None:
     table = report.table()
     assert report.ok
     assert seen == [check.name for check in checks()]
-    assert "  CreateNamespace    ok      A created namespace exists, is described and listed." in table
+    assert re.search(r"^  CreateNamespace +ok +A created", table, re.MULTILINE)
     assert table.splitlines()[0] == f"dir: {tmp_path}"
     excluded = report.count(CheckOutcome.NOT_APPLICABLE)
     assert table.endswith(f"{len(seen) - excluded} passed, 0 failed, {excluded} not applicable.")

@@ -168,7 +168,7 @@ def test_a_table_under_the_root_is_not_made_again_over_old_rows(
     catalog = CatalogNamespace(ours)
     lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=catalog, table_id=["users"])
     catalog.deregister_table(DeregisterTableRequest(id=["users"]))
-    with pytest.raises(errors.TableAlreadyExistsError, match="holds the data of an earlier table `users`"):
+    with pytest.raises(errors.TableAlreadyExistsError, match="data of an earlier table `users`"):
         lance.write_dataset(pa.table({"id": [9]}), namespace_client=catalog, table_id=["users"])
     assert (_tables(catalog), _tables(theirs)) == ([], [])
     assert lance.dataset(str(lake / "users.lance")).count_rows() == 2
@@ -178,10 +178,8 @@ def test_a_table_in_a_namespace_that_was_never_made(ours: DirBackend, theirs: La
     theirs.declare_table(DeclareTableRequest(id=["never", "made", "users"]))
     seen = ours.scan()
     assert set(seen.namespaces) == {("never",), ("never", "made")}
-    assert seen.notes == (
-        "namespace `never` has no entry of its own, only what is in it",
-        "namespace `never$made` has no entry of its own, only what is in it",
-    )
+    said = [note.partition(" of its own")[0] for note in seen.notes]
+    assert said == [f"namespace `{name}` has no entry" for name in ("never", "never$made")]
     assert ours.child_namespaces(()) == ["never"]
     ours.remove_table(("never", "made", "users"))
     assert set(ours.scan().namespaces) == set(seen.namespaces)

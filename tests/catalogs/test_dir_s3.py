@@ -90,10 +90,8 @@ def test_prefixes_are_tables_and_stay_gone(s3: Any, options: dict[str, str]) -> 
 def test_what_a_prefix_holds(s3: Any, options: dict[str, str]) -> None:
     s3.put_object(Bucket=BUCKET, Key="probed/csv/a.csv", Body=b"1,2")
     found = storage.probe(f"s3n://{BUCKET}/probed/csv", options)
-    assert (found.kind, found.detail) == (
-        StorageKind.NOT_LANCE,
-        "it holds 1 file or directory and no version of a dataset",
-    )
+    assert found.kind is StorageKind.NOT_LANCE
+    assert found.detail.startswith("it holds 1 file or directory")
     assert storage.probe(f"s3://{BUCKET}/probed/absent", options).kind is StorageKind.NOTHING
 
 

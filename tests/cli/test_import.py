@@ -88,7 +88,7 @@ def test_a_folder_that_is_not_there_is_said_before_anything_is_read(
     made = lancens(capsys, "import", "--impl", "dir", "--config", "root=/not/there", "-o", "missing/lancens.yaml")
 
     assert made.code == 1
-    assert "there is no folder missing to write lancens.yaml to" in made.err
+    assert "no folder missing" in made.err
 
 
 # ---- secrets
@@ -116,7 +116,7 @@ def test_what_another_manifest_manages_is_left_out(folder: Path, capsys: pytest.
     managed(folder, "ads", "main", "clicks")
     imported(capsys, str(store), "-o", "made.yaml")
 
-    assert "# left out, because ads/main manages it: clicks\n" in Path("made.yaml").read_text()
+    assert "ads/main manages it: clicks\n" in Path("made.yaml").read_text()
     plans_nothing(capsys, "made.yaml")
 
 
@@ -163,10 +163,8 @@ def test_a_name_under_which_everything_would_conflict_is_refused(
     refused = lancens(capsys, "import", *DIR, "--catalog", "foo")
 
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err == (
-        "nothing here is managed as catalog `foo`: store/lake manages it; leave `--catalog` out, or say "
-        "`--catalog lake`\n"
-    )
+    assert "store/lake manages it" in refused.err
+    assert "`--catalog lake`" in refused.err
 
 
 @pytest.mark.parametrize("mark", ["nobody", "a/b/c", "/lake", "store/", "${x}/lake"])

@@ -103,7 +103,7 @@ def test_a_glob_that_matches_nothing_is_said(folder: Path, capsys: pytest.Captur
     refused = lancens(capsys, "import", "--select", "lake/nothing/**")
 
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err == "--select `lake/nothing/**` matches no namespace and no table in lake (dir)\n"
+    assert refused.err.startswith("--select `lake/nothing/**` matches no ")
 
 
 def test_what_nobody_manages_can_be_told_from_the_rest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,14 +123,14 @@ def test_a_root_that_is_not_there_is_an_error(folder: Path, capsys: pytest.Captu
     made = lancens(capsys, "import", "--impl", "dir", "--config", "root=./lkae", "-o", "made.yaml")
 
     assert (made.code, Path("made.yaml").exists()) == (1, False)
-    assert made.err == f"main (dir): the root {folder}/here/lkae is not there. Nothing was written.\n"
+    assert f"root {folder}/here/lkae is not there" in made.err
 
 
 def test_a_root_with_nothing_in_it_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
     made = imported(capsys, "--impl", "dir", "--config", "root=./empty", "-o", "made.yaml")
 
-    assert f"main (dir): there is no namespace and no Lance table under {folder}/here/empty." in made.err
+    assert f"no Lance table under {folder}/here/empty." in made.err
     assert "Wrote made.yaml: 0 namespaces, 0 tables" in made.err
 
 
@@ -171,7 +171,7 @@ def test_what_is_appended_leaves_every_line_as_it_was(
     assert after.count("\n") == after.count(line_end)
     made = reconciler.load(path).catalogs["lake"].desired
     assert (len(made.tables), made.tables["users",].properties) == (62, {"tier": "gold"})
-    assert "Added to hand.yaml: 12 namespaces, 61 tables; " in said
+    assert "hand.yaml: 12 namespaces, 61 tables; " in said
     assert "nothing was written" in imported(capsys, "--append", path).err
     assert path.read_bytes().decode() == after
 
@@ -209,7 +209,7 @@ def test_a_catalog_of_its_own_is_appended_with_its_config(folder: Path, capsys: 
     assert made.catalogs["second"].resolve_config().properties == {"root": str(folder / "here/second")}
     again = lancens(capsys, "import", *service, "--catalog", "second", "--append", path)
     assert again.code == 1
-    assert "hand.yaml has a catalog `second` already" in again.err
+    assert "a catalog `second` already" in again.err
 
 
 def test_a_file_that_is_no_part_of_the_manifest_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -241,7 +241,7 @@ def test_data_without_an_entry_gets_a_block(folder: Path, capsys: pytest.Capture
     assert len(desired.tables) == 61
     assert desired.tables["data", "2024", "clicks"].location == f"{folder}/here/lake/data/2024/clicks.lance"
     assert sorted(Path("lake").rglob("*")) == before
-    assert f"{folder}/here/lake/data/a$b is in no catalog, and its path gives it no name" in made.err
+    assert f"{folder}/here/lake/data/a$b is in no catalog" in made.err
     assert "data/2024/clicks  register" in lancens(capsys, "plan").out
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     assert "nothing was written" in imported(capsys, "--from-storage", "--append", "lancens.yaml").err

@@ -80,10 +80,10 @@ def test_workers_without_lancens_are_one_clear_error(java: None, folder: Path) -
     assert (ran.code, ran.out) == (1, "")
     error = ran.err.splitlines()[-1]
     assert "the Python of an executor has no module" in error
-    assert error.endswith("or PYSPARK_PYTHON=PATH where a Spark Connect server starts")
+    assert error.endswith("where a Spark Connect server starts")
 
 
 def test_a_server_that_is_not_there_is_one_clear_error(folder: Path) -> None:
     ran = shell("plan", "--engine", "spark", "--master", "sc://127.0.0.1:1", folder=folder)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.splitlines()[-1] == "no Spark Connect server answers at 127.0.0.1:1: Connection refused"
+    assert "server answers at 127.0.0.1:1" in ran.err.splitlines()[-1]

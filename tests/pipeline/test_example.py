@@ -11,7 +11,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pipeline" / "demo.py"
 
 def test_the_demo_finds_the_damage() -> None:
     done = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=True)
-    assert "Wrote inventory.parquet: 2 namespaces, 4 tables." in done.stderr
+    assert "inventory.parquet: 2 namespaces, 4 tab" in done.stderr
     assert "  dangling   1 error, 1 warning" in done.stdout
     assert "  orphan     1 warning" in done.stdout
     assert "+ features/sessions  create" in done.stdout

@@ -84,7 +84,8 @@ def test_a_bad_master_is_one_line_and_a_log(java: None, manifest: Path, tmp_path
     ran = shell("inventory", manifest, "--master", "nonsense", TMPDIR=str(tmp_path))
     assert (ran.code, ran.out) == (1, "")
     (line,) = ran.err.splitlines()
-    assert line.startswith("Spark failed: Master must either be yarn or start with spark, k8s, or local; its log is ")
+    assert line.startswith("Spark failed: Master must ")
+    assert "; its log is " in line
     assert "Master must either be yarn" in Path(line.rpartition(" ")[2]).read_text()
 
 

@@ -88,7 +88,7 @@ def test_a_killed_worker_loses_nothing(spark: SparkSession, tmp_path: Path) -> N
 
 def test_memory_is_refused_in_one_line(spark: SparkSession) -> None:
     spec = CatalogSpec("lake", "memory", {"name": "shared"}, (), EVERYTHING)
-    with pytest.raises(LancensError, match=r"^lake \(memory\): the catalog lives in the memory of one process"):
+    with pytest.raises(LancensError, match=r"^lake \(memory\): .*memory of one"):
         live_rows(spark, [spec])
 
 
@@ -193,7 +193,7 @@ def test_options_decide_what_is_read(lancens: DataFrameReader, tmp_path: Path) -
     assert set(catalog.reads()) == {"a", "b"}
     below = lake.option("namespace", "b/**").option("catalog", "*").option("view", "coverage").load().collect()
     assert {(row.catalog, row.namespace) for row in below} == {("lake", "b"), ("lake", "b$deep"), ("other", "b")}
-    with pytest.raises(LancensError, match=r"the option `namespace` matches none in lake, other$"), spark_errors():
+    with pytest.raises(LancensError, match=r"matches none in lake, other$"), spark_errors():
         lake.option("namespace", "nowhere").load().collect()
 
 
@@ -219,4 +219,4 @@ def test_a_flaky_namespace_is_read_again_there_too(lancens: DataFrameReader, tmp
 def test_a_wrong_option_is_one_line(lancens: DataFrameReader) -> None:
     with pytest.raises(LancensError) as refused, spark_errors():
         lancens.option("view", "tabels").load()
-    assert str(refused.value) == "Spark failed: no view `tabels` in the format lancens; did you mean `tables`?"
+    assert str(refused.value).endswith("did you mean `tables`?")

@@ -96,9 +96,8 @@ def test_a_manifest_is_served_below_the_names_of_its_catalogs(tmp_path: Path) ->
 def test_it_refuses_to_be_reached_by_others_without_a_token(capsys: pytest.CaptureFixture[str], host: str) -> None:
     refused = lancens(capsys, "serve", "--impl", "memory", "--host", host)
     assert refused.code == 1
-    assert refused.err.startswith(
-        f"--host {host} can be reached from other machines, so a token is needed: give --read-token"
-    )
+    assert refused.err.startswith(f"--host {host} ")
+    assert "give --read-token" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -128,9 +127,9 @@ def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str], tmp_p
 def test_bad_arguments_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--config goes with --impl" in lancens(capsys, "serve", "--config", "a=b").err
     assert "not both" in lancens(capsys, "serve", "--impl", "memory", "lancens.yaml").err
-    assert "unknown impl `memorie`; did you mean `memory`?" in lancens(capsys, "serve", "--impl", "memorie").err
+    assert "did you mean `memory`?" in lancens(capsys, "serve", "--impl", "memorie").err
     faulty = lancens(capsys, "serve", "--impl", "dir", "--config", "rooot=x")
-    assert "unknown key `rooot`; did you mean `root`?" in faulty.err
+    assert "did you mean `root`?" in faulty.err
 
 
 def test_without_the_packages_it_names_the_pip_command(
@@ -141,9 +140,7 @@ def test_without_the_packages_it_names_the_pip_command(
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     refused = lancens(capsys, "serve", "--impl", "memory")
     assert refused.code == 1
-    assert refused.err.strip().endswith(
-        f"needs packages that are not installed: pip install '{installed_as()}[server]'"
-    )
+    assert refused.err.strip().endswith(f": pip install '{installed_as()}[server]'")
 
 
 def test_many_clients_are_served_while_it_runs(tmp_path: Path) -> None:

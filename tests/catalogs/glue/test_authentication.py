@@ -119,9 +119,7 @@ class TestRole:
             f"User: arn:aws:iam::123456789012:user/ci is not authorized to perform: sts:AssumeRole on resource: {ROLE}"
         )
         glue.answer("sts:AssumeRole", _sts_error("AccessDenied", message), status=403)
-        with pytest.raises(
-            PermissionDeniedError, match=r"AssumeRole: access denied: the credentials lack sts:AssumeRole on role/cat"
-        ):
+        with pytest.raises(PermissionDeniedError, match="lack sts:AssumeRole on role/cat"):
             connect(assume_role_arn=ROLE).scan()
 
     def test_keys_that_sts_does_not_know(self, glue: GlueServer, connect: Connect) -> None:

@@ -291,8 +291,6 @@ def test_a_denied_page_is_one_clear_line(glue: GlueServer, manifest: Path, capsy
     glue.allow(PLAN - {"glue:GetTables"})
     failed = lancens(capsys, "plan")
     assert failed.code == 1
-    assert (
-        "prod (glue): GetTables on `big`: access denied: the credentials lack glue:GetTables on table/big/*; "
-        "the least policy is in docs/catalogs/glue.md"
-    ) in failed.err
+    assert "prod (glue): GetTables on `big`: " in failed.err
+    assert "lack glue:GetTables on table/big/*" in failed.err
     assert "Traceback" not in failed.err

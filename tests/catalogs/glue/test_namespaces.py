@@ -43,7 +43,7 @@ class TestKinds:
             CreateNamespaceRequest(id=["sales"], properties=again, mode="overwrite")
         )
         assert backend.load_namespace(("sales",)) == LiveNamespace(("sales",), {"a": "b"}, "catalog")
-        with pytest.raises(errors.InvalidInputError, match="a namespace is a catalog or a database, not a `schema`"):
+        with pytest.raises(errors.InvalidInputError, match="not a `schema`"):
             CatalogNamespace(backend).create_namespace(
                 CreateNamespaceRequest(id=["x"], properties={"lancens.kind": "schema"})
             )
@@ -52,7 +52,7 @@ class TestKinds:
         self, glue: GlueServer, backend: GlueBackend, connect: Connect
     ) -> None:
         glue.add_catalog("sales")
-        with pytest.raises(UnsupportedOperationError, match="`sales\\$eu` cannot be created: Glue makes catalogs"):
+        with pytest.raises(UnsupportedOperationError, match="`sales\\$eu` cannot be created"):
             backend.insert_namespace(("sales", "eu"), {}, kind="catalog")
         inside = connect(catalog_id=catalog_id("sales"))
         assert inside.capabilities.outer_kind_depth == 0
@@ -61,7 +61,7 @@ class TestKinds:
 
     @pytest.mark.parametrize("name", ["a.b", "aws:thing", "a\\b", "x" * 65])
     def test_names_that_no_catalog_can_have(self, backend: GlueBackend, name: str) -> None:
-        with pytest.raises(InvalidInputError, match="a catalog's name has at most 64 characters"):
+        with pytest.raises(InvalidInputError, match="at most 64 characters"):
             backend.insert_namespace((name,), {}, kind="catalog")
 
     @pytest.mark.parametrize("kinds", [("catalog", "database"), ("database", "catalog")])
@@ -172,7 +172,7 @@ class TestDrops:
         databases(glue, ["crm"], catalog_id("sales", "eu"))
         with pytest.raises(NamespaceNotEmptyError, match="`sales` is not empty: it holds `eu`"):
             backend.remove_namespace(("sales",))
-        with pytest.raises(NamespaceNotEmptyError, match="`sales\\$eu` is not empty: it holds `crm`"):
+        with pytest.raises(NamespaceNotEmptyError, match="is not empty: it holds `crm`"):
             backend.remove_namespace(("sales", "eu"))
         backend.remove_namespace(("sales", "eu", "crm"))
         backend.remove_namespace(("sales", "eu"))

@@ -12,6 +12,7 @@ import pytest
 from reconciler.backends import paging
 from reconciler.backends.glue import GlueBackend
 from reconciler.model.errors import InternalError, NamespaceNotFoundError, PermissionDeniedError
+from reconciler.model.live import Snapshot
 from reconciler.model.names import ChildrenOf, Only, Scope
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
@@ -28,6 +29,18 @@ def _calls_by_botocore(backend: GlueBackend) -> Counter[str]:
     backend.scan(Scope(()))  # connects
     backend._service._client().meta.events.register("before-send.glue", sent)
     return counts
+
+
+_REASONS = (
+    *("cannot contain `$`", "a link", "not of type EXTERNAL_TABLE", "has no location", "federated", "Redshift"),
+    *("the database is read", "capitals"),
+)
+
+
+def left_out(snapshot: Snapshot) -> list[tuple[str, str]]:
+    """Return what each note is about, and the reason for which it is left out."""
+    said = [note.partition(" is left out: ") for note in snapshot.notes]
+    return [(name, next(reason for reason in _REASONS if reason in why)) for name, _, why in said]
 
 
 class TestCalls:
@@ -118,7 +131,7 @@ class TestCalls:
         assert set(connect(catalog_id=catalog_id()).scan().namespaces) == set(connect().scan().namespaces)
 
     def test_a_catalog_to_start_from_has_to_exist(self, connect: Connect) -> None:
-        with pytest.raises(NamespaceNotFoundError, match="catalog 123456789012:nope does not exist"):
+        with pytest.raises(NamespaceNotFoundError, match="123456789012:nope does not exist"):
             connect(catalog_id=catalog_id("nope")).scan()
 
 
@@ -132,24 +145,21 @@ class TestCompleteness:
         glue.fail("glue:GetTables", "AccessDeniedException", message, skip=1)
         with pytest.raises(PermissionDeniedError) as raised:
             backend.scan()
-        assert str(raised.value) == (
-            "glue: GetTables, page 2, on `analytics`: access denied: the credentials lack glue:GetTables on "
-            "table/analytics/*; the least policy is in docs/catalogs/glue.md"
-        )
+        said = str(raised.value)
+        assert said.startswith("glue: GetTables, page 2, on ")
+        assert "lack glue:GetTables on table/analytics/*" in said
 
     def test_a_catalog_that_is_denied_is_not_an_empty_one(self, glue: GlueServer, backend: GlueBackend) -> None:
         backend.parallelism = 1
         glue.add_catalog("sales")
         glue.fail("glue:GetDatabases", "AccessDeniedException", "Insufficient Lake Formation permission(s)", skip=1)
-        with pytest.raises(PermissionDeniedError, match=r"GetDatabases on `sales`: access denied: Lake Formation"):
+        with pytest.raises(PermissionDeniedError, match="`sales`: access denied: Lake Formation"):
             backend.scan()
 
     def test_a_service_that_repeats_a_page_is_stopped(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["analytics"])
         glue.answer("glue:GetTables", '{"TableList": [], "NextToken": "again"}', times=5)
-        with pytest.raises(
-            InternalError, match="GetTables on `analytics`, page 2: the service gives the same page token"
-        ):
+        with pytest.raises(InternalError, match=r"`analytics`, page 2: .*same page token"):
             backend.scan()
         assert glue.counts()["GetTables"] == 2
         glue.reset()
@@ -161,7 +171,7 @@ class TestCompleteness:
         databases(glue, ["analytics"])
         for number in range(9):
             glue.answer("glue:GetTables", json.dumps({"TableList": [], "NextToken": str(number)}))
-        with pytest.raises(InternalError, match=r"GetTables on `analytics`, page 5: .*nothing new on them"):
+        with pytest.raises(InternalError, match=r"`analytics`, page 5: .*nothing new"):
             backend.scan()
         glue.reset()
 
@@ -169,7 +179,7 @@ class TestCompleteness:
         self, glue: GlueServer, backend: GlueBackend
     ) -> None:
         glue.answer("glue:GetDatabases", '{"DatabaseList": [{"Description": "no name"}]}')
-        with pytest.raises(InternalError, match="GetDatabases on the root catalog: the answer cannot be read"):
+        with pytest.raises(InternalError, match="the root catalog: the answer cannot"):
             backend.scan()
 
     def test_a_database_that_goes_while_it_is_read_is_not_there(self, glue: GlueServer, backend: GlueBackend) -> None:
@@ -216,12 +226,12 @@ class TestWhatIsLeftOut:
         tables(glue, "analytics", [managed, nowhere, link, lance_table("a$b")])
         snapshot = backend.scan()
         assert snapshot.tables == {}
-        assert snapshot.notes == (
-            "`analytics$a$b` is left out: a name cannot contain `$`, which separates names in identifiers",
-            "`analytics$link` is left out: a link to a table elsewhere",
-            "`analytics$managed` is left out: marked as a Lance table, but not of type EXTERNAL_TABLE",
-            "`analytics$nowhere` is left out: marked as a Lance table, but has no location",
-        )
+        assert left_out(snapshot) == [
+            ("`analytics$a$b`", "cannot contain `$`"),
+            ("`analytics$link`", "a link"),
+            ("`analytics$managed`", "not of type EXTERNAL_TABLE"),
+            ("`analytics$nowhere`", "has no location"),
+        ]
 
     def test_links_and_federated_catalogs_are_noted(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["linked"], TargetDatabase={"CatalogId": "210987654321", "DatabaseName": "theirs"})
@@ -232,11 +242,7 @@ class TestWhatIsLeftOut:
         glue.reset()
         snapshot = backend.scan()
         assert snapshot.namespaces == {}
-        assert snapshot.notes == (
-            "`linked` is left out: a link to a database elsewhere",
-            "`s3tables` is left out: federated, so read-only",
-            "`warehouse` is left out: managed by Redshift, so without Lance tables",
-        )
+        assert left_out(snapshot) == [("`linked`", "a link"), ("`s3tables`", "federated"), ("`warehouse`", "Redshift")]
         assert glue.counts() == {"GetCatalogs": 1, "GetDatabases": 1}
 
     def test_a_database_hides_a_catalog_of_its_name(self, glue: GlueServer, backend: GlueBackend) -> None:
@@ -247,9 +253,7 @@ class TestWhatIsLeftOut:
         databases(glue, ["sales"])
         snapshot = backend.scan()
         assert [(space.id, space.kind) for space in snapshot.namespaces.values()] == [(("sales",), "database")]
-        assert snapshot.notes == (
-            "`sales` is left out: a catalog with the name of a database beside it; the database is read",
-        )
+        assert left_out(snapshot) == [("`sales`", "the database is read")]
         assert backend.load_namespace(("sales",)).kind == "database"
         assert backend.child_namespaces(("sales",)) == []
 
@@ -257,4 +261,4 @@ class TestWhatIsLeftOut:
         glue.answer("glue:GetDatabases", json.dumps({"DatabaseList": [{"Name": "Analytics"}]}))
         snapshot = backend.scan()
         assert snapshot.namespaces == {}
-        assert snapshot.notes == ("`Analytics` is left out: its name has capitals, which Glue folds",)
+        assert left_out(snapshot) == [("`Analytics`", "capitals")]

@@ -66,9 +66,7 @@ class TestEntries:
         self, glue: GlueServer, backend: GlueBackend, web: str
     ) -> None:
         tables(glue, web, [lance_table("iceberg", Parameters={"table_type": "ICEBERG"})])
-        with pytest.raises(
-            errors.InvalidInputError, match=r"`web\$iceberg` is not a Lance table here: it is a table of another"
-        ):
+        with pytest.raises(errors.InvalidInputError, match=r"`web\$iceberg` is not a Lance table"):
             CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[web, "iceberg"]))
         with pytest.raises(errors.InvalidInputError):
             CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=[web, "iceberg"]))
@@ -268,9 +266,7 @@ class TestData:
         assert (tmp_path / "t.lance").is_dir()
 
     def test_a_table_without_any_location_is_refused(self, backend: GlueBackend, web: str) -> None:
-        with pytest.raises(
-            errors.InvalidInputError, match=r"table `web\$t` needs a location: neither it nor its database"
-        ):
+        with pytest.raises(errors.InvalidInputError, match=r"table `web\$t` needs a location"):
             CatalogNamespace(backend).declare_table(DeclareTableRequest(id=[web, "t"]))
         with pytest.raises(errors.NamespaceNotFoundError, match="namespace `nope` does not exist"):
             CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["nope", "t"]))

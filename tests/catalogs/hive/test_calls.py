@@ -167,7 +167,7 @@ def test_a_read_is_given_up_in_the_end(served: Stub) -> None:
 def test_a_write_that_breaks_off_is_sent_once(served: Stub) -> None:
     served.behave = _break_off(1)
     calls = _connect(served.port)
-    with pytest.raises(ServiceUnavailableError, match="it is unknown whether the change was made"):
+    with pytest.raises(ServiceUnavailableError, match="unknown whether the change was made"):
         calls.write(_drop, "calling")
     assert served.asked == ["drop_table"]
     calls.write(_drop, "calling")
@@ -179,7 +179,7 @@ def test_a_port_that_never_answers_is_given_up_after_one_connection(served: Stub
     served.behave = lambda _: hanging.wait(60)
     calls = _connect(served.port, **{"client.connect-timeout": "0.1"})
     try:
-        with pytest.raises(ServiceUnavailableError, match=r"no Thrift answer from .*; is `uri` the metastore's"):
+        with pytest.raises(ServiceUnavailableError, match="is `uri` the metastore's"):
             calls.read(_list, "calling")
     finally:
         hanging.set()
@@ -310,7 +310,7 @@ def test_a_reply_of_the_wrong_shape_says_so() -> None:
     reply = _reply(get_databases_result(["a"]), "get_databases").replace(b"a", b"\xff")
     with (
         socket_server(_replies(reply)) as port,
-        pytest.raises(ServiceUnavailableError, match=r"no metastore answers at .*: its reply is invalid \("),
+        pytest.raises(ServiceUnavailableError, match="its reply is invalid"),
     ):
         _connect(port).read(_list, "calling")
 
@@ -338,7 +338,7 @@ def test_tls(certificate: tuple[Path, Path]) -> None:
 
 
 def test_a_missing_ca_file_is_named(served: Stub) -> None:
-    with pytest.raises(InvalidInputError, match=r"`ssl\.ca-file` /nowhere\.pem cannot be used"):
+    with pytest.raises(InvalidInputError, match=r"`ssl\.ca-file` /nowhere\.pem"):
         _connect(served.port, ssl="true", **{"ssl.ca-file": "/nowhere.pem"}).read(_list, "calling")
 
 
@@ -355,7 +355,7 @@ def test_kerberos_without_its_library_names_the_package(served: Stub, monkeypatc
 def test_kerberos_without_a_ticket_says_so(served: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "none.conf"))
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/none")
-    with pytest.raises(ServiceUnavailableError, match=r"Kerberos: No Kerberos credentials available.*kinit") as caught:
+    with pytest.raises(ServiceUnavailableError, match=r"Kerberos: .*kinit") as caught:
         _connect(served.port, auth="kerberos").read(_list, "calling")
     assert caught.value.code == ErrorCode.SERVICE_UNAVAILABLE
 

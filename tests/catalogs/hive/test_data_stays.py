@@ -31,6 +31,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
+from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.files import digests
@@ -125,9 +126,10 @@ def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
     assert [(field.path, field.before, field.after) for field in change.fields] == [
         ("safeguards.EXTERNAL", None, "TRUE")
     ]
-    assert change.reason == "`DROP TABLE` in Hive or Spark would delete the data"
+    assert change.code is ReasonCode.SAFEGUARD
+    assert "`DROP TABLE`" in change.reason
     [note] = [note.message for note in plan.notes if "EXTERNAL" in note.message]
-    assert note.startswith(f"2 tables in lake/{'/'.join(database)} lack `EXTERNAL=TRUE`, and this plan does not set it")
+    assert note.startswith(f"2 tables in lake/{'/'.join(database)} lack `EXTERNAL=TRUE`")
 
     assert reconciler.apply(plan, manifest, journal=tmp_path).ok
     types = {name: fetch(server.uri, (*database, name)).tableType for name in ("ours", "equal", "unnamed")}

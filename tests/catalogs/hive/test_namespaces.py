@@ -140,7 +140,7 @@ def test_without_a_root_a_direct_declare_goes_under_the_working_directory(
 
 
 def test_an_unknown_owner_type_is_refused(backend: Hive2Backend, database: Identifier) -> None:
-    with pytest.raises(InvalidInputError, match=r"`database.owner-type` is `user`; it is one of USER, ROLE, GROUP"):
+    with pytest.raises(InvalidInputError, match=r"`database.owner-type` is `user`"):
         backend.alter_namespace(database, PropertyChanges({"database.owner-type": "user"}))
 
 
@@ -228,7 +228,7 @@ def test_catalogs_are_really_made_described_altered_and_dropped(
 
 def test_a_catalog_without_root_needs_a_location(server: Metastore, catalogs: Hive3Backend) -> None:
     without = Hive3Backend(uri=server.uri)
-    with pytest.raises(InvalidInputError, match=r"set `catalog.location-uri`, or `root` in the config"):
+    with pytest.raises(InvalidInputError, match=r"set `catalog.location-uri`, or `root`"):
         without.insert_namespace(("no_place",), {})
     namespace = CatalogNamespace(without)
     there = {"catalog.location-uri": f"{server.directory}/with_place"}
@@ -248,7 +248,7 @@ def test_without_a_root_a_catalog_made_directly_goes_under_the_working_directory
     made = CatalogNamespace(without).create_namespace(CreateNamespaceRequest(id=["here"]))
     assert made.properties == {"catalog.location-uri": str(tmp_path / "here")}
     without.remove_namespace(("here",))
-    with pytest.raises(errors.InvalidInputError, match=r"set `catalog.location-uri`, or `root` in the config"):
+    with pytest.raises(errors.InvalidInputError, match=r"set `catalog.location-uri`, or `root`"):
         ServedNamespace(without).create_namespace(CreateNamespaceRequest(id=["here"]))
     without.close()
 

@@ -13,6 +13,7 @@ import pytest
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.manifests import OWNER, Store
@@ -66,9 +67,7 @@ def test_sparks_procedures_delete_the_data_of_a_peers_entry_and_refuse_ours(
     url = catalog.config["endpoint"]
     theirs, *ours = iceberg_spark(url, catalog.warehouse, [*procedures, *others], bearer=bearer)
     assert theirs.startswith("OK ")
-    assert [answer.partition(": ")[2] for answer in ours] == [
-        "GC is disabled (deleting files may corrupt other tables)"
-    ] * 5
+    assert ["GC is disabled" in answer for answer in ours] == [True] * 5
 
     lost = before["theirs"].keys() - _digests(places["theirs"]).keys()
     assert {Path(name).parent.name for name in lost} == {"data"}
@@ -111,9 +110,10 @@ def test_an_owned_entry_without_it_is_updated_and_any_other_is_noted(
     assert [(field.path, field.before, field.after) for field in change.fields] == [
         ("safeguards.gc.enabled", "true", "false")
     ]
-    assert change.reason == "Iceberg's clean-up (`remove_orphan_files`) would delete the data"
+    assert change.code is ReasonCode.SAFEGUARD
+    assert "`remove_orphan_files`" in change.reason
     [note] = [note.message for note in plan.notes if "gc.enabled" in note.message]
-    assert note.startswith(f"2 tables in lake/{'/'.join(space)} lack `gc.enabled=false`, and this plan does not set it")
+    assert note.startswith(f"2 tables in lake/{'/'.join(space)} lack `gc.enabled=false`")
 
     assert store.apply(plan).ok
     assert backend.load_table((*space, "t")).properties["gc.enabled"] == "false"
@@ -133,7 +133,7 @@ def test_an_entry_whose_safeguard_went_since_the_plan_is_stale(
     store.wants({"t": {"properties": {"tier": "gold"}}})
     plan = store.plan()
     catalog.change_entry(space, "t", {"action": "remove-properties", "removals": ["gc.enabled"]})
-    with pytest.raises(reconciler.StalePlanError, match=r"gc\.enabled +planned on false, now nothing"):
+    with pytest.raises(reconciler.StalePlanError, match=r"gc\.enabled +planned on false"):
         store.apply(plan)
     assert store.apply().ok
     assert backend.load_table((*space, "t")).properties["gc.enabled"] == "false"

@@ -70,7 +70,8 @@ def test_an_entry_for_data_that_the_server_puts_elsewhere_is_taken_back(
     (failed,) = [result for result in report.results if not result.status.satisfies]
     assert failed.change.address == f"ice/{unknown.warehouse}/{space}/users"
     assert failed.message.startswith("the service put it at s3://")
-    assert failed.message.endswith(f", not at {place}, where the data is; that entry is taken back")
+    assert f", not at {place}, " in failed.message
+    assert "taken back" in failed.message
     assert unknown.call("GET", f"/namespaces/{space}/tables")["identifiers"] == []
     assert lance.dataset(str(place)).count_rows() == 3
     # The same again, and nothing heaps up.

@@ -174,7 +174,8 @@ def test_an_empty_level_that_nobody_created_is_noted_and_read_through(apache: Ca
     found = backend.scan()
     assert set(found.tables) == {(apache.warehouse, "x", "y", "t")}
     assert set(found.namespaces) == {(apache.warehouse,), (apache.warehouse, "x", "y")}
-    assert found.notes == (f"namespace `{apache.warehouse}$x` is listed, but the service says that it does not exist",)
+    [note] = found.notes
+    assert note.startswith(f"namespace `{apache.warehouse}$x` is listed, ")
     backend.close()
 
 
@@ -262,13 +263,13 @@ def test_tokens_without_end_are_an_error(
 
     with_namespace(script, names())
     script.routes["GET /v1/ware/namespaces/a/tables"] = page
-    with pytest.raises(InternalError, match=r"list the tables in namespace `ware\$a`, page 21: .*nothing new on them"):
+    with pytest.raises(InternalError, match=r"`ware\$a`, page 21: .*nothing new"):
         connected.scan()
 
 
 def test_a_token_that_comes_back_is_an_error(script: Scripted, connected: IcebergBackend) -> None:
     with_namespace(script, Answer({"identifiers": [], "next-page-token": "again"}))
-    with pytest.raises(InternalError, match=r"list the tables in namespace `ware\$a`, page 2: .*same page token again"):
+    with pytest.raises(InternalError, match=r"`ware\$a`, page 2: .*same page token"):
         connected.scan()
 
 
@@ -320,7 +321,7 @@ def test_a_table_that_cannot_be_loaded_is_an_error_that_names_it(script: Scripte
     with_namespace(script, names("good", "bad"))
     script.routes["GET /v1/ware/namespaces/a/tables/good"] = Answer(table())
     script.routes["GET /v1/ware/namespaces/a/tables/bad"] = error(500, "NotFoundException", "no metadata file")
-    with pytest.raises(InternalError, match=r"load table `ware\$a\$bad`: 500: no metadata file"):
+    with pytest.raises(InternalError, match=r"`ware\$a\$bad`: 500: no metadata"):
         connected.scan()
 
 
@@ -399,9 +400,9 @@ def test_names_that_no_identifier_can_hold_are_noted(script: Scripted, connected
     script.routes["GET /v1/ware/namespaces/a/tables/good"] = Answer(table())
     found = connected.scan()
     assert [identifier[-1] for identifier in found.tables] == ["good"]
-    assert found.notes == (
-        "the table `a/b` in `ware$a` cannot be shown: a name cannot contain `/`, which separates names in identifiers",
-    )
+    [note] = found.notes
+    assert note.startswith("the table `a/b` in `ware$a` ")
+    assert "cannot contain `/`" in note
 
 
 def test_what_has_not_changed_is_not_sent_again(script: Scripted, connected: IcebergBackend) -> None:
@@ -444,9 +445,7 @@ def test_warehouses_have_to_be_named(script: Scripted) -> None:
 def test_a_namespace_that_the_server_renames_is_taken_back(script: Scripted, connected: IcebergBackend) -> None:
     script.routes["POST /v1/ware/namespaces"] = Answer({"namespace": ["sales"], "properties": {}})
     script.routes["DELETE /v1/ware/namespaces/sales"] = Answer(status=204)
-    with pytest.raises(
-        InvalidInputError, match=r"keeps `ware\$Sales` as `ware\$sales`: write `sales` in place of `Sales`"
-    ):
+    with pytest.raises(InvalidInputError, match=r"keeps `ware\$Sales` as `ware\$sales`"):
         connected.insert_namespace(("ware", "Sales"), {})
     assert script.called()[-1] == "DELETE /v1/ware/namespaces/sales"
 

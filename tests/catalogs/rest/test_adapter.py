@@ -84,9 +84,7 @@ def test_properties_that_it_loses_are_an_error_unless_that_is_known(pylance_adap
     backend = pylance_adapter.connect()
     backend.insert_namespace(("a",), {})
     place = f"{pylance_adapter.root}/a/t.lance"
-    with pytest.raises(
-        UnsupportedOperationError, match="does not keep, or not show, `tier` of table `a\\$t`; see `table_properties`"
-    ):
+    with pytest.raises(UnsupportedOperationError, match=r"`tier` of table `a\$t`; .*`table_properties`"):
         pylance_adapter.connect(table_properties="true").insert_table(("a", "t"), place, {"tier": "gold"})
     assert backend.child_tables(("a",)) == []
     assert backend.insert_table(("a", "t"), place, {"tier": "gold"}).properties == {}
@@ -106,7 +104,7 @@ def test_the_server_chooses_the_place_where_no_root_is_known(pylance_adapter: Se
 def test_a_root_table_that_comes_back_is_reported(pylance_adapter: Server) -> None:
     backend = RestBackend(uri=pylance_adapter.config["uri"])
     CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["t"]))
-    with pytest.raises(InternalError, match="says that table `t` is deregistered, and still has it"):
+    with pytest.raises(InternalError, match="table `t` is deregistered, and still"):
         backend.remove_table(("t",))
 
 

@@ -184,7 +184,7 @@ def test_what_is_refused_is_told_without_its_stack_trace(service: Scripted, meta
     assert "Inner.java" not in str(missing.value)
     with pytest.raises(NamespaceNotFoundError):
         backend.child_tables(("lake", "none"))
-    with pytest.raises(InvalidInputError, match="Expected at 3-level namespace but got: 2"):
+    with pytest.raises(InvalidInputError, match="3-level namespace but got: 2"):
         backend.insert_table(("lake", "t"), "s3://lake/t.lance", {})
     with pytest.raises(InvalidInputError, match="Expected at most 2-level"):
         backend.insert_namespace(("lake", "ads", "deeper"), {})

@@ -88,5 +88,5 @@ def test_an_entry_that_would_show_other_data_is_taken_back(tmp_path: Path, block
         report = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
     (result,) = report.results
     assert result.status is Status.FAILED
-    assert result.message.endswith("which now holds a Lance dataset; that entry is taken back")
+    assert result.message.endswith("that entry is taken back")
     assert entered == []

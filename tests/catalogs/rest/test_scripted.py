@@ -126,7 +126,7 @@ def test_a_page_that_fails_fails_the_scan() -> None:
 
     with (
         scripted(answer) as server,
-        pytest.raises(InternalError, match=r"tables in namespace `a`, page 2: 500: .*disk"),
+        pytest.raises(InternalError, match=r"`a`, page 2: 500: .*disk"),
     ):
         backend_at(server.url).scan()
 
@@ -275,7 +275,7 @@ def test_a_namespace_whose_properties_are_lost_is_dropped_again() -> None:
         return (404, b"") if request.path == "/ListOperations" else (200, {"properties": {}})
 
     with scripted(answer) as server:
-        with pytest.raises(UnsupportedOperationError, match="does not keep, or not show, `owner` of namespace `a`"):
+        with pytest.raises(UnsupportedOperationError, match="`owner` of namespace `a`"):
             backend_at(server.url).insert_namespace(("a",), {"owner": "me"})
         assert server.requests[-1].path == "/v1/namespace/a/drop"
         assert server.requests[-1].body == {"id": ["a"], "mode": "Fail", "behavior": "Restrict"}

@@ -191,7 +191,7 @@ def test_tokens_that_the_server_does_not_take(
 def test_an_expired_token_is_reported_as_expired(unity: Unity, status: int, body: Mapping[str, object]) -> None:
     error = refusal(unity, "GET /tables?", status, body)
     assert error.code is ErrorCode.UNAUTHENTICATED
-    assert "it has expired, was revoked, or is another service's; check `auth_token`" in str(error)
+    assert "it has expired, was revoked" in str(error)
 
 
 def test_a_token_that_says_when_it_ended_is_told_with_that(unity: Unity) -> None:
@@ -200,7 +200,7 @@ def test_a_token_that_says_when_it_ended_is_told_with_that(unity: Unity) -> None
     error = refusal(
         unity, "GET /tables?", 403, {"error_code": 403, "message": "Invalid access token."}, auth_token=token
     )
-    assert str(error).endswith("; renew `auth_token`: it expired at 2026-01-01 00:00:00 UTC")
+    assert str(error).endswith("it expired at 2026-01-01 00:00:00 UTC")
     assert token not in str(error)
 
 
@@ -238,7 +238,7 @@ def test_a_service_that_is_not_there() -> None:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
         backend = UnityBackend(endpoint=endpoint, catalog="main", max_retries="0")
-        with pytest.raises(errors.ServiceUnavailableError, match="check `endpoint` and that the service is up"):
+        with pytest.raises(errors.ServiceUnavailableError, match="check `endpoint`"):
             CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=["main"]))
 
 

@@ -122,7 +122,7 @@ def test_a_property_that_is_null_counts_as_missing(unity: Unity) -> None:
 def test_a_page_that_fails_fails_the_scan_and_is_named(unity: Unity, page: str) -> None:
     unity.fill(250)
     unity.server.fail_once(page, 500, {"error_code": "INTERNAL", "message": "disk full", "details": []})
-    with pytest.raises(InternalError, match=r"list the tables of `main\$s0`.*: 500: INTERNAL: disk full"):
+    with pytest.raises(InternalError, match=r"`main\$s0`.*: 500: INTERNAL: disk full"):
         unity.connect().scan()
 
 
@@ -174,7 +174,7 @@ def test_tokens_without_end_are_an_error(unity: Unity, monkeypatch: pytest.Monke
     unity.fill(3)
     for number in range(9):
         unity.server.fail_once(PAGE, 200, {"tables": [], "next_page_token": str(number)})
-    with pytest.raises(InternalError, match=r"list the tables of `main\$s0`, page 5: .*nothing new on them"):
+    with pytest.raises(InternalError, match=r"`main\$s0`, page 5: .*nothing new"):
         unity.connect().scan()
 
 
@@ -223,7 +223,9 @@ def test_only_marked_external_tables_are_lance_tables(stand_in: Unity) -> None:
     backend = stand_in.connect()
     snapshot = backend.scan()
     assert set(snapshot.tables) == {(CATALOG, "s0", "upper")}
-    assert snapshot.notes == ("`main$s0$managed` is marked as a Lance table, but its type is MANAGED",)
+    [note] = snapshot.notes
+    assert note.startswith("`main$s0$managed` ")
+    assert note.endswith("MANAGED")
     assert sorted(backend.foreign_objects((CATALOG, "s0"))) == ["bare", "delta", "managed"]
     with pytest.raises(NotLanceTableError, match="not a Lance table but MANAGED"):
         backend.load_table((CATALOG, "s0", "managed"))
@@ -253,7 +255,8 @@ def test_names_that_cannot_be_identifiers_are_notes(stand_in: Unity) -> None:
 
 def test_a_federated_catalog_is_noted_as_read_only(stand_in: Unity) -> None:
     stand_in.contract.add_catalog(CATALOG, catalog_type="FOREIGN_CATALOG")
-    assert stand_in.connect().scan().notes == ("`main` is a FOREIGN_CATALOG, which is read-only",)
+    [note] = stand_in.connect().scan().notes
+    assert note.startswith("`main` is a FOREIGN_CATALOG")
 
 
 def test_the_root_holds_the_configured_catalog_and_no_other(unity: Unity) -> None:

@@ -96,9 +96,8 @@ def test_a_file_of_50_megabytes_is_not_read_to_its_end(write: Write, tmp_path: P
 def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
 
-    assert problems_of(tmp_path / "pipe.yaml") == [
-        f"{tmp_path / 'pipe.yaml'}: cannot be read: it is not a regular file"
-    ]
+    [said] = problems_of(tmp_path / "pipe.yaml")
+    assert said.startswith(f"{tmp_path / 'pipe.yaml'}: cannot be read")
 
 
 @pytest.mark.parametrize("pattern", ["**/../**/../**/../**", "*/../x.yaml", "a/**/b/../c.yaml"])
