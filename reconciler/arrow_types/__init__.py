@@ -1,8 +1,8 @@
-"""Arrow types as text: what a manifest says, what a dataset holds, and pyarrow between the two.
+"""Arrow types as text in manifests, and as pyarrow types in datasets.
 
 The text follows pyarrow's own notation with the names of the Arrow format (``float32``, ``list<int32>``,
-``struct<a: int32, b: string not null>``). Every type has one canonical text, so that two schemas are compared as
-text. Only what Lance gives back as it was given is accepted; the rest is refused with the nearest type that works.
+``struct<a: int32, b: string not null>``). Every type has one canonical text, so that schemas are compared as text.
+Only types that Lance returns unchanged are accepted; an error names the nearest one.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _RESERVED_COLUMNS = frozenset(
 
 
 def parse(text: str) -> str:
-    """Return the canonical text of the type that ``text`` describes.
+    """Return the canonical text of the type in ``text``.
 
     Raises:
-        TypeSyntaxError: ``text`` is not a type, or one that Lance does not store.
+        TypeSyntaxError: ``text`` is not a type that Lance stores.
     """
     return str(parse_tree(text))
 
 
 def check_column_name(name: str) -> str:
-    """Return ``name``.
+    """Return ``name`` if Lance accepts it as a column's name.
 
     Raises:
-        TypeSyntaxError: Lance takes no column of this name.
+        TypeSyntaxError: Lance does not.
     """
     if not name:
         raise TypeSyntaxError("a column name cannot be empty")
@@ -54,7 +54,7 @@ def check_column_name(name: str) -> str:
 
 
 def make_column(name: str, type_text: str, nullable: bool = True, metadata: Mapping[str, str] | None = None) -> Column:
-    """Return a column in canonical form: type and metadata as Lance will give them back.
+    """Return a column in canonical form, with type and metadata as Lance returns them.
 
     Raises:
         TypeSyntaxError: ``type_text`` is not a type, or ``metadata`` contradicts it.

@@ -1,6 +1,6 @@
-"""Between the tree and pyarrow: its types, and the Python that makes them for the calls that a person is told to run.
+"""Between the tree and pyarrow: its types, and the Python code that creates them, for remedies.
 
-Extension types travel as field metadata, so that none needs to be registered.
+Extension types are field metadata, so that none needs to be registered.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _STORAGE = {
     "uuid": ScalarType("fixed_size_binary", (16,)),
 }
 _FUNCTIONS = {"bool": "bool_", "fixed_size_binary": "binary", "list": "list_"}
-"""The functions of pyarrow that are not called like the types they make."""
+"""The functions of pyarrow whose name differs from their type's."""
 
 
 def to_arrow_schema(schema: Schema) -> pa.Schema:
     """Return the pyarrow schema to write an empty dataset with.
 
     Raises:
-        TypeSyntaxError: Lance does not store a field's type.
+        TypeSyntaxError: Lance does not store the type of a column.
     """
     import pyarrow as pa
 
@@ -59,7 +59,7 @@ def to_arrow_column(pa: Any, column: Column) -> Any:
 
 
 def to_arrow_field(pa: Any, child: Child, metadata: Mapping[str, str] | None = None) -> Any:
-    """Return the pyarrow field; what marks an extension is added to ``metadata``."""
+    """Return the pyarrow field; ``metadata`` gets the marks of an extension."""
     options: dict[str, Any] = {} if child.nullable else {"nullable": False}
     marks = {**(metadata or {}), **_marks(child.type)}
     if marks:
@@ -68,7 +68,7 @@ def to_arrow_field(pa: Any, child: Child, metadata: Mapping[str, str] | None = N
 
 
 def to_arrow_type(pa: Any, kind: ArrowType) -> Any:
-    """Return the pyarrow type, for an extension that of its storage."""
+    """Return the pyarrow type; for an extension, the type of its storage."""
     match kind:
         case ScalarType(name) if name in _STORAGE:
             return to_arrow_type(pa, _STORAGE[name])
@@ -92,18 +92,18 @@ def to_arrow_type(pa: Any, kind: ArrowType) -> Any:
 
 
 def _item(pa: Any, item: Child) -> Any:
-    """Return the field for the items of a list; their type alone, where a list makes the same field of it."""
+    """Return the field of a list's items, their type alone where that gives the same list."""
     is_plain = item == Child("item", item.type) and not _marks(item.type)
     return to_arrow_type(pa, item.type) if is_plain else to_arrow_field(pa, item)
 
 
 def _marks(kind: ArrowType) -> dict[str, str]:
-    """Return the metadata by which a field of this type is known."""
+    """Return the metadata that marks a field of this type."""
     match kind:
         case ScalarType(name) if name == BLOB:
             return {BLOB_KEY: "true"}
         case ScalarType(name) if name in KNOWN_EXTENSIONS:
-            # The empty metadata is what pyarrow adds for a registered type; without it Lance sees two types.
+            # pyarrow adds the empty metadata for a registered type; without it Lance sees two types.
             return {EXTENSION_NAME: KNOWN_EXTENSIONS[name], EXTENSION_METADATA: ""}
         case tree.Extension(name, metadata=metadata):
             return {EXTENSION_NAME: name, **({EXTENSION_METADATA: metadata} if metadata else {})}
@@ -111,7 +111,7 @@ def _marks(kind: ArrowType) -> dict[str, str]:
 
 
 def from_arrow_schema(schema: pa.Schema) -> Schema:
-    """Return the columns of a dataset. Metadata below the top level and of the schema itself is left out."""
+    """Return the columns of a dataset, without metadata of the schema and of nested fields."""
     fields = map(_from_arrow_field, schema)
     return tuple(
         Column(child.name, str(child.type), child.nullable, dict(sorted(metadata.items())))
@@ -120,7 +120,7 @@ def from_arrow_schema(schema: pa.Schema) -> Schema:
 
 
 def _from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
-    """Return the tree of a pyarrow field, and its metadata without what the type says already."""
+    """Return the tree of a pyarrow field, and its metadata without the marks of the type."""
     import pyarrow as pa
 
     metadata = {_text(key): _text(value) for key, value in (field.metadata or {}).items()}
@@ -129,7 +129,7 @@ def _from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
     storage = field.type
     if isinstance(storage, pa.BaseExtensionType):
         name = storage.extension_name
-        # pyarrow does not tell the metadata of the types it defines itself.
+        # pyarrow does not expose the metadata of its own extension types.
         extension_metadata = _text(storage.__arrow_ext_serialize__()) if isinstance(storage, pa.ExtensionType) else ""
         storage = storage.storage_type
     if name == _LANCE_BLOB or (pa.types.is_large_binary(storage) and metadata.get(BLOB_KEY) == "true"):
@@ -164,7 +164,7 @@ def _from_arrow(kind: pa.DataType) -> ArrowType:
 
 @lru_cache(512)  # datasets have many columns of few types
 def _without_children(kind: pa.DataType) -> ArrowType:
-    """Return the tree of a type without children, as pyarrow writes it where no manifest can ask for it."""
+    """Return the tree of a type without children, a foreign one where no manifest can declare it."""
     try:
         return parse_tree(str(kind))
     except TypeSyntaxError:
@@ -183,13 +183,13 @@ def _text(value: bytes) -> str:
 
 
 class _Code(str):
-    """Python, where any other text is a value to write as a literal."""
+    """Python code, unlike a text to write as a literal."""
 
     __slots__ = ()
 
 
 class _WrittenPyarrow:
-    """Stands in for pyarrow: each of its functions returns the Python that calls it."""
+    """Stands in for pyarrow: each function returns the code of its call."""
 
     def __getattr__(self, function: str) -> Callable[..., _Code]:
         def written(*values: object, **options: object) -> _Code:
@@ -203,7 +203,7 @@ _WRITTEN = _WrittenPyarrow()
 
 
 def column_code(column: Column) -> str:
-    """Return the Python that makes the pyarrow field of ``column``; sensitive metadata is replaced.
+    """Return the code of the pyarrow field of ``column``, with sensitive metadata redacted.
 
     Raises:
         TypeSyntaxError: Lance does not store its type.
@@ -212,7 +212,7 @@ def column_code(column: Column) -> str:
 
 
 def type_code(text: str) -> str:
-    """Return the Python that makes the pyarrow type of canonical text ``text``, without what a field's metadata says.
+    """Return the code of the pyarrow type with the canonical text ``text``, without marks.
 
     Raises:
         TypeSyntaxError: Lance does not store it.
@@ -221,12 +221,12 @@ def type_code(text: str) -> str:
 
 
 def field_code(child: Child) -> str:
-    """Return the Python that makes the pyarrow field of ``child``."""
+    """Return the code of the pyarrow field of ``child``."""
     return str(to_arrow_field(_WRITTEN, child))
 
 
 def text_code(text: str) -> str:
-    """Return ``text`` as a Python literal, in the double quotes of an example where it can be read so."""
+    """Return ``text`` as a Python literal, in double quotes where it is printable."""
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else ascii(text)
 
 

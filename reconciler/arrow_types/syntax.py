@@ -1,4 +1,4 @@
-"""Text to tree: a recursive descent parser that knows what Lance stores."""
+"""From text to tree: a recursive descent parser for the types that Lance stores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.arrow_types.tree import BLOB, DECIMALS, INTEGERS, KNOWN_EXTENSIO
 _MAX_LENGTH = 100_000
 _MAX_DEPTH = 60  # Arrow's C data interface, through which pylance gets a schema, ends at 64 levels.
 _MAX_INT32 = 2**31 - 1
-# Lance reads a dictionary's value type from a text that only these survive.
+# Lance keeps a dictionary's value type as text, and reads only these back.
 _DICTIONARY_VALUES = PLAIN - {"date32", "date64"}
 _EXAMPLES: Mapping[str, str] = {
     "list": "list<string>",
@@ -70,15 +70,15 @@ _NAME = rf"(?:`(?:[^`]|``)*`|{WORD.pattern})"
 
 
 class TypeSyntaxError(ValueError):
-    """A text is not a type that Lance stores; the message says what was expected."""
+    """A text is not a type or column name that Lance stores; the message says what was expected."""
 
 
 @lru_cache(512)  # the columns of many tables have few different types
 def parse_tree(text: str) -> ArrowType:
-    """Return the type that ``text`` describes.
+    """Return the type in ``text``.
 
     Raises:
-        TypeSyntaxError: ``text`` is not a type, or one that Lance does not store.
+        TypeSyntaxError: ``text`` is not a type that Lance stores.
     """
     try:
         return _Parser(text).whole()
@@ -88,7 +88,7 @@ def parse_tree(text: str) -> ArrowType:
 
 
 class _Parser:
-    """Recursive descent over one type's text; the depth and the length are bounded."""
+    """Parses one type; its depth and length are bounded."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -153,7 +153,7 @@ class _Parser:
         self._fail(f"Lance stores no type `{word}`; did you mean `{nearest}`?")
 
     def _pyarrow_suffix(self, name: str) -> None:
-        """Take the unit that pyarrow writes behind dates, where there is no choice."""
+        """Take the unit that pyarrow writes after dates, which have only one."""
         suffix = {"date32": "day", "date64": "ms"}.get(name)
         if suffix is not None and self._accept("["):
             self._expect(suffix, f"the unit of `{name}` is `{suffix}`")
@@ -201,7 +201,7 @@ class _Parser:
         return tree.FixedSizeList(item.type, size)
 
     def _check_fixed_size_item(self, kind: ArrowType, *, direct: bool) -> None:
-        """Refuse what Lance cannot write, or changes, inside of a fixed-size list."""
+        """Reject items that Lance cannot write, or changes, in a fixed-size list."""
         otherwise = "inside of a fixed_size_list; use `list` for the outer one"
         match kind:
             case tree.ListOf() | tree.MapOf():
@@ -237,7 +237,7 @@ class _Parser:
         return tree.Struct(tuple(children))
 
     def _map(self, depth: int) -> ArrowType:
-        key = self._child(depth + 1, "key").type  # Arrow puts a struct between a map and its key.
+        key = self._child(depth + 1, "key").type  # Arrow has a struct between a map and its key.
         if key in (tree.ScalarType("null"), tree.ScalarType(BLOB)):
             self._fail(f"the key of a map cannot be `{key}`")
         self._expect(",", f"a map needs key and value, such as `{_EXAMPLES['map']}`")
@@ -301,7 +301,7 @@ class _Parser:
         return Child(name, kind, not required)
 
     def _name_ahead(self) -> str | None:
-        """Take ``name:`` where it stands next; take nothing otherwise."""
+        """Take ``name:`` if it is next."""
         found = self._take(rf"{_NAME}\s*:")
         if found is None:
             return None
@@ -317,7 +317,7 @@ class _Parser:
         return int(text)
 
     def _take(self, pattern: str) -> str | None:
-        """Take what ``pattern`` matches next, and the blanks before it; take nothing otherwise."""
+        """Take the text of ``pattern`` and the blanks before it, if it is next."""
         found = re.compile(rf"\s*({pattern})").match(self._text, self._at)
         if found is None:
             return None
@@ -325,7 +325,7 @@ class _Parser:
         return found[1]
 
     def _accept(self, symbols: str) -> bool:
-        """Take ``symbols``, with any blanks where they have one."""
+        """Take ``symbols`` if they are next; a blank in them matches any blanks."""
         return self._take(r"\s*".join(map(re.escape, symbols.split()))) is not None
 
     def _expect(self, symbols: str, otherwise: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The tree of an Arrow type; ``str()`` of a node is the canonical text."""
+"""The tree of an Arrow type; ``str()`` of a node is its canonical text."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ UNITS = {
     "duration": ("s", "ms", "us", "ns"),
 }
 DECIMALS = {"decimal128": 38, "decimal256": 76}
-"""The decimal types and the most digits they hold."""
+"""The decimal types, and their most digits."""
 KNOWN_EXTENSIONS = {
     "bfloat16": "lance.bfloat16",
     "bool8": "arrow.bool8",
     "json": "arrow.json",
     "uuid": "arrow.uuid",
 }
-"""The extension types with a name of their own, and what Arrow calls them."""
+"""The short names of extension types, and their names in Arrow."""
 BLOB = "blob"
-"""Lance's type for large binary values that are read lazily; a marked ``large_binary`` in older datasets."""
+"""Lance's type for large binary values that are read lazily; ``large_binary`` with a mark in older datasets."""
 WORD = re.compile(r"[^\W\d]\w*")
 """A name that needs no backticks."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A type without children; ``arguments`` are the numbers, or unit and zone, behind its name."""
+    """A type without children; ``arguments`` are its numbers, or unit and zone."""
 
     name: str
     arguments: tuple[int | str, ...] = ()
@@ -52,7 +52,7 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A field below the top level. Its metadata has no place in the text."""
+    """A field below the top level; its metadata is not in the text."""
 
     name: str
     type: ArrowType
@@ -62,7 +62,7 @@ class Child:
         return f"{_quoted(self.name)}: {self.without_name()}"
 
     def without_name(self) -> str:
-        """Return the type, and whether it may be null."""
+        """Return the text of the type, with ``not null`` where it is required."""
         return f"{self.type}{'' if self.nullable else ' not null'}"
 
 
@@ -79,7 +79,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class FixedSizeList:
-    """A list whose items Lance always calls ``item`` and lets be null."""
+    """A list whose items are always named ``item`` and nullable in Lance."""
 
     item: ArrowType
     size: int
@@ -111,7 +111,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """Values stored once and referred to by ``indices``, the name of an integer type."""
+    """Values stored once; ``indices`` is the integer type of the references."""
 
     values: ArrowType
     indices: str
@@ -122,7 +122,7 @@ class Dictionary:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A type of somebody's own over ``storage``."""
+    """A user-defined type over ``storage``."""
 
     name: str
     storage: ArrowType
@@ -135,7 +135,7 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A type of a live dataset that no manifest can ask for, as pyarrow writes it."""
+    """A type of a live dataset that no manifest can declare, as pyarrow writes it."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""Manifests: YAML files to desired state, with file, line and column for every error."""
+"""Manifests: from YAML files to the desired state, with file, line and column for every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes to blocks: placeholders resolved, structure checked, every error in plain words at its place."""
+"""From nodes to blocks: placeholders resolved, structure checked, every error in plain words at its place."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ BlockT = TypeVar("BlockT", bound=Block)
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 
-# The blocks within a block that is read: their model, what one is called, and what it must say.
+# The blocks nested in another one: their model, how errors call one, and its required keys.
 _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
     "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
     "expect": (ExpectBlock, "`expect` of {what}", ""),
     "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
     "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),
 }
-# What pydantic says was expected, by its own name of the error.
+# What was expected, by pydantic's type of the error.
 _EXPECTED = {
     "dict_type": "a block of keys",
     "model_type": "a block of keys",
@@ -52,12 +52,12 @@ _EXPECTED = {
 }
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
-# Values of these keys are shown, and are names rather than values: none of them can be a secret.
-_SHOWN = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
+# Values of these keys are names, which are shown: they cannot be secrets.
+_NEVER_SECRET = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
 
 
 class BlockReader:
-    """Reads blocks; ``resolver`` looks up what placeholders stand for."""
+    """Reads blocks; ``resolver`` resolves their placeholders."""
 
     def __init__(self, problems: Problems, resolver: Resolver) -> None:
         self.problems = problems
@@ -65,14 +65,14 @@ class BlockReader:
         self._resolver = resolver
         self._unresolved: set[Place] = set()
         self.used: set[str] = set()
-        """The names of the variables that templates use, given or not."""
+        """The names of the variables that templates use, defined or not."""
         self._schemas: MappingOf[str, Schema | None] | None = {}
 
     def read(self, model: type[BlockT], node: Node, what: str, apart: Collection[str] = ()) -> BlockT | None:
-        """Return the block at ``node``, called ``what`` in errors; None when there is no block.
+        """Return the block at ``node``, called ``what`` in errors; None when it is not a block.
 
-        The keys in ``apart`` are left out: the caller reads what is below them. Keys with a fault are left out too,
-        once it is noted, so that the rest is still checked.
+        The keys in ``apart`` are left out: the caller reads them. Keys with an error are left out too, so that the
+        rest is still checked.
         """
         if not is_block(node):
             self.problems.at(node.place, f"{what} is {_shape(node)}, expected a block of keys")
@@ -83,9 +83,9 @@ class BlockReader:
         except ValidationError as error:
             details = error.errors(include_url=False)
         for detail in details:
-            self._explain(detail, model, node, what)
-        faulty = {str(detail["loc"][0]) for detail in details}
-        return model.model_validate({key: value for key, value in plain.items() if key not in faulty})
+            self._report(detail, model, node, what)
+        invalid = {str(detail["loc"][0]) for detail in details}
+        return model.model_validate({key: value for key, value in plain.items() if key not in invalid})
 
     def text(self, node: ScalarNode, key: str) -> str | None:
         """Return the text at ``node``, the value of ``key``, with placeholders resolved; None where it is unknown."""
@@ -93,11 +93,11 @@ class BlockReader:
         return text if self.is_known(node) else None
 
     def is_known(self, node: Node) -> bool:
-        """Return whether the value of ``node`` is known: its placeholders may be resolved and have one."""
+        """Return whether the value of ``node`` is known: its placeholders could be resolved."""
         return node.place not in self._unresolved
 
     def scope(self, patterns: SequenceOf[str] | None, node: Node | None, what: str, able: Capabilities) -> Scope:
-        """Return the globs at ``node``, called ``what`` in errors; everything where they are not given or not known."""
+        """Return the globs at ``node``, called ``what`` in errors; everything where they are absent or unknown."""
         items = node if isinstance(node, Sequence) else []
         if patterns is None or node is None or not all(map(self.is_known, items)):
             return EVERYTHING
@@ -107,7 +107,7 @@ class BlockReader:
         return Scope(tuple(able.folded(pattern) for pattern in patterns))
 
     def path(self, text: str, place: Place, what: str, able: Capabilities) -> Identifier | None:
-        """Return the names that ``text`` joins by slashes; None, and a fault at ``place``, where one cannot be."""
+        """Return the names that ``text`` joins by slashes; None, and an error at ``place``, for an invalid one."""
         names = text.split("/")
         if "" in names:
             expected = "expected names joined by a slash, such as features/users"
@@ -119,7 +119,7 @@ class BlockReader:
         return None if reasons else tuple(able.folded(name) for name in names)
 
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
-        """Return the blocks below ``key``, by name; a fault when there is something else."""
+        """Return the blocks below ``key`` by name; an error where they are not blocks."""
         child = entries_of(node).get(key)
         if child is not None and not is_block(child):
             self.problems.at(child.place, f"`{key}` in {what} is {_shape(child)}, expected a block of keys")
@@ -143,8 +143,8 @@ class BlockReader:
         return tuple(columns)
 
     def read_schemas(self, blocks: MappingOf[str, SequenceOf[ColumnBlock]], node: Node) -> None:
-        """Read the schemas that tables may name in the block ``node``; ``blocks`` are those that can be read."""
-        self._schemas = None  # an error is reported
+        """Read the block ``node`` of named schemas; ``blocks`` are the valid ones."""
+        self._schemas = None  # the error is reported
         if is_block(node):
             self._schemas = {
                 name: self.columns(blocks[name], entry, f"schema {name}") if name in blocks else None
@@ -152,7 +152,7 @@ class BlockReader:
             }
 
     def named_schema(self, node: ScalarNode, what: str) -> Schema | None:
-        """Return the schema that ``node`` names; an error where there is none of this name."""
+        """Return the schema that ``node`` names; an error for an unknown name."""
         name = self.text(node, "schema") if self._schemas is not None else None
         if self._schemas is None or name is None:
             return None
@@ -180,10 +180,10 @@ class BlockReader:
     def _resolved(self, node: ScalarNode, key: str) -> str:
         try:
             template = self.template(node.text)
-            if key in _SHOWN and is_from_outside(node.text):
+            if key in _NEVER_SECRET and is_from_outside(node.text):
                 raise TemplateError(
-                    f"`{key}` is `{node.text}`, and what comes from the environment or a file is a secret, which "
-                    f"`{key}` cannot be; give it with `${{var:name}}`"
+                    f"`{key}` is `{node.text}`: values of the environment and of files are secrets, which `{key}` "
+                    "cannot hold; pass it as a variable, `${var:name}`"
                 )
             if self._resolver.knows(template):
                 return self._resolver.text(template, self.problems.folder(node.place))
@@ -193,10 +193,10 @@ class BlockReader:
         return node.text
 
     def template(self, text: str) -> Template:
-        """Return the template in ``text``, taking note of the variables it uses.
+        """Return the template in ``text``, and record the variables that it uses.
 
         Raises:
-            TemplateError: it is malformed.
+            TemplateError: a placeholder is malformed.
         """
         template = parse_template(text)
         self.used.update(part.name for part in template if isinstance(part, Placeholder) and part.scheme == "var")
@@ -204,7 +204,7 @@ class BlockReader:
 
     # ---- errors
 
-    def _explain(self, detail: ErrorDetails, model: type[Block], node: Node, what: str) -> None:
+    def _report(self, detail: ErrorDetails, model: type[Block], node: Node, what: str) -> None:
         location, kind = detail["loc"], detail["type"]
         found, key = _node_at(node, location), location[-1]
         if len(location) > 1 and location[0] in _NESTED:
@@ -221,12 +221,12 @@ class BlockReader:
             self.problems.at(found.key_place, f"unknown key `{key}` in {where}; {expected}")
         elif kind == "missing":
             self.problems.at(found.place, f"{where} has no `{key}`; expected {expected}")
-        elif found.place not in self._unresolved:  # what is not known is reported already
+        elif found.place not in self._unresolved:  # unresolved placeholders are reported already
             self.problems.at(found.place, _mismatch(detail, f"`{label}` in {what}", _shape(found)))
 
 
 def _mismatch(detail: ErrorDetails, label: str, shown: str) -> str:
-    """Return in words what pydantic found wrong with the value of ``label``."""
+    """Return the message for the invalid value of ``label``."""
     kind, context = detail["type"], detail.get("ctx", {})
     if kind == "too_short":
         return f"{label} is empty; expected at least one entry, or no key at all"
@@ -245,7 +245,7 @@ def _shape(node: Node) -> str:
 
 
 def _node_at(node: Node, location: tuple[int | str, ...]) -> Node:
-    """Return the node at ``location``, or the innermost one on the way that is there."""
+    """Return the node at ``location``, or the innermost one on the way to it."""
     for step in location:
         if isinstance(node, Mapping) and isinstance(step, str):
             inner = node.get(step)

@@ -1,4 +1,4 @@
-"""One catalog's blocks to desired state: names, depth, scope, locations and what a block may say together."""
+"""From one catalog's blocks to its desired state: names, depth, scope, locations, contradictions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 
 from reconciler.manifest.blocks import BlockReader
-from reconciler.manifest.defaults import Defaults, Said
+from reconciler.manifest.defaults import BlockText, Defaults
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, entries_of
 from reconciler.manifest.variables import is_from_outside
@@ -21,7 +21,7 @@ from reconciler.model.redaction import is_sensitive, is_stand_in
 
 _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
-_MEAN_THE_SAME = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
+_SAME_IN_ALL_TABLES = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
 _MOST_ALIKE = 2**12
 _BESIDE_ITS_PLACE = attrgetter(*(one.name for one in fields(DesiredTable) if one.name not in ("id", "source")))
 _NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect")
@@ -31,9 +31,8 @@ _NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns",
 class CatalogReader:
     """Collects the namespaces and tables of one catalog.
 
-    ``root`` is the catalog's root where it is known. ``relative`` holds the locations that were written relative.
-    Where there is a mirror, ``mirror_defaults`` gets what a table without a block says, by the namespace in which it
-    does.
+    ``root`` is the catalog's root where it is known. ``relative`` holds the locations that are written relative. With a
+    mirror, ``mirror_defaults`` gets the defaults of tables without a block, by namespace.
     """
 
     blocks: BlockReader
@@ -51,20 +50,20 @@ class CatalogReader:
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
 
     def read(self, node: Node, defaults: Defaults) -> None:
-        """Read everything below the catalog's block; ``defaults`` are what the manifest says for all catalogs."""
+        """Read everything below the catalog's block; ``defaults`` are those of the manifest."""
         self._below(node, (), f"catalog {self.catalog}", defaults, absent=False)
 
     def _below(self, node: Node, parent: Identifier, what: str, above: Defaults, *, absent: bool) -> None:
         defaults = above.below(self.blocks, node, what, self.property_problem)
         if self.has_mirror and (defaults is not above or not parent):
-            self._note_defaults(parent, node, what, defaults)
+            self._keep_defaults(parent, node, what, defaults)
         tables = self.blocks.children(node, "tables", what)
         problem = self.capabilities.table_depth_problem(len(parent)) if tables else None
         if problem is not None:
             where = f"{address(self.catalog, parent)} ({self.impl})"
             self.problem(entries_of(node)["tables"], f"tables in {where} are {problem}")
         for name in list(tables):
-            child = tables.pop(name)  # a million tables need not be held as nodes and as desired state
+            child = tables.pop(name)  # holding a million tables twice takes too much memory
             identifier = self._identifier(parent, name, child, "table")
             if identifier is not None:
                 self._table(identifier, child, absent, defaults)
@@ -160,7 +159,7 @@ class CatalogReader:
     def _table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"table {address(self.catalog, identifier)}"
         self._check_place(identifier, node, what)
-        said = None if parent_absent else _said_alone(node)
+        said = None if parent_absent else _reusable_text(node)
         alike = defaults.alike.get(said)
         if alike is not None:
             source = self.blocks.problems.source(node.key_place)
@@ -172,7 +171,7 @@ class CatalogReader:
         if table is None:
             return
         self.tables[identifier] = table
-        is_alike = said is not None and _said_alone(node) is not None and len(self.blocks.problems) == before
+        is_alike = said is not None and _reusable_text(node) is not None and len(self.blocks.problems) == before
         if is_alike and len(defaults.alike) < _MOST_ALIKE:
             defaults.alike[said] = _BESIDE_ITS_PLACE(table)
 
@@ -205,8 +204,8 @@ class CatalogReader:
             secret_keys=self._secret_keys(node, block.properties),
         )
 
-    def _note_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
-        """Keep what a table in ``namespace`` says that has no block."""
+    def _keep_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
+        """Keep the defaults of tables in ``namespace`` without a block."""
         empty = ScalarNode(node.place, node.key_place, "", is_null=True)
         what = f"the defaults of {what}"
         table = self._desired_table(namespace, defaults.table(self.blocks, empty, what), what)
@@ -233,7 +232,7 @@ class CatalogReader:
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
             shown = written if from_outside else locations.redact(location)
-            expected = f"expected a place under {self.catalog}'s root"
+            expected = f"expected a location under {self.catalog}'s root"
             self.blocks.problems.at(value.place, f"`location` in {what} is {shown}, {expected}")
         return location
 
@@ -249,7 +248,7 @@ class CatalogReader:
     # ---- properties
 
     def _secret_keys(self, node: Node, properties: MappingOf[str, str] | None) -> frozenset[str]:
-        """Return the properties whose values come from the environment or a file, unless they show to be secrets."""
+        """Return the properties with values from the environment or a file that do not look like secrets."""
         written = entries_of(entries_of(node).get("properties"))
         return frozenset(
             key
@@ -264,7 +263,7 @@ class CatalogReader:
         for key, value in properties.items():
             problem, there = self.property_problem(key, value, what), written[key]
             if problem is None and _is_from_outside(there):
-                # A namespace's may say where its tables go.
+                # A namespace's property may be the location of its tables.
                 reason = self.blocks.policy.bucket_refusal(value)
                 problem = None if reason is None else f"property `{key}` in {what} {reason}"
             if problem is not None:
@@ -274,13 +273,13 @@ class CatalogReader:
     def property_problem(self, key: str, value: str, what: str) -> str | None:
         """Return why ``what`` cannot have this property, None when it can."""
         if ownership.is_reserved_key(key):
-            return f"property `{key}` in {what} is reserved: catalogs or lancens write it themselves"
+            return f"property `{key}` in {what} is reserved for catalogs and lancens"
         if not key:
             return f"a property of {what} has no name"
         if is_stand_in(value):
-            # A saved plan holds no secret, so that apply could not tell this from one that is left out.
+            # A saved plan holds no secrets, so that apply could not tell this text from one.
             return (
-                f"property `{key}` in {what} is `{value}`, which lancens shows in the place of a secret; "
+                f"property `{key}` in {what} is `{value}`, which lancens shows instead of a secret; "
                 "expected the value itself, such as `${env:NAME}`"
             )
         problem = self.capabilities.property_problem(key, value)
@@ -291,17 +290,17 @@ def _is_from_outside(node: Node | None) -> bool:
     return isinstance(node, ScalarNode) and is_from_outside(node.text)
 
 
-def _said_alone(node: Node) -> Said | None:
-    """Return what a table's block says where that means the same in every table, as a key to find it again by.
+def _reusable_text(node: Node) -> BlockText | None:
+    """Return the text of a table's block where it means the same in every table, as a key for reuse.
 
-    Many tables say the same, and it is checked and kept once. None where it depends on the table, on its file or on the
-    environment, and where it is not right at first sight.
+    Equal blocks are checked and kept once. None where the meaning depends on the table, its file or the environment,
+    and for an invalid block.
     """
     if not isinstance(node, Mapping):
         return () if isinstance(node, ScalarNode) and node.is_null else None
-    said: list[tuple[str, str | Said]] = []
+    said: list[tuple[str, str | BlockText]] = []
     for key, value in node.items():
-        if key not in _MEAN_THE_SAME:
+        if key not in _SAME_IN_ALL_TABLES:
             return None
         if isinstance(value, Mapping) and key == "properties":
             texts = []

@@ -1,4 +1,4 @@
-"""A catalog's ``config``: kept as templates, checked as far as its text is known, resolved when it is needed."""
+"""A catalog's ``config``: kept as templates, checked as far as it is known, resolved when needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STORAGE_PREFIX = "storage."
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """What a catalog of one ``impl`` can do, and the keys that its ``config`` takes."""
+    """The capabilities of catalogs of one ``impl``, and the model of their ``config``."""
 
     capabilities: Capabilities
     config_model: type[BackendConfig]
@@ -29,7 +29,7 @@ class Implementation:
 
 @dataclass(frozen=True, slots=True)
 class Implementations:
-    """Implementations by name: ``find`` raises ConfigError or MissingExtraError for one that cannot be loaded."""
+    """Implementations by name; ``find`` raises ConfigError or MissingExtraError where one cannot be loaded."""
 
     names: Callable[[], list[str]]
     find: Callable[[str], Implementation]
@@ -39,9 +39,9 @@ class Implementations:
 class ResolvedConfig:
     """A ``config`` with every placeholder replaced.
 
-    ``secrets`` are the values that no output may hold: what environment and files gave, and what sensitive keys say.
-    ``places`` are locations of which a part comes from there, and what the manifest says in their place. ``relative``
-    are those that are written relative, absolute. ``hosts`` are the only ones that the service may name; None for any.
+    ``secrets`` are the values that no output may hold: those of the environment, of files and of sensitive keys.
+    ``places`` maps locations with such values to their text in the manifest. ``relative`` are the absolute forms of
+    relative locations. ``hosts`` are the hosts that the service may name; None for any.
     """
 
     properties: dict[str, str] = field(repr=False)
@@ -53,7 +53,7 @@ class ResolvedConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One key of a ``config``; ``folder`` is where relative paths in it start, ``source`` is the key's place."""
+    """One key of a ``config``; ``folder`` is the base of relative paths, ``source`` the key's place."""
 
     key: str
     template: Template = field(repr=False)
@@ -77,27 +77,27 @@ class ConfigText:
     # ---- at load
 
     def problems(self) -> list[Problem]:
-        """Return the faults that can be seen while placeholders are unknown."""
+        """Return the errors that show while placeholders are unresolved."""
         known = known_keys(self.implementation.config_model)
         plain = [self.plain_key(entry) for entry in self.entries]
         unknown = {entry.key for entry in self.entries if not is_literal(entry.template)}
 
-        def is_seen(problem: ConfigProblem) -> bool:
+        def is_certain(problem: ConfigProblem) -> bool:
             name = (problem.key or "").removeprefix(f"{self.impl}.")
             is_about_key = (name not in known and not name.startswith(_STORAGE_PREFIX)) or plain.count(name) > 1
             return problem.key not in unknown or is_about_key
 
-        return self._placed(filter(is_seen, self.read(self._literals())[1]))
+        return self._placed(filter(is_certain, self.read(self._literals())[1]))
 
     def known_config(self) -> BackendConfig | None:
-        """Return the configuration where it holds no placeholder and no fault."""
+        """Return the configuration, None where it has a placeholder or an error."""
         return self.read(self._literals())[0] if all(is_literal(entry.template) for entry in self.entries) else None
 
     def _literals(self) -> dict[str, str]:
         return {entry.key: self._absolute(entry, as_written(entry.template)) for entry in self.entries}
 
     def read(self, properties: Mapping[str, str]) -> tuple[BackendConfig | None, list[ConfigProblem]]:
-        """Return the configuration that ``properties`` give, and every error in them; None where there is one."""
+        """Return the configuration in ``properties``, None where it has errors, and the errors."""
         return read_config(self.implementation.config_model, self.impl, properties)
 
     def _placed(self, problems: Iterable[ConfigProblem]) -> list[Problem]:
@@ -107,10 +107,10 @@ class ConfigText:
     # ---- later
 
     def resolve(self, resolver: Resolver) -> ResolvedConfig:
-        """Return the values of now.
+        """Return the configuration with its placeholders resolved.
 
         Raises:
-            ManifestError: a placeholder stands for nothing, or a value cannot be used; all of them at once.
+            ManifestError: with every placeholder without a value, and every value that cannot be used.
         """
         properties: dict[str, str] = {}
         secrets: set[str] = set()
@@ -151,7 +151,7 @@ class ConfigText:
     # ---- as text
 
     def texts(self, folder: str) -> dict[str, str]:
-        """Return the templates as text, with relative paths as seen from ``folder``, so that no machine is in them."""
+        """Return the templates as text, with paths relative to ``folder``, so that they name no machine."""
         return {entry.key: self._text(entry, folder) for entry in self.entries}
 
     def _text(self, entry: ConfigEntry, folder: str) -> str:
@@ -171,7 +171,7 @@ def _moved(part: Placeholder, moved: str) -> Placeholder:
 
 
 def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:
-    """Yield the keys whose values are read from files, or name one that pylance reads, each with the path."""
+    """Yield the files that a ``config`` reads, or that pylance reads for it, each with its key."""
     for entry in config.entries:
         named = [part.name for part in entry.template if isinstance(part, Placeholder) and part.scheme == "file"]
         yield from ((entry.key, os.path.normpath(os.path.join(entry.folder, name))) for name in named)  # noqa: PTH118

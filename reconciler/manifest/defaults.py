@@ -1,8 +1,7 @@
-"""What blocks say that do not say it themselves: ``defaults`` of the manifest, of a catalog, of a namespace.
+"""``defaults`` of the manifest, of a catalog and of a namespace, merged into the blocks below.
 
-The nearest one wins. Properties merge by key, and ``{unset: true}`` in the place of a value takes a key away again.
-Defaults are put into the nodes of blocks before these are read, so that all checks hold for them and every error is
-reported where it is written.
+The nearest one wins. Properties merge by key; ``{unset: true}`` instead of a value removes a key. Defaults are merged
+as nodes before a block is read, so that all checks hold for them and every error has its own place.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ _KINDS: MappingOf[str, type[Block]] = {"tables": TableDefaults, "namespaces": Na
 _PROPERTIES = "properties"
 _NOTHING = Mapping(0, 0)
 
-Said: TypeAlias = "tuple[tuple[str, str | Said], ...]"
-"""What a table's block says."""
+BlockText: TypeAlias = "tuple[tuple[str, str | BlockText], ...]"
+"""The keys and texts of a table's block."""
 PropertyProblem: TypeAlias = Callable[[str, str, str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds for the blocks at one place of a manifest, as blocks of both kinds."""
+    """The defaults at one place of a manifest, as a block for each kind."""
 
     tables: Mapping = field(default_factory=lambda: _NOTHING)
     namespaces: Mapping = field(default_factory=lambda: _NOTHING)
-    alike: dict[Said | None, tuple[Any, ...]] = field(default_factory=dict, compare=False)
-    """What tables ask for that took these defaults, by what their blocks say: equal blocks ask for the same."""
+    alike: dict[BlockText | None, tuple[Any, ...]] = field(default_factory=dict, compare=False)
+    """The fields of tables with these defaults, by the text of their blocks: equal blocks give equal tables."""
 
     def below(self, blocks: BlockReader, node: Node, what: str, problem: PropertyProblem) -> Defaults:
-        """Return what holds below the block at ``node``, which is called ``what`` in errors.
+        """Return the defaults below the block at ``node``, called ``what`` in errors.
 
-        ``problem`` says of a property's key and value why no block of the catalog can have it.
+        ``problem`` returns why the catalog accepts no property with a key and value.
         """
         written = entries_of(node).get("defaults")
         if written is None:
@@ -50,11 +49,11 @@ class Defaults:
         )
 
     def table(self, blocks: BlockReader, node: Node, what: str) -> Node:
-        """Return the node of a table's block with what the defaults add to it."""
+        """Return a table's block with the defaults."""
         return _filled(self.tables, *_apart(blocks, node, what))
 
     def namespace(self, blocks: BlockReader, node: Node, what: str) -> Node:
-        """Return the node of a namespace's block with what the defaults add to it: nothing, where it is a path."""
+        """Return a namespace's block with the defaults; a path takes none."""
         claimed = any(key in entries_of(node) for key in (_PROPERTIES, "absent", "protect"))
         return _filled(self.namespaces if claimed else _NOTHING, *_apart(blocks, node, what))
 
@@ -74,21 +73,21 @@ def _overlaid(
         properties = dict(entries_of(kept[_PROPERTIES]))
         for key, value in getattr(block, _PROPERTIES).items():
             reason = problem(key, value, what)
-            if reason is not None:  # reported here, once, and not again for every block below
+            if reason is not None:  # reported once, and not for every block below
                 blocks.problems.at(properties.pop(key).key_place, reason)
         kept[_PROPERTIES] = block_at(kept[_PROPERTIES], properties)
     return _merged(above, block_at(own, kept), unset)
 
 
 def _filled(defaults: Mapping, node: Node, unset: set[str]) -> Node:
-    """Return ``node`` with the keys it does not have; an absent one gets none, and what is no block stays as it is."""
+    """Return the block at ``node`` with the defaults; an absent one takes none."""
     absent = entries_of(node).get("absent")
     is_absent = isinstance(absent, ScalarNode) and absent.text.lower() != "false"
     return _merged(defaults, node, unset) if defaults and is_block(node) and not is_absent else node
 
 
 def _merged(above: Mapping, node: Node, unset: set[str]) -> Mapping:
-    """Return the block at ``node`` with what ``above`` says and it does not."""
+    """Return the block at ``node`` with the keys of ``above`` that it lacks."""
     entries = entries_of(node)
     merged = block_at(node, {**above, **entries})
     written = entries.get(_PROPERTIES)
@@ -99,7 +98,7 @@ def _merged(above: Mapping, node: Node, unset: set[str]) -> Mapping:
 
 
 def _apart(blocks: BlockReader, node: Node, what: str) -> tuple[Node, set[str]]:
-    """Return ``node`` without the properties that are unset, and their keys."""
+    """Return ``node`` without its unset properties, and their keys."""
     written = entries_of(node).get(_PROPERTIES)
     unset = {key: value for key, value in entries_of(written).items() if isinstance(value, Mapping)}
     if written is None or not unset:

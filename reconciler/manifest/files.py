@@ -1,4 +1,4 @@
-"""From the paths a user gives to the merged content of all files, includes followed."""
+"""From a user's paths to the merged content of all files and their includes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MAX_FILES = 10_000
 _LEADS_OUT = "leads out of the manifest's folder; --allow-outside lets it be read"
 _is_file, _is_dir = os.path.isfile, os.path.isdir  # unlike a Path's, these raise for no path
 STDIN = "-"
-"""What a path is that means standard input; relative paths in it start at the current folder."""
-# Said by every file that wants to, as long as they agree.
+"""The path of standard input; its relative paths start at the current folder."""
+# Files may repeat these, as long as they agree.
 _REPEATABLE = ("version", "name")
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The merged content of all files. Not ``complete``: a file could not be read, so what is missing may be in it.
+    """The merged content of all files; not ``complete`` where a file could not be read.
 
     ``folders`` are those of the paths, links resolved.
     """
@@ -42,9 +42,9 @@ class Content:
 def read_files(paths: SequenceOf[str | os.PathLike[str]], problems: Problems, policy: Policy) -> Content:
     """Return the merged content of ``paths`` and all they include.
 
-    A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
-    once. Every fault goes to ``problems``; ``problems.files`` then lists the files in the order they were read. What is
-    included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere.
+    A folder means the YAML files directly in it, ``-`` standard input. A file that is reached twice is read once.
+    Errors go to ``problems``; ``problems.files`` lists the files in the order they were read. Included files, and those
+    in a folder, must be beneath the folders of ``paths``, unless ``policy`` allows others.
     """
     folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
     reading = _Reading(folders, problems, policy)
@@ -68,7 +68,7 @@ class _Reading:
         self.complete = True
 
     def add(self, given: str) -> None:
-        """Read one path of the user."""
+        """Read a path that the user gave."""
         path = Path(given)
         if given == STDIN or not _is_dir(path):
             self._read(os.path.realpath(given), given)
@@ -135,13 +135,13 @@ class _Reading:
                     self._problems.at(item.place, f"include `{item.text}` {problem}")
 
     def _include(self, pattern: str, folder: Path) -> Iterator[str]:
-        """Read the files that ``pattern`` means, and yield what is wrong with it."""
+        """Read the files that ``pattern`` matches, and yield its errors."""
         if not self._may_read(folder / _fixed_part(pattern)):
-            # Not even whether something is there is told of what may not be read.
+            # No error may reveal whether a file outside exists.
             yield _LEADS_OUT
             return
         if ".." in dropwhile(lambda part: not has_magic(part), Path(pattern).parts):
-            # Each `**/..` would look through all folders again for each that is found.
+            # Each `**/..` would walk the whole tree again for every folder found.
             yield "goes up after a wildcard; write `..` before the first one"
             return
         names = _matches(pattern, folder)
@@ -188,12 +188,12 @@ class _Reading:
 
 
 def _fixed_part(pattern: str) -> str:
-    """Return the path below which everything is that ``pattern`` matches, links left aside."""
+    """Return the folder of all matches of ``pattern``, apart from links."""
     return os.path.join(*takewhile(lambda part: not has_magic(part), Path(os.path.normpath(pattern)).parts), "")  # noqa: PTH118
 
 
 def _matches(pattern: str, folder: Path) -> list[str]:
-    # Path.glob takes no absolute pattern and does not leave out hidden files.
+    # Path.glob takes no absolute pattern, and matches hidden files.
     names = iglob(pattern, root_dir=folder, recursive=True) if has_magic(pattern) else [pattern]  # noqa: PTH207
     return sorted(name for name in islice(names, _MAX_FILES + 1) if _is_file(folder / name))
 
@@ -203,7 +203,7 @@ def _no_match(pattern: str, folder: Path) -> str:
         return "matches no file; patterns are relative to this file"
     if _is_dir(folder / pattern):
         return f"is a folder; expected files, such as {pattern.rstrip('/')}/*.yaml"
-    return "is not there; paths are relative to this file"
+    return "does not exist; paths are relative to this file"
 
 
 def _same_text(one: Node, other: Node) -> bool:
@@ -211,11 +211,11 @@ def _same_text(one: Node, other: Node) -> bool:
 
 
 def read_variables(path: str) -> dict[str, str]:
-    """Return the variables in a file, as ``--var-file`` takes it; a value is the text as it is written.
+    """Return the variables in a file for ``--var-file``; values are the text as written.
 
     Raises:
         LancensError: the file cannot be read.
-        ManifestError: it is no block of names and texts; no value is in the message.
+        ManifestError: it is not a block of names and texts; the message holds no value.
     """
     try:
         with Path(path).open("rb") as opened:  # which may be a pipe
@@ -229,6 +229,6 @@ def read_variables(path: str) -> dict[str, str]:
         if isinstance(node, ScalarNode):
             found[name] = "" if node.is_null else node.text
         else:
-            problems.at(node.key_place, f"variable `{name}` is no text; expected `{name}: value`")
+            problems.at(node.key_place, f"variable `{name}` is not text; expected `{name}: value`")
     problems.raise_if_any()
     return found

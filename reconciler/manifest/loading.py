@@ -1,4 +1,4 @@
-"""Load a manifest: files, then blocks, then the desired state of each catalog, with every fault in one report."""
+"""Load a manifest: files, blocks, and the desired state of each catalog, with all errors in one report."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def load(
     variables: MappingOf[str, str] | None = None,
     policy: Policy = OPEN,
 ) -> Manifest:
-    """Return the manifest in the given files and folders, all that they include merged in.
+    """Return the manifest in the given files and folders, with their includes merged.
 
-    Placeholders in a catalog's ``config`` are checked for their form and left unresolved; all others are resolved
-    with the environment, ``variables`` and files of now, as far as ``policy`` lets them.
+    Placeholders in a catalog's ``config`` are checked for their form and left unresolved. All others are resolved from
+    the environment, ``variables`` and files, as far as ``policy`` allows.
 
     Raises:
-        ManifestError: with every fault of every file.
+        ManifestError: with every error of every file.
     """
     problems = Problems()
     with collector_paused():
@@ -59,7 +59,7 @@ def load(
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from walking through millions of new objects, of which none is in a cycle."""
+    """Pause the garbage collector, which would walk millions of new objects without cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -70,7 +70,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def manifest_of_service(impl: str, implementation: Implementation, properties: MappingOf[str, str]) -> Manifest:
-    """Return a manifest whose only catalog is the service that ``impl`` and ``properties`` reach; it wants nothing.
+    """Return a manifest of one catalog, ``impl`` with ``properties``, in which nothing is desired.
 
     Raises:
         ConfigError: ``properties`` cannot be used.
@@ -113,7 +113,7 @@ class _Loading:
         catalogs = self._with_mirrors(read, nodes)
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):
             self._problems.add(problem)
-        if not self._problems:  # what could not be read may be what uses them
+        if not self._problems:  # an unreadable part may use them
             self._check_variables()
         self._problems.raise_if_any()
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
@@ -130,7 +130,7 @@ class _Loading:
     def _with_mirrors(
         self, read: MappingOf[str, tuple[ManifestCatalog, CatalogReader]], nodes: MappingOf[str, Node]
     ) -> dict[str, ManifestCatalog]:
-        """Return the catalogs with what each follows, which is known when all of them are read."""
+        """Return the catalogs with their mirrors, which need all catalogs."""
         readers = {name: reader for name, (_, reader) in read.items()}
         found = {name: read_mirror(reader, nodes[name], readers) for name, reader in readers.items()}
         mirrors = {name: mirror for name, mirror in found.items() if mirror is not None}
@@ -144,7 +144,7 @@ class _Loading:
         """Reject unused variables; they are probably typos."""
         for name in sorted(self._resolver.variables.keys() - self._blocks.used):
             hint = did_you_mean(name, sorted(self._blocks.used))
-            message = f"variable `{name}` is given, but nothing uses it{hint and f'; {hint}'}"
+            message = f"variable `{name}` is defined, but nothing uses it{hint and f'; {hint}'}"
             self._problems.in_file(self._problems.files[0].name, message)
 
     def _require(self, node: Node, key: str, what: str, expected: str) -> None:
@@ -152,7 +152,7 @@ class _Loading:
             self._problems.at(node.key_place, f"{what} has no `{key}`; {expected}")
 
     def _verbatim(self, node: Mapping, key: str, what: str) -> str | None:
-        """Return the text of a key that names something; other shapes are reported where the block is read."""
+        """Return the text of a key that holds a name; reading the block reports other shapes."""
         value = node.get(key)
         if not isinstance(value, ScalarNode):
             return None
@@ -221,7 +221,7 @@ class _Loading:
         return config
 
     def _config_entries(self, node: Mapping, what: str) -> Iterator[ConfigEntry]:
-        """Yield the keys and values of a ``config``; what is in a block below a key begins with its name."""
+        """Yield the entries of a ``config``; the keys of a nested block are prefixed with its name."""
         seen: set[str] = set()
         for key, value in self._blocks.children(node, "config", what).items():
             for name, text in (value if isinstance(value, Mapping) else {"": value}).items():
@@ -230,7 +230,7 @@ class _Loading:
                 if not isinstance(text, ScalarNode):
                     self._problems.at(text.place, f"{where} is not text; dots join nested names")
                 elif full in seen:
-                    self._problems.at(text.key_place, f"{where} is given twice")
+                    self._problems.at(text.key_place, f"{where} is a duplicate key")
                 else:
                     seen.add(full)
                     try:

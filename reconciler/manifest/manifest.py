@@ -1,4 +1,4 @@
-"""A loaded manifest, and the digest by which a saved plan knows it again."""
+"""A loaded manifest, and the digest by which a saved plan recognises it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 @dataclass(frozen=True, slots=True)
 class ManifestCatalog:
-    """One catalog: what is desired in it, and how it is reached."""
+    """One catalog: its desired state, and how it is reached."""
 
     name: str
     impl: str
@@ -32,13 +32,13 @@ class ManifestCatalog:
     config: ConfigText = field(repr=False)
     _resolver: Resolver = field(repr=False)
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """The locations that come from the environment or a file, and what the manifest says in their place."""
+    """The locations with values of the environment or a file, and their text in the manifest."""
 
     def resolve_config(self) -> ResolvedConfig:
-        """Return the ``config`` with the environment, variables and files of now.
+        """Return the ``config`` with its placeholders resolved.
 
         Raises:
-            ManifestError: a placeholder stands for nothing, or a value cannot be used.
+            ManifestError: a placeholder has no value, or a value cannot be used.
         """
         return self.config.resolve(self._resolver)
 
@@ -47,9 +47,9 @@ class ManifestCatalog:
 class Manifest:
     """The desired state of several catalogs.
 
-    ``digest`` is the SHA-256 of the normalised content: how it is spread over files, written, ordered or commented
-    makes no difference, nor do the values behind placeholders in ``config`` or the folder it lies in. ``files`` are
-    named as seen from the current folder; ``folder`` is that of the first one, absolute.
+    ``digest`` is the SHA-256 of the normalised content. Files, layout, order, comments, the folder and the values of
+    placeholders in ``config`` make no difference. ``files`` are relative to the current folder; ``folder`` is the
+    absolute one of the first file.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Manifest:
 
 
 def service_problems(configs: Iterable[tuple[ManifestCatalog, BackendConfig | None]]) -> Iterator[Problem]:
-    """Yield an error for each catalog that reaches a service and root another one reaches, as far as that is known."""
+    """Yield an error for each catalog with the service and root of another one, as far as known."""
     first: dict[tuple[str, str], ManifestCatalog] = {}
     for catalog, config in configs:
         if config is None:
@@ -126,7 +126,7 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
 
 
 def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder: str) -> Iterator[bytes]:
-    """Yield what the digest is taken over for each table; ``relative`` are the locations that were written relative."""
+    """Yield a line of the digest for each table; ``relative`` are locations that are written relative."""
     alike: dict[tuple[object, ...], bytes] = {}
     for identifier, table in sorted(catalog.desired.tables.items()):
         location = table.location
@@ -146,9 +146,9 @@ def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder
 
 
 def _alike(table: DesiredTable) -> tuple[object, ...] | None:
-    """Return what tables have in common that say the same; None where it takes more than a look to tell.
+    """Return a key that is equal for tables with equal lines; None where that is not known.
 
-    Many tables of a manifest say the same, and then hold the same properties.
+    Equal blocks share their properties.
     """
     if table.schema is not None or table.secret_keys:
         return None

@@ -1,4 +1,4 @@
-"""The ``mirror`` of each catalog: read when all catalogs are, as it is about two of them."""
+"""The ``mirror`` of each catalog, read after all catalogs, as it concerns two of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from reconciler.model.names import Identifier
 
 
 def read_mirror(reader: CatalogReader, node: Node, readers: Mapping[str, CatalogReader]) -> DesiredMirror | None:
-    """Return the mirror of the catalog whose block is ``node``; None without one. Errors go to the reader's problems.
+    """Return the mirror of the catalog whose block is ``node``, None without one.
+
+    Errors go to the reader's problems.
 
     Args:
-        reader: what read everything else of the catalog.
+        reader: of the catalog, after it has read everything else.
         node: the catalog's block.
         readers: those of all catalogs of the manifest.
     """
@@ -61,7 +63,7 @@ class _Reading:
         self.reader.blocks.problems.at(place, message)
 
     def _origin(self) -> str | None:
-        """Return the catalog to follow, None where there is none of the name."""
+        """Return the catalog to follow, None for an unknown name."""
         name, node = self.block.origin, entries_of(self.written).get("from")
         others = [other for other in self.readers if other != self.reader.catalog]
         if node is None or name is None:
@@ -95,7 +97,7 @@ class _Reading:
         return into
 
     def _names(self, followed: Capabilities) -> Iterator[tuple[Identifier, Identifier]]:
-        """Yield what has another name here, and that name."""
+        """Yield each name in the source with its name here."""
         blocks, what = self.reader.blocks, f"`names` in {self._what}"
         first: dict[Identifier, Place] = {}
         for key, node in entries_of(entries_of(self.written).get("names")).items():

@@ -1,6 +1,6 @@
-"""The blocks of a manifest: the one description behind checking, the JSON Schema and editors' completion.
+"""The blocks of a manifest: one description for checks, the JSON Schema and completion in editors.
 
-Values arrive as the text that is written; a field says what the text may be.
+Values arrive as the text written in YAML.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Nothing(str):
-    """YAML's nothing, as written: an empty block where a block is expected, its text where text is."""
+    """YAML's null as written: an empty block where a block is expected, otherwise text."""
 
     __slots__ = ()
 
@@ -58,19 +58,19 @@ TEXT_SCHEMA = {"type": ["string", "number", "boolean", "null"]}
 
 
 def or_placeholder(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of a value that ``schema`` describes, or of a placeholder for one."""
+    """Return the JSON Schema of a value of ``schema``, or of a placeholder."""
     return {"anyOf": [schema, _PLACEHOLDER]}
 
 
 OrNothing: TypeAlias = Annotated[ValueT, BeforeValidator(_block)]
-"""A value that may be written as YAML's nothing."""
+"""A value that may be YAML's null."""
 Text: TypeAlias = Annotated[str, WithJsonSchema(TEXT_SCHEMA)]
 Texts: TypeAlias = Annotated[
     OrNothing[dict[str, Text]], WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA})
 ]
 _UNSET = {
     "type": "object",
-    "properties": {"unset": {"const": True, "description": "True: the key that `defaults` say is not set here."}},
+    "properties": {"unset": {"const": True, "description": "True removes the key that `defaults` set."}},
     "required": ["unset"],
     "additionalProperties": False,
 }
@@ -83,7 +83,7 @@ Whole: TypeAlias = Annotated[int, BeforeValidator(_whole), WithJsonSchema(or_pla
 
 
 class Block(BaseModel):
-    """A block of keys; one that is not listed is an error."""
+    """A block of keys; an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
@@ -108,71 +108,69 @@ Columns: TypeAlias = Annotated[OrNothing[list[ColumnBlock]], Field(min_length=1)
 
 
 class _OrName:
-    """Lets an editor accept a name where a block is written; the name is resolved apart."""
+    """Lets an editor accept a name instead of the block."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"anyOf": [handler(core), {"type": "string"}]}
 
 
 class ExpectBlock(Block):
-    """What `lancens audit` expects of a table's data; no plan makes it so."""
+    """What `lancens audit` expects of a table's data; plans never enforce it."""
 
     indices: OrNothing[tuple[Text, ...]] = Field(default=(), examples=[["embedding"]])
-    """Columns that an index is to be on."""
+    """Columns that must have an index."""
     max_fragments: Whole | None = Field(default=None, ge=1, examples=[1000])
-    """How many fragments the table may have."""
+    """The most fragments that the table may have."""
     max_versions: Whole | None = Field(default=None, ge=1, examples=[500])
-    """How many versions the table may have."""
+    """The most versions that the table may have."""
     max_age_days: Whole | None = Field(default=None, ge=1, examples=[7])
-    """How many days ago the table may have been written last."""
+    """The most days since the table was last written."""
 
 
 class TableDefaults(Block):
-    """Defaults for all tables below; tables that are absent take none."""
+    """Defaults for all tables below; absent tables take none."""
 
     properties: Properties = Field(default={}, examples=[{"owner": "ml-platform", "tier": "gold"}])
-    """Properties to keep on the table; those that are not named here are left alone. `{unset: true}` in the place of a
-    value takes away what `defaults` say."""
+    """Properties to keep on the table; other properties are left alone. `{unset: true}` instead of a value removes what
+    `defaults` set."""
     evolve: Annotated[Evolve, WithJsonSchema(or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
-    """Whether the dataset follows the schema: never, or additive, which adds nullable columns and lets columns be
-    nullable that were not."""
+    """Whether the dataset follows the schema: never, or additive, which adds nullable columns and makes columns
+    nullable."""
     extra_columns: Annotated[ExtraColumns, WithJsonSchema(or_placeholder({"enum": ["keep", "conflict"]}))] = (
         ExtraColumns.KEEP
     )
-    """What to make of columns that the dataset has and the schema lacks: keep them, or plan nothing for the table
-    until that is settled (conflict)."""
+    """How to treat columns that the dataset has and the schema lacks: keep them, or block the table (conflict)."""
     probe: Boolean = True
-    """Whether the location must be opened before planning; false where the planner has no access to storage."""
+    """Whether planning must open the location; false where the planner has no access to storage."""
     expect: OrNothing[ExpectBlock] = ExpectBlock()
     """What `lancens audit` expects of the data; it changes no plan."""
     protect: Boolean | None = None
-    """True forbids every plan that would remove the table, and stays in force after the block is gone;
-    false lifts it."""
+    """True forbids every plan that would remove the table, also after its block is deleted; false lifts this."""
 
 
 class TableBlock(TableDefaults):
-    """A table. An empty block names it and leaves location and schema to what is there."""
+    """A table. An empty block names it and leaves location and schema to the catalog and the data."""
 
     schema_: Annotated[Columns, _OrName()] | None = Field(default=None, alias="schema")
-    """The columns, or the name of a list of them in `schemas`. Where no dataset exists yet, an empty one with these
+    """The columns, or the name of a list of columns in `schemas`. Where no dataset exists, an empty one with these
     columns is written."""
     location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
-    """Where the dataset is. Left out: the catalog's default for a new table, the live one otherwise."""
+    """The location of the dataset. Default: the catalog's own for a new table, otherwise the live one."""
     absent: Boolean = False
     """True asks for the entry's removal from the catalog. The data stays."""
 
 
 class NamespaceDefaults(Block):
-    """What every namespace below says that claims something and does not say it itself; paths stay paths."""
+    """Defaults for all claimed namespaces below; paths take none."""
 
     properties: Properties = Field(default={}, examples=[{"owner": "ml-platform"}])
-    """Properties, merged key by key with those of the namespace."""
+    """Properties, merged by key with those of the namespace."""
     protect: Boolean | None = None
-    """As in a namespace."""
+    """Whether plans may not remove the namespace, as in its block."""
 
 
 class DefaultsBlock(Block):
-    """What holds for all blocks below, unless a block or nearer defaults say otherwise."""
+    """Defaults for all blocks below; a block and nearer defaults win."""
 
     tables: OrNothing[TableDefaults] = TableDefaults()
     """For tables."""
@@ -184,17 +182,16 @@ class NamespaceBlock(Block):
     """A namespace. With only tables and namespaces it is a path: created where missing, otherwise left alone."""
 
     properties: Properties | None = Field(default=None, examples=[{"owner": "ml-platform"}])
-    """Properties to keep on the namespace; those that are not named here are left alone. `{unset: true}` in the place
-    of a value takes away what `defaults` say."""
+    """Properties to keep on the namespace; other properties are left alone. `{unset: true}` instead of a value removes
+    what `defaults` set."""
     absent: Boolean | None = None
     """True asks for the namespace's removal, once it is empty."""
     protect: Boolean | None = None
-    """True forbids every plan that would remove the namespace, and stays in force after the block is gone; false
-    lifts it."""
+    """True forbids every plan that would remove the namespace, also after its block is deleted; false lifts this."""
     kind: Text | None = Field(default=None, examples=["database"])
-    """For catalogs that have two kinds of namespaces (Glue: catalog and database), which one this is."""
+    """The kind of the namespace, where a catalog has two (Glue: catalog and database)."""
     defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
-    """What holds for all below this namespace."""
+    """Defaults for all blocks below this namespace."""
     tables: OrNothing[dict[str, TableBlock]] = {}
     """The tables directly in this namespace, by name."""
     namespaces: OrNothing[dict[str, NamespaceBlock]] = {}
@@ -202,29 +199,29 @@ class NamespaceBlock(Block):
 
 
 class MovedBlock(Block):
-    """One object that has another name now."""
+    """A renamed table or namespace."""
 
     origin: Text = Field(alias="from", examples=["features/users"])
-    """The name that a table or namespace had, with the namespaces above it, joined by slashes."""
+    """The former name, with the namespaces above it, joined by slashes."""
     to: Text = Field(examples=["features/customers"])
-    """The name it has in this manifest."""
+    """The name in this manifest."""
 
 
 class MirrorBlock(Block):
-    """A catalog that this one follows: its Lance tables are entered here, at the same locations."""
+    """A mirror of another catalog: registers its Lance tables here, at the same locations."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["from"]})
 
     origin: Annotated[Text | None, WithJsonSchema({"type": "string"})] = Field(
         default=None, alias="from", examples=["lake"]
     )
-    """The catalog to follow, by its name in this manifest."""
+    """The catalog to mirror, by its name in this manifest."""
     select: OrNothing[list[Text]] | None = Field(default=None, min_length=1, examples=[["features/**"]])
-    """The tables to follow, as globs over names joined by a slash; all of them, unless given."""
+    """The tables to mirror, as globs over names joined by a slash; default: all."""
     into: OrNothing[list[Text]] = Field(default=[], examples=[["analytics"]])
-    """The namespace they are entered in, from the outermost name on, below which they keep their names."""
+    """The namespace to register them in, outermost name first; below it they keep their names."""
     names: Texts = Field(default={}, examples=[{"features/eu": "features_eu"}])
-    """Tables and namespaces that have another name here, both without `into`."""
+    """Tables and namespaces with another name here: the name in the source, and the one here, without `into`."""
 
 
 class CatalogBlock(Block):
@@ -233,23 +230,23 @@ class CatalogBlock(Block):
     impl: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
         default=None, examples=["dir", "rest", "glue", "unity", "hive2", "hive3", "iceberg", "memory"]
     )
-    """What serves the catalog: dir, rest, glue, unity, hive2, hive3, iceberg, memory, or a backend of your own."""
+    """The implementation: dir, rest, glue, unity, hive2, hive3, iceberg, memory, or a backend of your own."""
     config: Texts = Field(default={}, examples=[{"root": "./lake"}, {"region": "eu-west-1"}])
-    """How the catalog is reached, in the property names of its Lance namespace specification, and storage.* options
-    for opening datasets. Secrets belong into ${env:NAME} or ${file:path}."""
+    """The connection, in the property names of the catalog's Lance namespace specification, and storage.* options
+    for opening datasets. Put secrets into ${env:NAME} or ${file:path}."""
     prune: Annotated[Prune, WithJsonSchema(or_placeholder({"enum": ["never", "owned", "all"]}))] = Prune.OWNED
-    """What to do with live objects that the manifest does not name: never remove them, remove those lancens made or
-    adopted (owned), or remove all."""
+    """Which live objects outside of the manifest are removed: never any, those that lancens created or adopted (owned),
+    or all."""
     scope: OrNothing[list[Text]] | None = Field(default=None, min_length=1, examples=[["analytics/**"]])
-    """The only part of the catalog that is read, planned and pruned, as globs over names joined by a slash."""
+    """The part of the catalog to read, plan and prune, as globs over names joined by a slash."""
     defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
-    """What holds for everything in this catalog."""
+    """Defaults for all blocks in this catalog."""
     moved: OrNothing[list[MovedBlock]] = Field(
         default=[], examples=[[{"from": "features/users", "to": "features/customers"}]]
     )
-    """Tables, and namespaces with what is below them, that had another name: they are renamed, and keep their data."""
+    """Renamed tables, and namespaces with their content; the data stays."""
     mirror: MirrorBlock | None = None
-    """Another catalog that this one follows. Blocks of its own win."""
+    """Another catalog that this one mirrors. Its own blocks win."""
     namespaces: OrNothing[dict[str, NamespaceBlock]] = {}
     """The namespaces directly under the root, by name."""
     tables: OrNothing[dict[str, TableBlock]] = {}
@@ -257,12 +254,12 @@ class CatalogBlock(Block):
 
 
 class SafetyBlock(Block):
-    """When a plan removes too much to be run without --allow-mass-removal."""
+    """The limit on removals; a plan beyond it needs --allow-mass-removal."""
 
     max_removal_percent: Whole = Field(default=30, ge=0, le=100)
-    """The largest part of the tables that a plan may remove, in percent."""
+    """The most tables that a plan may remove, in percent."""
     min_tables: Whole = Field(default=10, ge=0)
-    """From how many tables on the percentage counts."""
+    """The fewest tables for which the percentage counts."""
 
 
 class ManifestFile(Block):
@@ -271,19 +268,18 @@ class ManifestFile(Block):
     version: Annotated[int, BeforeValidator(_one), WithJsonSchema({"const": 1})] = 1
     """The version of the manifest format. Included files need not repeat it."""
     name: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(default=None, examples=["feature-store"])
-    """The manifest's name: it marks what is made from this manifest as owned by it. Included files need not repeat
-    it."""
+    """The manifest's name, which marks objects as owned by it. Included files need not repeat it."""
     include: Annotated[list[str], WithJsonSchema({"type": ["array", "null"], "items": {"type": "string"}})] = Field(
         default=[], examples=[["teams/*.yaml"]]
     )
     """Files to merge into this one, as paths or globs relative to this file."""
     safety: OrNothing[SafetyBlock] = SafetyBlock()
-    """When removing is too much."""
+    """The limit on removals."""
     schemas: OrNothing[dict[str, Columns]] = Field(
         default={}, examples=[{"users": [{"name": "user_id", "type": "int64", "nullable": False}]}]
     )
-    """Lists of columns by name, for the tables that say `schema: NAME`."""
+    """Lists of columns by name, for tables with `schema: NAME`."""
     defaults: OrNothing[DefaultsBlock] = DefaultsBlock()
-    """What holds for everything in all catalogs."""
+    """Defaults for all blocks in all catalogs."""
     catalogs: OrNothing[dict[str, CatalogBlock]] = {}
     """The catalogs, by the name this manifest gives them."""

@@ -1,4 +1,4 @@
-"""The ``moved`` of a catalog: which tables and namespaces have another name now."""
+"""The ``moved`` of a catalog: its renamed tables and namespaces."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _Block: TypeAlias = DesiredTable | DesiredNamespace | None
 
 
 def read_moves(reader: CatalogReader, moved: list[MovedBlock], node: Node) -> tuple[DesiredMove, ...]:
-    """Return the moves that a catalog's block asks for, in no particular order; errors go to the reader's problems.
+    """Return the moves of a catalog's block, in no particular order; errors go to the reader's problems.
 
     Args:
-        reader: what read everything else of the catalog.
+        reader: of the catalog, after it has read everything else.
         moved: the entries of ``moved``.
         node: the catalog's block.
     """
@@ -42,7 +42,7 @@ class _Line:
 
 
 def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) -> Iterator[_Line]:
-    """Yield the entries whose names can be names at all."""
+    """Yield the entries with valid names."""
     where, able = f"in `moved` ({reader.impl})", reader.capabilities
     for block, item in zip(moved, items, strict=True):
         entries = entries_of(item)
@@ -54,17 +54,17 @@ def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) ->
 
 @dataclass
 class _Moves:
-    """The entries of one catalog, checked against its blocks and against each other."""
+    """The entries of one catalog, checked against its blocks and each other."""
 
     reader: CatalogReader
     lines: list[_Line]
     _first: dict[tuple[str, bool, Identifier], Place] = field(default_factory=dict)
 
     def checked(self) -> Iterator[DesiredMove]:
-        """Yield what the entries without an error ask for."""
+        """Yield the moves of the entries without an error."""
         problems = self.reader.blocks.problems
         for line in self.lines:
-            # What has the new name; a table, where a namespace has it, too.
+            # A table comes before a namespace of the same name.
             block = self.reader.tables.get(line.to) or self.reader.namespaces.get(line.to)
             problem = next(self._problems(line, block), None)
             if problem is None:
@@ -76,7 +76,7 @@ class _Moves:
                 problems.at(line.place(key), f"`{key}` in `moved`: `{shown}` {message}")
 
     def _problems(self, line: _Line, block: _Block) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with one of the names of an entry; the first problem counts."""
+        """Yield the errors in an entry, each with the key it is about; the first one counts."""
         reader, is_table = self.reader, isinstance(block, DesiredTable)
         if block is None:
             yield "to", f"is not in the manifest of {reader.catalog}; {self._hint(line)}"
@@ -110,7 +110,7 @@ class _Moves:
         return did_you_mean("/".join(line.to), known, "expected a table or a namespace that is in it")
 
     def _onward(self, line: _Line) -> list[_Line]:
-        """Return the entries that move on what ``line`` moves, one after the other; empty for a cycle."""
+        """Return the chain of entries that move on what ``line`` moves; empty for a cycle."""
         by_origin = {other.origin: other for other in self.lines}
         found, seen = [line], {line.origin, line.to}
         while (after := by_origin.get(found[-1].to)) is not None:

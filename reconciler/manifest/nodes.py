@@ -1,4 +1,4 @@
-"""What a YAML file says, before anything is checked: mappings, sequences and the text of scalars, with their places."""
+"""The nodes of a YAML file before any check: mappings, sequences and the text of scalars, with their places."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingOf
 from typing import TypeAlias
 
 Place: TypeAlias = int
-"""File, line and column in one number: a manifest of a million tables has millions of places."""
+"""File, line and column in one number, as a manifest of a million tables has millions of places."""
 
 LINE_SHIFT, _FILE_SHIFT = 26, 52
 _MASK = (1 << 26) - 1
@@ -23,13 +23,13 @@ def position(place: Place) -> tuple[int, int, int]:
 
 
 class _Placed:
-    """``place`` is where the value starts; ``key_place`` where its key does, or the value where it has none."""
+    """A node: ``place`` is the start of its value, ``key_place`` of its key, if it has one."""
 
     __slots__ = ()
 
     key_place: Place
     _offset: int
-    """From the key to the value: mostly so small a number that Python has it already."""
+    """From the key to the value; a small integer, which Python caches."""
 
     @property
     def place(self) -> Place:
@@ -37,7 +37,7 @@ class _Placed:
 
 
 class ScalarNode(_Placed):
-    """Text as written. ``is_null`` tells that it was not text but YAML's nothing, where a block is expected."""
+    """Text as written; ``is_null`` for YAML's null, which is an empty block where a block is expected."""
 
     __slots__ = ("_offset", "is_null", "key_place", "text")
 
@@ -72,12 +72,12 @@ Node: TypeAlias = ScalarNode | Sequence | Mapping
 
 
 def entries_of(node: Node | None) -> dict[str, Node]:
-    """Return the entries of a block; nothing, and what is not a block, has none."""
+    """Return the entries of a block; empty for null and for any other node."""
     return node if isinstance(node, Mapping) else {}
 
 
 def is_block(node: Node) -> bool:
-    """Return whether ``node`` is a block of keys, which nothing is, too."""
+    """Return whether ``node`` is a block of keys, possibly empty."""
     return isinstance(node, Mapping) or (isinstance(node, ScalarNode) and node.is_null)
 
 

@@ -1,7 +1,7 @@
 """What a manifest may read beside itself, and where what it reads may be sent.
 
-A manifest names environment variables, files and addresses. Who runs it decides how far that goes: the person at a
-command line, or a workflow that plans what somebody else proposed.
+A manifest names environment variables, files and hosts. The person at a command line, or a workflow that plans a
+proposed change, decides which of these it may use.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _LARGEST_FILE_BYTES = 1024 * 1024
 _STORAGE = "storage."
 _FILE_OPTION = re.compile(r"(?:.*[._-])?(?:file|path|application_credentials|service_account)", re.IGNORECASE)
 _FILE_IN_JSON = frozenset({"file", "output_file"})
-"""Google's external accounts read a file, or run a command, that their JSON names."""
+"""Google's external accounts read a file, or run a command, named in their JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What one run of a manifest allows.
+    """The permissions of one run of a manifest.
 
     Args:
-        schemes: the placeholders that are looked up: ``env``, ``file`` and ``var``. What another one stands for stays
+        schemes: the placeholders that are resolved: ``env``, ``file`` and ``var``. The value of another one stays
             unknown: nothing is read, and what depends on it is not checked.
         environment: the environment variables that may be read; None for all.
-        outside: whether files and includes may lie outside of the folders of the manifest's paths.
-        hosts: the only hosts that a catalog's configuration may name, ``.example.com`` for all below one; None for any.
+        outside: whether files and includes may be outside of the folders of the manifest's paths.
+        hosts: the hosts that a catalog's configuration may name, ``.example.com`` for all below it; None for any.
     """
 
     schemes: Collection[str] = ("env", "file", "var")
@@ -44,13 +44,13 @@ class Policy:
         return is_admitted(host, self.hosts)
 
     def may_read(self, path: str, folders: Collection[str]) -> bool:
-        """Return whether the file at ``path`` may be read by a manifest in ``folders``; there are no links in them."""
+        """Return whether a manifest in ``folders`` may read the file at ``path``; both without links."""
         return self.outside or any(PurePath(path).is_relative_to(folder) for folder in folders)
 
     def bucket_refusal(self, location: str) -> str | None:
-        """Return why ``location``, with values of the environment or a file in it, cannot be used; None where it can.
+        """Return why a ``location`` with values of the environment or a file cannot be used, None when it can.
 
-        Who owns a bucket sees the names that are asked for in it, on hosts that nobody has to allow.
+        The owner of a bucket sees the names requested in it, without any host being allowed.
         """
         bucket = bucket_of(location)
         if bucket is None or self.admits(bucket):
@@ -62,8 +62,8 @@ class Policy:
     def config_refusals(self, key: str, text: str, folders: Collection[str], *, is_literal: bool) -> Iterator[str]:
         """Yield why ``text`` cannot be the value of ``key`` in a ``config``: hosts and files that are not allowed.
 
-        JSON is looked into, and so is the file that a ``storage.*`` option names. A host is told where the value
-        ``is_literal``.
+        This includes hosts and files in JSON, and in the file that a ``storage.*`` option names. A host is in the
+        message only where the value ``is_literal``.
         """
         for name, value in self._texts(key, text, folders):
             if value is None:
@@ -75,7 +75,7 @@ class Policy:
                     yield f"names {named} that is not allowed; --allow-host names those that are"
 
     def _texts(self, key: str, text: str, folders: Collection[str]) -> Iterator[tuple[str, str | None]]:
-        """Yield what is looked at, by its key; None for a file that may not be read."""
+        """Yield the texts to check, by key; None for a file that may not be read."""
         if not key.startswith(_STORAGE):
             yield key, text
             return
@@ -91,12 +91,12 @@ class Policy:
             yield name, None if is_refused else value
 
     def _content(self, path: str, folders: Collection[str]) -> str | None:
-        """Return what pylance would read at ``path``, empty where it would not; None where it may not be read."""
+        """Return what pylance would read at ``path``, empty for no file; None where reading is not allowed."""
         try:
             real = os.path.realpath(path)
             if not self.may_read(real, folders):
                 return None
-            if not Path(real).is_file():  # what a pipe gives is gone once it was looked at
+            if not Path(real).is_file():  # reading a pipe would consume it
                 return "" if self.outside or not Path(real).exists() else None
             data = read_file(real, _LARGEST_FILE_BYTES)
         except (OSError, ValueError):
@@ -105,17 +105,17 @@ class Policy:
 
 
 OPEN = Policy()
-"""What a person at a command line allows: every variable, files beneath the manifest's folders, any host."""
+"""The permissions at a command line: every variable, files beneath the manifest's folders, any host."""
 
 CHECKING = Policy(schemes=("var",))
-"""What checking a manifest needs: nothing of the environment, and no file but its own."""
+"""The permissions to validate: no environment variable, and no file but the manifest's own."""
 
 UNTRUSTED = Policy(schemes=())
-"""What somebody else's manifest gets: nothing at all."""
+"""The permissions of an untrusted manifest: none."""
 
 
 def is_file_option(key: str) -> bool:
-    """Return whether the value of a ``config``'s ``key`` names a file that pylance reads."""
+    """Return whether ``key`` of a ``config`` names a file that pylance reads."""
     return key.startswith(_STORAGE) and _FILE_OPTION.fullmatch(key) is not None
 
 
@@ -136,7 +136,7 @@ def read_file(path: str, most: int) -> bytes:
     file = Path(path)
     try:
         status = file.stat()
-        if stat.S_ISREG(status.st_mode):  # a pipe would be waited for
+        if stat.S_ISREG(status.st_mode):  # opening a pipe would block
             with file.open("rb") as opened:
                 return opened.read(most + 1 if status.st_size > most else -1)
     except FileNotFoundError as error:

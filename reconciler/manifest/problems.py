@@ -1,4 +1,4 @@
-"""Collecting the errors of all files, so that one run reports them together."""
+"""The errors of all files, collected so that one run reports them together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SourceFile(NamedTuple):
 class Problems:
     """The files read so far, and the errors found in them.
 
-    Every method that adds an error raises :class:`ManifestError` once there are more than anybody reads.
+    Every method that adds an error raises :class:`ManifestError` once there are too many.
     """
 
     files: list[SourceFile] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Problems:
     def add(self, problem: Problem) -> None:
         """Add an error."""
         if problem not in self._found and len(self._found) == _MOST_PROBLEMS:
-            # Explaining is slow, and a hostile file can need it a million times.
+            # Messages are slow to make, and a hostile file can have a million errors.
             raise ManifestError([*self._in_order(), Problem(problem.file, 0, 0, "more errors are not shown")])
         self._found.add(problem)
 
@@ -67,7 +67,7 @@ class Problems:
         return self.files[position(place)[0]].folder
 
     def raise_if_any(self) -> None:
-        """Report what was found.
+        """Raise the errors found.
 
         Raises:
             ManifestError: there is at least one error.

@@ -1,7 +1,7 @@
-"""YAML text to nodes, refusing what a manifest has no use for.
+"""From YAML text to nodes, without anchors, aliases, tags and merge keys.
 
-The C parser of libyaml is asked for its events, one at a time, so that anchors, tags and nesting are refused before
-anything grows. Scalars are never resolved to numbers, dates or booleans: they keep their text.
+libyaml's C parser yields events one at a time, so that these, and deep nesting, are refused before memory grows.
+Scalars are never resolved to numbers, dates or booleans: they keep their text.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from reconciler.manifest.problems import Problems
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
 _MOST_SHARED = 4096
-"""How many texts of a file are held once however often they are written: the keys and values that many tables have."""
+"""How many different texts of a file are shared, as many tables have the same keys and values."""
 
 _BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-# Also the line breaks of YAML 1.1 that an editor does not count as such: lines would be numbered differently.
+# Includes the line breaks of YAML 1.1 that editors do not count, so that line numbers agree.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
@@ -30,13 +30,13 @@ _TEMPLATE = "`{{ … }}` belongs to another tool; write `${var:name}`"
 
 
 class _StopError(Exception):
-    """The rest of the file cannot be read; the fault is noted already."""
+    """The rest of the file cannot be read; the error is recorded."""
 
 
 def read_document(data: bytes, file: int, problems: Problems, example: str = "such as `version: 1`") -> Mapping | None:
-    """Return the one document of a file, the file numbered ``file``; None when it cannot be used.
+    """Return the document of the file numbered ``file``, None when it cannot be used.
 
-    An empty file is an empty mapping. Every fault goes to ``problems``.
+    An empty file is an empty mapping. Errors go to ``problems``.
     """
     name = problems.files[file].name
     if len(data) > MAX_FILE_BYTES:
@@ -112,16 +112,16 @@ class _Composer:
         return text
 
     def _root(self) -> Node | None:  # noqa: C901 - a call for each event would take a third longer
-        """Return what the document is; None for an empty file.
+        """Return the root of the document, None for an empty file.
 
-        A large manifest is millions of events: what happens for each of them is written out here, in one loop.
+        A large manifest has millions of events, so that one loop handles them all without calls.
         """
         next_event, texts = self._loader.get_event, dict[str, str]()
         file = place_of(self._file, 0, 0)
-        opened: list[tuple[Mapping | Sequence, str | None, Place]] = []  # the collections around, and their open keys
+        opened: list[tuple[Mapping | Sequence, str | None, Place]] = []  # the open collections and keys around
         entries: Mapping | None = None  # the innermost collection, when it is a mapping
         items: Sequence | None = None  # the innermost collection, when it is a sequence
-        key: str | None = None  # the one that waits for its value
+        key: str | None = None  # the key that waits for its value
         key_place: Place = 0
         root: Node | None = None
         while (event := next_event()) is not None:
@@ -155,7 +155,7 @@ class _Composer:
             else:
                 self._check_other(event, place, root)
                 continue
-            # A complete node is put where it belongs; of two with one key the first is kept.
+            # A complete node goes into its collection; of two with one key, the first is kept.
             if items is not None:
                 items.append(node)
             elif entries is None or key is None:
@@ -169,7 +169,7 @@ class _Composer:
         return root
 
     def _new_text(self, event: yaml.ScalarEvent, place: Place, texts: dict[str, str]) -> str:
-        """Return a text that is not in ``texts`` yet, and keep it there while there is room."""
+        """Return a new text, and share it in ``texts`` while there is room."""
         text: str = event.value
         if event.style == '"' and UNPRINTABLE.search(text):
             self._stop(place, "an escaped control character; expected printable text")

@@ -1,4 +1,4 @@
-"""The JSON Schema of a manifest, for editors and other tools: generated from the models that check it."""
+"""The JSON Schema of a manifest for editors, generated from the models that check it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _DIALECT = "http://json-schema.org/draft-07/schema#"
 def json_schema(implementations: Implementations) -> dict[str, Any]:
     """Return the JSON Schema (draft 7, which editors support best) of a manifest file.
 
-    It is made for typing: it names keys, values and examples. What needs more than one file or the catalog's own
-    rules is left to ``lancens validate``.
+    It completes keys, values and examples. Checks that need several files or the catalog's own rules are left to
+    ``lancens validate``.
     """
     generated = ManifestFile.model_json_schema(by_alias=True, ref_template="#/definitions/{model}")
     definitions = generated.pop("$defs")
@@ -25,7 +25,7 @@ def json_schema(implementations: Implementations) -> dict[str, Any]:
         "$schema": _DIALECT,
         "title": "lancens manifest",
         **{key: value for key, value in generated.items() if key != "title"},
-        # An included file is a part and need not say either.
+        # An included file needs neither.
         "dependencies": {"name": ["version"]},
         "definitions": definitions,
     }
@@ -44,7 +44,7 @@ def json_schema(implementations: Implementations) -> dict[str, Any]:
 
 
 def _know_impls(definitions: dict[str, Any], implementations: Implementations) -> None:
-    """Let a catalog's block be checked against what the implementations installed here take in ``config``."""
+    """Add the ``config`` of every installed implementation to a catalog's block."""
     catalog = definitions["CatalogBlock"]
     names = implementations.names()
     catalog["properties"]["impl"]["enum"] = names
@@ -60,7 +60,7 @@ def _know_impls(definitions: dict[str, Any], implementations: Implementations) -
 
 
 def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
-    """Return what ``config`` may hold; what has to be in it may stand in another file."""
+    """Return the schema of ``config``; required keys may be in another file."""
     keys: dict[str, Any] = {}
     patterns: dict[str, Any] = {f"^{re.escape(impl)}\\.": TEXT_SCHEMA}
     for one in describe_keys(implementation.config_model):
@@ -79,7 +79,7 @@ def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
         else:
             keys[one.key] = value
     return {
-        "description": f"How a catalog of {impl} is reached. Secrets belong into ${{env:NAME}} or ${{file:path}}.",
+        "description": f"The connection to a catalog of {impl}. Put secrets into ${{env:NAME}} or ${{file:path}}.",
         "type": "object",
         "properties": keys,
         "patternProperties": patterns,
@@ -88,7 +88,7 @@ def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
 
 
 def _allow_nothing(schema: Any) -> None:
-    """Let every block be written with nothing behind its key, as YAML allows."""
+    """Allow null for every block, as YAML writes an empty one."""
     if isinstance(schema, list):
         for item in schema:
             _allow_nothing(item)

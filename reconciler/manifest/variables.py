@@ -1,6 +1,6 @@
 """Placeholders in values: ``${env:NAME}``, ``${var:name}``, ``${file:path}``, each with ``:-default``; ``$${`` escapes.
 
-What a placeholder stands for is taken as it is: placeholders inside of it mean nothing.
+A value is used as it is: placeholders within it are not resolved.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_FILE_BYTES = 1024 * 1024
 
 
 class TemplateError(ValueError):
-    """A placeholder is malformed, or stands for nothing; the message holds no value."""
+    """A placeholder is malformed or has no value; the message holds no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +44,28 @@ Template: TypeAlias = tuple[str | Placeholder, ...]
 
 
 def is_literal(template: Template) -> bool:
-    """Return whether nothing has to be looked up."""
+    """Return whether the template has no placeholder."""
     return not any(isinstance(part, Placeholder) for part in template)
 
 
 def as_written(template: Template) -> str:
-    """Return the text with each placeholder standing for itself."""
+    """Return the text with its placeholders as written."""
     return "".join(map(str, template))
 
 
 def is_from_outside(text: str) -> bool:
-    """Return whether the template in ``text`` takes from the environment or a file what is then a secret."""
+    """Return whether the template in ``text`` takes a value from the environment or a file: a secret."""
     if "${env:" not in text and "${file:" not in text:
         return False
     try:
         template = parse_template(text)
     except TemplateError:
-        return False  # it stands for nothing
+        return False  # it has no value
     return any(isinstance(part, Placeholder) and part.scheme != "var" for part in template)
 
 
 def escape(text: str) -> str:
-    """Return the template that stands for ``text`` itself."""
+    """Return the template whose value is ``text``."""
     return text.replace("${", "$${")
 
 
@@ -103,12 +103,12 @@ def _placeholder(body: str) -> Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Resolver:
-    """Looks up what placeholders stand for.
+    """Resolves placeholders.
 
     Args:
-        policy: what may be looked up.
-        variables: what ``${var:…}`` stands for.
-        folders: where the manifest's files are, with no links in them.
+        policy: the placeholders, variables and files that are allowed.
+        variables: the values of ``${var:…}``.
+        folders: of the manifest's files, without links.
     """
 
     policy: Policy = OPEN
@@ -116,24 +116,24 @@ class Resolver:
     folders: tuple[str, ...] = ()
 
     def knows(self, template: Template) -> bool:
-        """Return whether everything in ``template`` may be looked up."""
+        """Return whether the policy lets every placeholder in ``template`` be resolved."""
         return all(isinstance(part, str) or part.scheme in self.policy.schemes for part in template)
 
     def text(self, template: Template, folder: str) -> str:
-        """Return ``template`` with all its values; files are relative to ``folder``.
+        """Return ``template`` with its placeholders resolved; files are relative to ``folder``.
 
         Raises:
-            TemplateError: a placeholder stands for nothing, and has no default.
+            TemplateError: a placeholder has no value and no default.
         """
         return "".join(part if isinstance(part, str) else self.value(part, folder) for part in template)
 
     def value(self, placeholder: Placeholder, folder: str) -> str:
-        """Return what ``placeholder`` stands for.
+        """Return the value of ``placeholder``.
 
-        As in a shell, the default is taken for what is not set or empty.
+        As in a shell, the default is used where the value is missing or empty.
 
         Raises:
-            TemplateError: there is nothing, and no default, or it may not be looked up.
+            TemplateError: it has no value and no default, or is not allowed.
         """
         name = placeholder.name
         if placeholder.scheme == "file":
@@ -166,7 +166,7 @@ class Resolver:
         return f"variable `{name}` is not given; {did_you_mean(name, self.variables, otherwise)}"
 
     def _file_text(self, placeholder: Placeholder, folder: str) -> str | None:
-        """Return a file's text without its last line break; None when it is not there and a default is."""
+        """Return a file's text without its last line break; None for a missing file with a default."""
         shown = f"file `{placeholder.name}`"
         path = os.path.realpath(Path(folder) / placeholder.name)
         if not self.policy.may_read(path, self.folders):
@@ -179,7 +179,7 @@ class Resolver:
         except MissingFileError:
             if placeholder.default is not None:
                 return None
-            raise TemplateError(f"{shown} is not there; the path is relative to the file it stands in") from None
+            raise TemplateError(f"{shown} does not exist; the path is relative to the file it is written in") from None
         except UnreadableFileError as error:
             raise TemplateError(f"{shown} cannot be read: {error}") from None
         except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""When Lance deletes old versions of a dataset by itself, and what to do about it."""
+"""Lance's automatic clean-up: which commit would delete old versions of a dataset, and what to do about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from reconciler.model import locations
 
 INTERVAL = "lance.auto_cleanup.interval"
-"""The key of a dataset's configuration without which nothing is cleaned up."""
+"""The key of a dataset's configuration that turns the clean-up on."""
 
 _OLDER_THAN, _RETAIN = "lance.auto_cleanup.older_than", "lance.auto_cleanup.retain_versions"
 
@@ -17,13 +17,13 @@ UNBOUND_REMEDY = (
     "make the change yourself with pylance, which cleans up if the dataset is set to, or keep the data on this machine "
     f"or in {', '.join(f'`{scheme}`' for scheme in sorted(locations.CONDITIONAL))}, and plan again"
 )
-"""What to do where :func:`unbound` gives a reason."""
+"""The remedy for a reason of :func:`unbound`."""
 
 CLEANUP_REMEDY = (
     f"delete the key (`lance.dataset(...).delete_config_keys(['{INTERVAL}'])`), make the change yourself with "
     "pylance, which cleans up, or let another writer commit that version, and plan again"
 )
-"""What to do where :meth:`AutoCleanup.reason` holds a commit back."""
+"""The remedy for a reason of :meth:`AutoCleanup.reason`."""
 
 _NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
@@ -42,7 +42,7 @@ class AutoCleanup:
 
     @classmethod
     def of(cls, config: Mapping[str, str], version: int) -> AutoCleanup | None:
-        """Return what the configuration of a dataset says, None where it is not to clean up."""
+        """Return the clean-up that a dataset's configuration sets, None where it is off."""
         if INTERVAL not in config:
             return None
         return cls(config[INTERVAL], version, config.get(_OLDER_THAN), config.get(_RETAIN))
@@ -51,12 +51,12 @@ class AutoCleanup:
     def each(self) -> int:
         """The interval; 0 where any commit may clean up.
 
-        pylance 14 cleans up at every commit for 0, and at none for what is no number; a later one may read more.
+        pylance 14 cleans up at every commit for 0, and never for a text that is not a number; a later one may.
         """
         return int(self.interval) if _NUMBER.fullmatch(self.interval) else 0
 
     def due_within(self, commits: int) -> int | None:
-        """Return the first of the next ``commits`` versions whose commit may clean up, None where none does."""
+        """Return the first of the next ``commits`` versions that may clean up, None where none does."""
         return self.next_due if self.next_due <= self.version + commits else None
 
     @property
@@ -66,20 +66,20 @@ class AutoCleanup:
         return (self.version // each + 1) * each
 
     def reason(self, due: int) -> str:
-        """Return why nothing is committed that would make version ``due``."""
+        """Return why lancens does not commit version ``due``."""
         return (
             f"the commit of version {due} may delete old versions of the dataset, whose "
-            f"`{INTERVAL}` is {self.interval[:40]!r}; lancens never sets that off"
+            f"`{INTERVAL}` is {self.interval[:40]!r}; lancens never triggers that"
         )
 
 
 def unbound(location: str) -> str | None:
     """Return why lancens commits nothing to a dataset at ``location``, None where it can."""
     scheme = locations.scheme(locations.pylance_uri(location))
-    # What is in the memory of this process has no other writers.
+    # Data in the memory of this process has no other writers.
     if locations.path_of(location) is not None or scheme == "shared-memory" or scheme in locations.CONDITIONAL:
         return None
     return (
-        f"pylance 14 cannot make sure in `{scheme}` which version a commit becomes, and the commit of some versions "
+        f"pylance 14 cannot tell in `{scheme}` which version a commit becomes, and the commit of some versions "
         f"may delete old ones (`{INTERVAL}`)"
     )

@@ -1,8 +1,8 @@
-"""The configuration of a backend: one pydantic model a backend, checked key by key.
+"""The configuration of a backend: a pydantic model for each, checked key by key.
 
 A model's field names and aliases are the keys of the catalog's specification. Every key may carry the name of the
 implementation as a prefix (``dir.root``). A field that is a mapping collects the keys that begin with its name:
-``storage.*``, for pylance, in every backend. :class:`KeysOf` gives it another one, which a plain key may have, too.
+``storage.*``, for pylance, in every backend. :class:`KeysOf` sets another prefix, which a plain key may share.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Root: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_location)]
 
 @dataclass(frozen=True, slots=True)
 class KeysOf:
-    """Says, in the annotation of a mapping, with what the keys begin that it collects."""
+    """Names, in the annotation of a mapping, the prefix of the keys that it collects."""
 
     name: str
 
 
 class BackendConfig(BaseModel):
-    """What every backend takes. Subclasses add their keys and say which service they reach."""
+    """The keys that every backend takes. Subclasses add their own and identify the service."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -50,18 +50,16 @@ class BackendConfig(BaseModel):
     )
 
     credentials: ClassVar[frozenset[str]] = frozenset()
-    """The keys that say who speaks, beside those whose names or values tell by themselves: who plans with one role may
-    apply with another."""
+    """The keys of credentials, beside those that look like secrets: a plan and its apply may use different ones."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Keys of other implementations of the Lance namespace, ``name.*`` for all that begin so, that have another name
-    here or none: what to write instead."""
+    """What to write instead of a key of another implementation; ``name.*`` stands for all keys with that prefix."""
 
     storage: dict[str, str] = Field(default_factory=dict, repr=False)
     """Options handed to pylance for opening and writing datasets; never shown."""
 
     def identity(self) -> str:
-        """Return a text equal for two configurations of the same service and root; it holds no secret."""
+        """Return a text that is equal for two configurations of one service and root; it holds no secret."""
         raise NotImplementedError
 
 
@@ -87,7 +85,7 @@ ConfigT = TypeVar("ConfigT", bound=BackendConfig)
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One fault of a configuration; ``key`` is as the user wrote it, None when a key is missing."""
+    """One error in a configuration; ``key`` is as the user wrote it, None where a key is missing."""
 
     key: str | None
     message: str
@@ -104,7 +102,7 @@ def _names(name: str, field: FieldInfo) -> Iterator[str]:
 
 
 def known_keys(model: type[BackendConfig]) -> list[str]:
-    """Return the keys ``model`` takes, without those of mappings, the preferred name of each field first."""
+    """Return the plain keys of ``model``, the preferred name of each field first."""
     mappings = _mappings(model)
     return [key for name, field in model.model_fields.items() if name not in mappings for key in _names(name, field)]
 
@@ -115,11 +113,11 @@ class ConfigKey:
 
     Args:
         key: as it is written; ``storage.*`` for keys of the user's choice.
-        is_preferred: whether it is the first name of what it sets.
-        is_required: whether there is no configuration without it.
-        default: as text, where there is one worth showing.
-        schema: what its value may be, in JSON Schema: ``type``, ``enum``, ``minimum``, ``maximum``; empty for text.
-        description: what it is for; empty where its name says all.
+        is_preferred: whether it is the first name of its field.
+        is_required: whether a configuration must have it.
+        default: as text, where there is one to show.
+        schema: the JSON Schema of its value: ``type``, ``enum``, ``minimum``, ``maximum``; empty for text.
+        description: of the field; may be empty.
     """
 
     key: str
@@ -134,7 +132,7 @@ _KEPT = ("type", "exclusiveMinimum", "minimum", "maximum")
 
 
 def describe_keys(model: type[BackendConfig]) -> list[ConfigKey]:
-    """Return the keys that ``model`` takes, in its order, each under every name that it has."""
+    """Return all keys of ``model`` in its order, each under every name that it has."""
     schemas = model.model_json_schema(by_alias=False)["properties"]
     mappings = _mappings(model)
     described = []
@@ -157,7 +155,7 @@ def _default_text(default: object) -> str | None:
 
 
 def _value_schema(schema: Mapping[str, Any]) -> Mapping[str, object]:
-    """Return the part of what pydantic says of a value that holds for the text of a manifest too."""
+    """Return the part of a field's JSON Schema that also holds for its text in a manifest."""
     for choice in schema.get("anyOf", ()):
         if choice.get("type") != "null":
             schema = {**schema, **choice}
@@ -168,7 +166,7 @@ def _value_schema(schema: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def _mappings(model: type[BackendConfig]) -> dict[str, str]:
-    """Return the fields whose keys are of the user's choice, and what those begin with: ``storage``."""
+    """Return the fields that collect keys by prefix, each with its prefix."""
     return {
         name: next((said.name for said in field.metadata if isinstance(said, KeysOf)), name)
         for name, field in model.model_fields.items()
@@ -177,10 +175,10 @@ def _mappings(model: type[BackendConfig]) -> dict[str, str]:
 
 
 def parse_config(model: type[ConfigT], impl: str, properties: Mapping[str, str]) -> ConfigT:
-    """Return the configuration that ``properties`` give.
+    """Return the configuration in ``properties``.
 
     Raises:
-        InvalidInputError: naming each faulty key, never its value.
+        InvalidInputError: naming each invalid key, never its value.
     """
     config, problems = read_config(model, impl, properties)
     if config is None:
@@ -191,7 +189,7 @@ def parse_config(model: type[ConfigT], impl: str, properties: Mapping[str, str])
 def read_config(
     model: type[ConfigT], impl: str, properties: Mapping[str, str]
 ) -> tuple[ConfigT | None, list[ConfigProblem]]:
-    """Return the configuration that ``properties`` give, and every fault of them; None where there is one."""
+    """Return the configuration in ``properties``, None where it has errors, and the errors."""
     written = {key.removeprefix(f"{impl}."): key for key in properties}
     known = known_keys(model)
     twice = sorted(set(properties) - set(written.values()))
@@ -225,12 +223,12 @@ def read_config(
 
 
 def _instead(model: type[BackendConfig], key: str) -> str | None:
-    """Return what is written here for a key of another implementation; None where it is nobody's."""
+    """Return the replacement for a key of another implementation, None for an unknown key."""
     return model.elsewhere.get(key) or model.elsewhere.get(f"{key.partition('.')[0]}.*" if "." in key else key)
 
 
 def _plain_message(detail: ErrorDetails) -> str:
-    """Return what pydantic found wrong with a value in words that need no knowledge of pydantic."""
+    """Return the message for an invalid value, without pydantic's vocabulary."""
     expected = _EXPECTED.get(detail["type"])
     if expected is None:
         return detail["msg"].removeprefix("Value error, ")

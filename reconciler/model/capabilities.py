@@ -1,4 +1,4 @@
-"""What a catalog is able to do; the planner asks this and never guesses."""
+"""What a catalog can do, so that the planner never guesses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LocationPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NameRule:
-    """The names a catalog can hold: a regular expression that matches whole names, and its meaning in words."""
+    """The names a catalog accepts: a regular expression for whole names, and its meaning in words."""
 
     pattern: re.Pattern[str]
     meaning: str
@@ -30,7 +30,7 @@ class NameRule:
 class Safeguard:
     """The property of a table's entry that keeps a catalog, and the engines that work through it, from deleting data.
 
-    ``danger`` says what can happen to a table without it, as a clause with no full stop. ``hazard`` is a property that
+    ``danger`` is a clause without a full stop: what can happen to a table without it. ``hazard`` is a property that
     brings the same danger where it is ``true``; an entry without it is safe.
     """
 
@@ -40,7 +40,7 @@ class Safeguard:
     hazard: str | None = None
 
     def missing(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return what to set on an entry with ``properties`` to make it safe; letters count in any case."""
+        """Return the properties to set on an entry to make it safe; case does not matter."""
         missing = {}
         if properties.get(self.key, "").lower() != self.value.lower():
             missing[self.key] = self.value
@@ -49,48 +49,47 @@ class Safeguard:
         return missing
 
     def applied_to(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return what an entry with ``properties`` says once it is safe; a hazard that is not set stays so."""
+        """Return the safe values for an entry; a hazard that is not set stays unset."""
         return {self.key: self.value} | ({self.hazard: "false"} if self.hazard and self.hazard in properties else {})
 
     def state(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return what ``properties`` say of it, in one form where it is safe; nothing where it is not set."""
+        """Return the safeguard as set in ``properties``, normalised where it is safe."""
         missing, safe = self.missing(properties), self.applied_to(properties)
         return {key: properties[key] if key in missing else safe[key] for key in safe if key in properties}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a catalog is able to do. The planner asks this and never guesses.
+    """What a catalog can do.
 
     ``max_depth``: how many levels namespaces nest, None for no limit.
-    ``table_depths``: how many namespaces may stand above a table, as (fewest, most); most None for no limit.
+    ``table_depths``: how many namespaces may be above a table, as (fewest, most); most None for no limit.
     ``fixed_levels``: outermost levels that must exist and are never created, marked or dropped (Unity's catalog).
     ``name_rule``, ``folds_case``: the catalog's own rules for names.
     ``one_name_space``: whether a table and a namespace beside each other cannot have the same name.
     ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
-    ``chooses_locations``: whether it is known to put every table where it likes, so that no entry can be made for data
-        that is somewhere.
-    ``places_tables``: whether a table that names no location goes where the service says, which only apply tells.
-    ``may_manage_versions``: whether the service may keep the versions of a table's data itself, which only the entry
-        tells (see ``LiveTable.managed_versioning``).
-    ``vends_credentials``: whether it hands out credentials for the data of the tables that it has.
-    ``lists_root``: whether data directly under the root is a table without an entry of its own.
+    ``chooses_locations``: whether it always chooses the location, so that existing data cannot be registered.
+    ``places_tables``: whether the service places a table without a location, which is known only at apply.
+    ``may_manage_versions``: whether the service may keep the versions of a table's data itself, which its entry
+        records (see ``LiveTable.managed_versioning``).
+    ``vends_credentials``: whether it hands out credentials for the data of its tables.
+    ``lists_root``: whether data directly under the root is a table without an entry.
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
-    ``keeps_first_columns``: whether the columns that entries show are those of when it was made, and cannot follow.
+    ``keeps_first_columns``: whether the columns that an entry shows cannot change after it is created.
     ``relocate_table``: whether a table's location can be changed in place.
-    ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one
-        to the other; None where no table is.
-    ``lost_on_move``: what a table's entry loses where it is moved by making another one, in words.
-    ``lost_with_namespace``: what is kept beside a namespace's properties, which one of another name does not get.
-    ``namespace_places``: the properties of a namespace that say where it is, so that one of another name has its own.
-    ``pinned_root_tables``: whether a table directly under the root is named by its directory, so that it has no other.
-    ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
-    ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
+    ``rename_within``: how many outermost names two identifiers must share for a rename in place; None where the
+        catalog renames no table.
+    ``lost_on_move``: what a table's entry loses where a move creates another one, in words.
+    ``lost_with_namespace``: what a namespace loses where a move creates another one, in words.
+    ``namespace_places``: the properties of a namespace that hold its location, so that a new name gets its own.
+    ``pinned_root_tables``: whether the directory of a table directly under the root is its name.
+    ``namespace_kinds``: the two kinds where a system has two, the kind that holds namespaces first (Glue).
+    ``outer_kind_depth``: how deep a namespace of the first kind can be created, None for no limit.
     ``makes_no_tables``: why no table can be made there, in words; empty where tables can.
-    ``safeguard``: the property without which this catalog's tables are not safe; None where nothing there deletes data.
-        The backend writes it with every entry it makes or changes.
+    ``safeguard``: the property that keeps this catalog's tables safe; None where nothing there deletes data.
+        The backend writes it with every entry it creates or changes.
     """
 
     max_depth: int | None = None
@@ -129,10 +128,10 @@ class Capabilities:
         return within is not None and origin[:within] == to[:within]
 
     def comes_before_data(self, table: Identifier) -> bool:
-        """Return whether the entry of a new table is made before its data, although it is known where that goes.
+        """Return whether a new table's entry is created before its data, although the location is known.
 
-        The service may answer another location, or keep the versions of the data itself; and where data directly under
-        the root is a table without an entry, it would be nobody's until it has got one.
+        The service may return another location, or keep the versions of the data itself. Where data directly under the
+        root is a table without an entry, the data alone would be an unmanaged table.
         """
         return self.ignores_location or (self.lists_root if len(table) == 1 else self.may_manage_versions)
 
@@ -141,14 +140,14 @@ class Capabilities:
         return name.lower() if self.folds_case else name
 
     def name_problem(self, name: str) -> str | None:
-        """Return why the catalog can hold nothing of this name, or None when it can."""
+        """Return why the catalog accepts no object of this name, None when it does."""
         rule, problem = self.name_rule, check_name(name)
         if problem is None and rule is not None and not rule.pattern.fullmatch(self.folded(name)):
             return rule.meaning
         return problem
 
     def property_problem(self, key: str, value: str) -> str | None:
-        """Return why the catalog cannot keep the property ``key`` with ``value``, or None when it can."""
+        """Return why the catalog cannot keep this property, None when it can."""
         most = self.longest_property
         for what, text in (("key", key), ("value", value)):
             size = len(text.encode("utf-16-le")) // 2
@@ -157,7 +156,7 @@ class Capabilities:
         return None
 
     def table_depth_problem(self, depth: int) -> str | None:
-        """Return why no table can be below ``depth`` namespaces, as the end of a sentence; None when one can."""
+        """Return why a table cannot be below ``depth`` namespaces, None when it can."""
         fewest, most = self.table_depths
         if depth >= fewest and (most is None or depth <= most):
             return None

@@ -1,4 +1,4 @@
-"""The columns of a table, and those that its catalog shows of it."""
+"""The columns of a table, and the columns that its catalog entry shows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Schema: TypeAlias = tuple[Column, ...]
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """One column as the entry of a table shows it; ``type`` is what the catalog calls its type."""
+    """One column as the entry of a table shows it; ``type`` is the catalog's own name of the type."""
 
     name: str
     type: str
     comment: str | None = None
 
     def shows(self, other: ShownColumn) -> bool:
-        """Return whether both are one column to a catalog, which may write names and types in other letters."""
+        """Return whether both are one column to a catalog, which may change the case of names and types."""
         return self._plain == other._plain
 
     @property

@@ -1,4 +1,4 @@
-"""What a manifest asks for: plain immutable data, made by ``manifest/`` and compared by ``planner/``."""
+"""The desired state: immutable data that ``manifest/`` creates and ``planner/`` compares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.model.reasons import Why
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where in the manifest something is said; line and column count from 1."""
+    """A place in the manifest; line and column count from 1."""
 
     file: str
     line: int
@@ -36,7 +36,7 @@ class Source:
 
 
 class Prune(Enum):
-    """What to do with live objects that the manifest does not name."""
+    """Which live objects that the manifest does not name are removed."""
 
     NEVER = "never"
     OWNED = "owned"
@@ -51,7 +51,7 @@ class Evolve(Enum):
 
 
 class ExtraColumns(Enum):
-    """What to make of columns that a table's data has and its block lacks: a writer has added them."""
+    """How to treat columns that a writer added: those in a table's data and not in its block."""
 
     KEEP = "keep"
     CONFLICT = "conflict"
@@ -62,8 +62,8 @@ class DesiredNamespace:
     """One namespace block.
 
     A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
-    ``secret_keys`` in ``properties`` come from the environment or a file, and are hidden as those of passwords are.
-    ``mirrored``: there is no block, only a mirror puts tables into it.
+    ``secret_keys`` in ``properties`` come from the environment or a file, and are redacted. ``mirrored``: it has no
+    block, and only a mirror puts tables into it.
     """
 
     id: Identifier
@@ -87,13 +87,13 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What a block expects of a table's data. An audit compares; no plan makes it so.
+    """What a block expects of a table's data; an audit checks it, a plan never enforces it.
 
     Args:
-        indices: columns that an index is to be on.
-        max_fragments: how many fragments it may have.
-        max_versions: how many versions.
-        max_age_days: how many days ago its last commit may be.
+        indices: columns that must have an index.
+        max_fragments: the most fragments.
+        max_versions: the most versions.
+        max_age_days: the most days since the last commit.
     """
 
     indices: tuple[str, ...] = ()
@@ -103,16 +103,16 @@ class Expectations:
 
 
 NOTHING_EXPECTED = Expectations()
-"""What is expected where nobody says anything."""
+"""The default: no expectation."""
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredTable:
-    """One table block, or what a mirror asks for. ``location`` None leaves the place to the catalog; ``schema`` None
-    leaves it to the data.
+    """One table block, or a table that a mirror asks for.
 
-    The values of ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is what a table
-    without a block follows; ``refused`` says why it cannot.
+    ``location`` None leaves the location to the catalog; ``schema`` None leaves the columns to the data. The values of
+    ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is the table that one without a
+    block follows; ``refused`` is why it cannot.
     """
 
     id: Identifier
@@ -131,7 +131,7 @@ class DesiredTable:
     expect: Expectations = NOTHING_EXPECTED
 
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
-        """Tell pickle the fields alone: what slots have of their own accord takes three times as long."""
+        """Pickle the fields alone: the default for slots takes three times as long."""
         return DesiredTable, _FIELDS_OF_A_TABLE(self)
 
 
@@ -140,7 +140,7 @@ _FIELDS_OF_A_TABLE = attrgetter(*(field.name for field in fields(DesiredTable)))
 
 @dataclass(frozen=True, slots=True)
 class DesiredMove:
-    """One line of ``moved``: the table, or the namespace with what is below it, that had the name ``origin`` before."""
+    """One entry of ``moved``: the table, or the namespace with its content, that was named ``origin``."""
 
     origin: Identifier
     to: Identifier
@@ -150,10 +150,10 @@ class DesiredMove:
 
 @dataclass(frozen=True, slots=True)
 class DesiredMirror:
-    """The line by which a catalog follows the catalog ``origin``: the tables in ``select`` are wanted below ``into``.
+    """The mirror of the catalog ``origin``: the tables in ``select`` are wanted below ``into``.
 
-    ``names`` are the tables and namespaces of ``origin`` that have another name below ``into``. ``defaults`` are what a
-    table without a word of its own says, by the namespace in which it does; the innermost one counts.
+    ``names`` are the tables and namespaces of ``origin`` that have another name below ``into``. ``defaults`` hold for
+    tables without a block, by namespace; the innermost one counts.
     """
 
     origin: str
@@ -172,7 +172,7 @@ class DesiredMirror:
         return (*self.into, *table)
 
     def default_of(self, table: Identifier) -> DesiredTable | None:
-        """Return what a table of this name says by default."""
+        """Return the defaults for a table of this name."""
         for depth in range(len(table) - 1, -1, -1):
             found = self.defaults.get(table[:depth])
             if found is not None:
@@ -182,7 +182,7 @@ class DesiredMirror:
 
 @dataclass(frozen=True, slots=True)
 class DesiredCatalog:
-    """The part of a manifest that is about one catalog; ``owner`` is the marker ``<manifest name>/<catalog>``.
+    """The desired state of one catalog; ``owner`` is the marker ``<manifest name>/<catalog>``.
 
     Every ancestor of a table or namespace has an entry in ``namespaces``. Every ``to`` of ``moves`` has a block, and no
     ``origin`` has one.
@@ -201,7 +201,7 @@ class DesiredCatalog:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When removing is too much: more than ``max_removal_percent`` of at least ``min_tables`` tables."""
+    """The limit on removals: ``max_removal_percent`` of the tables, where there are ``min_tables`` or more."""
 
     max_removal_percent: int = 30
     min_tables: int = 10

@@ -1,12 +1,11 @@
-"""Foreign text made safe to show: nothing in a name or a value can forge a line, hide, or colour what follows.
+"""Text from outside made safe to show: no name or value can forge a line, hide, or colour what follows.
 
-A character that cannot be seen (controls, bidirectional overrides, spaces other than the plain one, joiners, halves of
-surrogate pairs) is written as its escape, as in ``\\x1b``, and so is what the runner of GitHub Actions would take for
-a command in a log. So that an escape means one thing only, a backslash is written twice; a sentence keeps its own
-(:func:`message`). What could be mistaken for the renderer's own punctuation stands in double quotes.
+Invisible characters (controls, bidirectional overrides, unusual spaces, joiners, lone surrogates) are escaped, as in
+``\\x1b``, and so are commands for the runner of GitHub Actions. A backslash is doubled, so that an escape means one
+thing only; a sentence keeps its own (:func:`message`). Text that looks like a renderer's punctuation is quoted.
 
-Names, keys and values are made safe where they are rendered; the texts of errors where the error is made
-(``reconciler.model.errors``); everything else that a command prints, where it leaves the process (``reconciler.cli``).
+Renderers make names, keys and values safe; ``reconciler.model.errors`` the texts of errors; ``reconciler.cli``
+everything else that a command prints.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from collections.abc import Iterable, Sequence
 ELLIPSIS = "…"
 
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Characters that Python counts as printable and that show nothing: fillers and variation selectors.
+# Fillers and variation selectors: printable to Python, and invisible.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 # A line that begins with `::`, and `##[` anywhere in one, are commands to the runner of GitHub Actions.
 _COMMAND = re.compile(r"##(?=\[)|\A *:(?=:)")
-# JSON takes these as they are; a terminal or the runner acts on them, and a review does not show them.
+# Valid in JSON; a terminal or the runner acts on them, and a review does not show them.
 _ACTING_IN_JSON = re.compile(
     "#(?=#\\[)|[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
 )
@@ -37,7 +36,7 @@ def printable(text: str) -> str:
 
 
 def message(text: str) -> str:
-    """Return a sentence on one line, with every character visible; what is so already stays as it is."""
+    """Return a sentence on one line, with every character visible and its backslashes kept."""
     if not text.isprintable() or _BLANK.search(text):
         text = "".join(character if _is_plain(character) else _escape(character) for character in text)
     if text and unicodedata.combining(text[0]):
@@ -63,7 +62,7 @@ def _quoted(safe: str) -> str:
 
 
 def name(text: str) -> str:
-    """Return one name of an identifier; in quotes where it is empty or holds spaces or punctuation of the output."""
+    """Return one name of an identifier, quoted where it is empty or holds spaces or punctuation."""
     safe = printable(text)
     return _quoted(safe) if not safe or _QUOTED_IN_NAMES.search(safe) else safe
 
@@ -74,7 +73,7 @@ def address(*names: str) -> str:
 
 
 def json_text(text: str) -> str:
-    """Return JSON with the same content, which no viewer interprets."""
+    """Return equal JSON in which no character acts on a terminal or a runner."""
     return _ACTING_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -85,7 +84,7 @@ def key(text: str) -> str:
 
 
 def value(text: str) -> str:
-    """Return a value; in quotes where its ends could not be seen."""
+    """Return a value, quoted where its ends would be invisible."""
     safe = printable(text)
     if not safe or safe != safe.strip() or safe[0] == '"' or "->" in safe or "(data stays" in safe:
         return _quoted(safe)
@@ -102,7 +101,7 @@ def width_of(text: str) -> int:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return ``text`` in at most ``limit`` cells, with the middle left out where it is longer."""
+    """Return ``text`` in at most ``limit`` cells, shortened in the middle."""
     if width_of(text) <= limit:
         return text
     room = max(limit - 1, 2)
@@ -142,6 +141,6 @@ def count(number: int, noun: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6) -> str:
-    """Return the end of a message about an unknown ``word``: the nearest one that is known, or ``otherwise``."""
+    """Return the hint for an unknown ``word``: the nearest known one, or ``otherwise``."""
     nearest = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return f"did you mean `{nearest[0]}`?" if nearest else otherwise

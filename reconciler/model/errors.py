@@ -1,9 +1,9 @@
 """The error tree of lancens.
 
 Every error a user can cause or meet is a :class:`LancensError`; its text is complete (what, where, what to do)
-and safe to print: it never holds a secret. A backend raises a :class:`BackendError` of the kind that the Lance
-Namespace specification names, with that specification's code; :class:`CatalogError` is how a user reads of it, and
-``reconciler.namespace`` turns it into the errors of ours type of the same code for other tools.
+and safe to print: it never holds a secret. A backend raises a :class:`BackendError` with a code of the Lance Namespace
+specification. A user reads it as a :class:`CatalogError`; other tools get the type of ``lance_namespace.errors`` with
+the same code from ``reconciler.namespace``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.model import display
 class LancensError(Exception):
     """Base of every error lancens reports; ``str(error)`` is what the user reads.
 
-    Made of the lines of its text: each is one line, whatever foreign text stands in it.
+    Takes the lines of its text; each stays one line, whatever text from outside is in it.
     """
 
     def __init__(self, *lines: str) -> None:
@@ -27,7 +27,7 @@ class LancensError(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One fault at one place: ``file:line:column: message``.
+    """One error at one place: ``file:line:column: message``.
 
     ``line`` and ``column`` count from 1; 0 means that the whole file is meant.
     """
@@ -68,9 +68,9 @@ class MissingExtraError(LancensError):
 
 
 def installed_as() -> str:
-    """Return what pip knows this lancens by: its name, or the path of the checkout that it was installed from.
+    """Return what pip installed this lancens from: its name, or the path of a checkout.
 
-    Otherwise anybody who registers an unused name could have it installed.
+    A name that is not registered could be taken by an attacker.
     """
     import json
     from importlib.metadata import PackageNotFoundError, distribution
@@ -101,7 +101,7 @@ _NAMED = 20
 
 
 class BlockedError(LancensError):
-    """A plan is not carried out because some objects are blocked; ``objects`` says of each which it is, and why."""
+    """A plan is not carried out because some objects are blocked; ``objects`` has a line for each."""
 
     def __init__(self, objects: Sequence[str]) -> None:
         self.objects = tuple(objects)
@@ -127,7 +127,7 @@ class PlanFileError(LancensError):
 
 
 class StalePlanError(LancensError):
-    """Something a saved plan touches has moved since it was made."""
+    """An object of a saved plan has changed since the plan was made."""
 
 
 class ApplyError(LancensError):
@@ -138,7 +138,7 @@ class ApplyError(LancensError):
 
 
 class ErrorCode(IntEnum):
-    """The specification's error codes, as far as a backend raises them or a server may answer them."""
+    """The specification's error codes that a backend raises or a server answers."""
 
     UNSUPPORTED = 0
     NAMESPACE_NOT_FOUND = 1
@@ -167,7 +167,7 @@ class ErrorCode(IntEnum):
 
 
 class BackendError(Exception):
-    """Base of what a backend raises; its text, one line, names the implementation and the object, and no secret."""
+    """Base of a backend's errors; the text is one line, names the implementation and the object, and no secret."""
 
     code: ErrorCode = ErrorCode.INTERNAL
 
@@ -194,7 +194,7 @@ class NamespaceAlreadyExistsError(BackendError):
 
 
 class NamespaceNotEmptyError(BackendError):
-    """A namespace that is to be dropped holds something."""
+    """A namespace to drop is not empty."""
 
     code = ErrorCode.NAMESPACE_NOT_EMPTY
 
@@ -242,7 +242,7 @@ class InvalidInputError(BackendError):
 
 
 class ConcurrentModificationError(BackendError):
-    """Somebody else changed the object meanwhile."""
+    """The object was changed by another writer."""
 
     code = ErrorCode.CONCURRENT_MODIFICATION
 
@@ -266,7 +266,7 @@ class ServiceUnavailableError(BackendError):
 
 
 class InternalError(BackendError):
-    """The service failed, or answered what it must not."""
+    """The service failed, or broke its specification."""
 
     code = ErrorCode.INTERNAL
 
@@ -292,8 +292,8 @@ class ThrottlingError(BackendError):
 class NotLanceTableError(TableNotFoundError):
     """A table of another format has the name.
 
-    To lancens such a table is not there. The operations that name one table answer InvalidInput instead, as the
-    catalogs' specifications say under "DescribeTable" and "DeregisterTable".
+    lancens treats it as missing. Operations on a single table answer InvalidInput instead, as the catalogs'
+    specifications require under "DescribeTable" and "DeregisterTable".
     """
 
 
@@ -301,5 +301,5 @@ _BY_CODE: dict[int, type[BackendError]] = {cls.code: cls for cls in BackendError
 
 
 def error_type(code: int) -> type[BackendError]:
-    """Return the error that ``code`` stands for; an unknown code, or one no backend raises, is an InternalError."""
+    """Return the error type of ``code``; InternalError for a code that no backend raises."""
     return _BY_CODE.get(code, InternalError)

@@ -1,7 +1,7 @@
-"""Which hosts a configuration names: where its secrets could be sent.
+"""The hosts that a configuration names: where its secrets could be sent.
 
-This goes by how keys and values look, not by what one backend does with them, so that no option of any backend or
-storage library is left out. What a service's own library goes to by itself, such as AWS, nobody names.
+Hosts are recognised by the form of keys and values, so that no option of a backend or a storage library is missed.
+The default hosts of a vendor's library, such as those of AWS, are not in a configuration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ADDRESS_KEY = re.compile(
 _ACCOUNT_KEY = re.compile(r"(?:.*[._-])?account[._-]?name", re.IGNORECASE)
 _REGION_KEY = re.compile(r"(?:.*[._-])?region", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9-]*")
-# What stands where others have a host is a bucket here, and a request to it is signed: no secret is in it.
+# The authority of these is a bucket or nothing; a request to a bucket is signed, so that it carries no secret.
 _LOCAL = frozenset({"file", "file-object-store", "file+uring", "memory", "shared-memory"})
 _BUCKETS = _LOCAL | {"gs", "hf", "oss", "s3", "s3a", "s3n", "s3+ddb", "az", "cos", "obs", "tos"}
 
@@ -34,7 +34,7 @@ def hosts_in(key: str, value: str) -> Iterator[str]:
         if url[1].lower() not in _BUCKETS:
             yield _host(url[2])
     if _ADDRESS_KEY.fullmatch(key):
-        # Of several addresses each may leave out the scheme.
+        # Each of several addresses may lack the scheme.
         bare = (part.strip() for part in value.split(",") if _URL.search(part) is None)
         yield from (_host(part.partition("/")[0]) for part in bare if part)
     elif found or not value:
@@ -46,7 +46,7 @@ def hosts_in(key: str, value: str) -> Iterator[str]:
 
 
 def is_admitted(host: str, allowed: Collection[str] | None) -> bool:
-    """Return whether ``host`` is one of ``allowed``, of which ``.example.com`` is all below one; None allows any."""
+    """Return whether ``host`` is in ``allowed``; ``.example.com`` allows all hosts below it, None any."""
     name = host.lower().rstrip(".")
     return allowed is None or any(
         name == one or (one.startswith(".") and name.endswith(one)) for one in map(str.lower, allowed)
@@ -54,18 +54,18 @@ def is_admitted(host: str, allowed: Collection[str] | None) -> bool:
 
 
 def bucket_of(location: str) -> str | None:
-    """Return the bucket of ``location``, whose owner sees the names that are asked for; None where it has none."""
+    """Return the bucket of ``location``, None where it has none; its owner sees the requested names."""
     url = _URL.match(location.strip())
     return url[2].lower() if url is not None and url[1].lower() in _BUCKETS - _LOCAL else None
 
 
 def texts_in(key: str, value: str) -> Iterator[tuple[str, str]]:
-    """Yield ``key`` and ``value``, and those in it where it is a JSON object, in base64 or not."""
+    """Yield ``key`` and ``value``, and the pairs of a JSON object in ``value``, in base64 or not."""
     yield key, value
     found: list[tuple[str, object]] = []
 
     def keep(pairs: list[tuple[str, object]]) -> None:
-        found.extend(pairs)  # of a key that stands there twice, both
+        found.extend(pairs)  # both values of a duplicate key
 
     for text in (value, _unpacked(value)):
         try:

@@ -1,4 +1,4 @@
-"""What a catalog and its storage answer: plain immutable data, made by ``backends/`` and compared by ``planner/``."""
+"""The live state: immutable data that ``backends/`` read and ``planner/`` compares."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from reconciler.model.names import Identifier
 
 @dataclass(frozen=True, slots=True)
 class LiveNamespace:
-    """A namespace as the catalog answers it.
+    """A namespace in a catalog.
 
-    ``kind`` tells apart what one system calls by two names (Glue). ``root`` is a place that the service keeps for the
-    tables in it beside the properties (Unity); nothing is planned by it.
+    ``kind`` is set where a system has two kinds of namespaces (Glue). ``root`` is the location that a service keeps for
+    the namespace's tables (Unity); the planner ignores it.
     """
 
     id: Identifier
@@ -28,10 +28,9 @@ class LiveNamespace:
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A Lance table as the catalog answers it; ``location`` is the one in force.
+    """A Lance table in a catalog; ``location`` is the one in force.
 
-    ``managed_versioning``: the service keeps the versions of its data itself, so that a commit in storage alone is one
-    that the service knows nothing of.
+    ``managed_versioning``: the service keeps the versions of the data, so that it would miss a commit in storage.
     """
 
     id: Identifier
@@ -42,10 +41,10 @@ class LiveTable:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A table that its catalog does not have the way the specification says a Lance table is entered there.
+    """An entry that is not a Lance table by the specification of its catalog.
 
-    ``format`` is what the catalog says it is: ``delta``, ``VIRTUAL_VIEW``, or ``lance, MANAGED_TABLE`` of one that is
-    marked as a Lance table and is of the wrong type. ``location`` is None where the catalog tells none.
+    ``format`` is the catalog's own word: ``delta``, ``VIRTUAL_VIEW``, or ``lance, MANAGED_TABLE`` for an entry that is
+    marked as a Lance table and has the wrong type. ``location`` is None where the entry has none.
     """
 
     id: Identifier
@@ -54,15 +53,15 @@ class ForeignTable:
 
     @property
     def is_marked(self) -> bool:
-        """Whether the entry is marked as a Lance table, and is of the wrong type."""
+        """Whether the entry is marked as a Lance table and has the wrong type."""
         return self.format.partition(",")[0].lower() == "lance"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything a scan saw: complete within its scope, or the scan raised.
+    """The result of a scan: complete within its scope, or the scan raised.
 
-    ``notes`` are sentences about live names that cannot be represented and catalogs that are read-only.
+    ``notes`` are sentences about names that cannot be represented and about read-only catalogs.
     """
 
     namespaces: Mapping[Identifier, LiveNamespace] = field(default_factory=dict)
@@ -71,7 +70,7 @@ class Snapshot:
 
 
 class StorageKind(Enum):
-    """What a location holds."""
+    """The content of a location."""
 
     DATASET = "dataset"
     NOTHING = "nothing"
@@ -82,7 +81,7 @@ class StorageKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The answer of one storage probe: ``schema`` and ``cleanup`` are of a DATASET, ``detail`` is of the others."""
+    """The result of a storage probe: ``schema`` and ``cleanup`` for a DATASET, ``detail`` for the others."""
 
     kind: StorageKind
     schema: Schema | None = None
@@ -92,7 +91,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class PropertyChanges:
-    """A merge into properties: keys to set, keys to remove; every other key stays as it is."""
+    """A merge into properties: keys to set and keys to remove; every other key stays."""
 
     set: Mapping[str, str] = field(default_factory=dict)
     remove: frozenset[str] = frozenset()
@@ -105,14 +104,14 @@ class PropertyChanges:
         return {**{key: value for key, value in properties.items() if key not in self.remove}, **self.set}
 
     def undone(self, properties: Mapping[str, str]) -> PropertyChanges:
-        """Return the merge that gives back ``properties``, those before this one."""
+        """Return the merge that restores ``properties``, the state before this one."""
         there = properties.keys()
         changed = {key: properties[key] for key in (self.set.keys() | self.remove) & there}
         return PropertyChanges(changed, frozenset(self.set.keys() - there))
 
 
 class Traffic(NamedTuple):
-    """What went over a connection so far: the requests that were sent, and the bytes of their answers."""
+    """The traffic of a connection: the requests sent, and the bytes of their answers."""
 
     calls: int = 0
     bytes: int = 0

@@ -1,9 +1,8 @@
-"""Storage locations: comparing, checking and showing them.
+"""Storage locations: compare, check and show them.
 
 A location is written as given and compared normalised: the forms of ``file:``, doubled and trailing slashes, ``.`` and
-``..`` and the three names of S3 (``s3``, ``s3a``, ``s3n``) do not make a difference. In a URI ``%20`` is a space, as
-storage reads it; and ``a/../b`` is ``b`` whatever ``a`` is, as pylance reads it. Symbolic links are for
-``storage.real_places``, which looks.
+``..`` and the three names of S3 (``s3``, ``s3a``, ``s3n``) make no difference. In a URI ``%20`` is a space, as storage
+reads it, and ``a/../b`` is ``b`` whatever ``a`` is, as pylance reads it. ``storage.real_places`` follows links.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _S3_SCHEMES = {"s3", "s3a", "s3n"}
 _AZURE_SCHEMES = {"abfs", "abfss", "wasb", "wasbs"}
 _IF_NONE = {"headers.If-None-Match": "*"}
 CONDITIONAL = {"abfss": _IF_NONE, "az": _IF_NONE, "gs": {"headers.x-goog-if-generation-match": "0"}, "s3": _IF_NONE}
-"""The storage options with which pylance writes only files that are not there yet, for each scheme that has any."""
+"""For each scheme that has them, the storage options with which pylance never overwrites a file."""
 
-# All that pylance takes for this machine's disk.
+# The schemes that pylance reads from this machine's disk.
 _LOCAL_SCHEMES = {"", "file", "file+uring", "file-object-store"}
 _OUTER_BLANKS = "".join(map(chr, range(0x21)))
 _INNER_BREAKS = re.compile(r"[\t\n\r]")
@@ -41,7 +40,7 @@ def _split(location: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)  # each location of an apply is compared some twenty times
 def normalise(location: str) -> str:
-    """Return the form in which two locations of the same place are equal.
+    """Return the normal form, which is equal for two locations of one place.
 
     >>> normalise("file:///data//a.lance/"), normalise("s3a://bucket/x/../a/")
     ('/data/a.lance', 's3://bucket/a')
@@ -56,7 +55,7 @@ def normalise(location: str) -> str:
 
 
 def _local(scheme: str, rest: str) -> str:
-    """Return the path of a URL on this machine; its host, query and fragment are not looked at."""
+    """Return the path of a URL on this machine, without host, query and fragment."""
     path = re.split(r"[?#]", rest.replace("\\", "/") if scheme == "file" else rest, maxsplit=1)[0]
     if path.startswith("//"):
         path = "/" + path[2:].partition("/")[2]
@@ -89,7 +88,7 @@ def _collapsed(path: str) -> str:
 
 
 def names_in(location: str) -> list[str]:
-    """Return what stands between the slashes of ``location``, ``.`` and ``..`` as they are written.
+    """Return the names between the slashes of ``location``, with ``.`` and ``..`` as written.
 
     >>> names_in("file:///data/%2e%2e/a")[-3:]
     ['data', '..', 'a']
@@ -99,12 +98,12 @@ def names_in(location: str) -> list[str]:
 
 
 def pylance_uri(location: str) -> str:
-    """Return ``location`` as pylance takes it: the other names of S3 become ``s3``."""
+    """Return ``location`` as pylance takes it, with ``s3`` for all names of S3."""
     return re.sub(r"^s3[an]:", "s3:", location, count=1, flags=re.IGNORECASE)
 
 
 def scheme(location: str) -> str:
-    """Return the scheme as it is written, in lower case; a plain path has that of a local file.
+    """Return the scheme in lower case; ``file`` for a plain path.
 
     >>> scheme("S3A://bucket/a"), scheme("/data/a.lance")
     ('s3a', 'file')
@@ -113,14 +112,14 @@ def scheme(location: str) -> str:
 
 
 def same(one: str | None, other: str | None) -> bool:
-    """Return whether both name one place; two unknown places are the same."""
+    """Return whether both are one place; two unknown places are."""
     if one == other:
         return True
     return one is not None and other is not None and normalise(one) == normalise(other)
 
 
 def is_under(root: str, location: str) -> bool:
-    """Return whether ``location`` lies strictly below ``root``, with no way out of it by ``..``."""
+    """Return whether ``location`` is strictly below ``root`` and does not leave it by ``..``."""
     base, place = normalise(root), normalise(location)
     return place.startswith(base.rstrip("/") + "/") and ".." not in names_in(location)
 
@@ -145,7 +144,7 @@ def absolute(location: str, base: str) -> str:
 
 
 def check(location: str) -> str | None:
-    """Return why ``location`` cannot be used, or None when it can.
+    """Return why ``location`` cannot be used, None when it can.
 
     User information, queries and fragments carry credentials (SAS tokens, keys) and are refused.
     """
@@ -169,7 +168,7 @@ LocationT = TypeVar("LocationT", str, str | None)
 
 
 def redact(location: LocationT) -> LocationT:
-    """Return ``location`` without user information and query, safe to show; None where there is none."""
+    """Return ``location`` safe to show, without user information and query."""
     if location is None:
         return None
     scheme, rest = _split(location)
@@ -186,20 +185,20 @@ def redact(location: LocationT) -> LocationT:
 
 
 def place(location: str) -> str:
-    """Return what two locations of one place have in common, as far as a saved plan shows it."""
+    """Return the normal form as a saved plan shows it."""
     return normalise(redact(location))
 
 
 def new_place_in(home: str) -> str:
-    """Return a new place in the directory ``home``: nothing is there to be lost, and nobody else ever writes there."""
+    """Return a new, unique place in the directory ``home``, where no other writer writes."""
     return join(home, f"{_NEW_PLACE}{uuid.uuid4().hex}")
 
 
 def is_new_place(name: str) -> bool:
-    """Return whether the last part of a place is one that :func:`new_place_in` gave it."""
+    """Return whether ``name`` is the last part of a place from :func:`new_place_in`."""
     return _NEW_PLACE_NAME.fullmatch(name) is not None
 
 
 def home_of(location: str) -> str:
-    """Return the directory that ``location`` is a new place in; any other place is its own."""
+    """Return the directory of a place from :func:`new_place_in`; any other location itself."""
     return location.partition(f"/{_NEW_PLACE}")[0]

@@ -1,8 +1,7 @@
-"""Identifiers, and the globs that select them.
+"""Identifiers, and scopes that select them.
 
 An identifier is the list of names from below the root namespace to the object (Lance Namespace specification,
-"Object Identifier"). In text the names are joined by ``$`` for a Lance client and, with the catalog first, by ``/``
-for a person.
+"Object Identifier"). In text, a Lance client joins the names by ``$``, and a person by ``/`` with the catalog first.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ def join(identifier: Sequence[str]) -> str:
 
 
 def split(text: str) -> Identifier:
-    """Return the identifier that :func:`join` made ``text`` of; the empty text is the root."""
+    """Return the identifier in ``text``, the inverse of :func:`join`; the empty text is the root."""
     return tuple(text.split(DELIMITER)) if text else ()
 
 
 def folded(identifier: Sequence[str]) -> Identifier:
-    """Return the identifier as a service has it that folds names to lower case."""
+    """Return the identifier in lower case, as a service that folds case keeps it."""
     return tuple(name.lower() for name in identifier)
 
 
 def address(catalog: str, identifier: Sequence[str]) -> str:
-    """Return what a person reads and types, such as ``lake/features/eu/users``."""
+    """Return the address that a person reads and types, such as ``lake/features/eu/users``."""
     return "/".join((catalog, *identifier))
 
 
 def check_name(name: str) -> str | None:
-    """Return why ``name`` is not a name in any catalog, None when it is one.
+    """Return why no catalog accepts ``name``, None when it is valid.
 
     Catalogs add rules of their own (see ``Capabilities.name_rule``).
     """
@@ -66,7 +65,7 @@ def _segment_regex(segment: str) -> re.Pattern[str]:
     first, *others = ("".join("." if one == "?" else re.escape(one) for one in part) for part in segment.split("*"))
     if not others:
         return re.compile(first, re.DOTALL)
-    # Each star but the last takes the least it can and is not tried again: what it leaves is enough for the others.
+    # Each star but the last matches lazily in an atomic group, so that matching never backtracks.
     within = "".join(f"(?>.*?{part})" for part in others[:-1])
     return re.compile(f"{first}{within}.*{others[-1]}", re.DOTALL)
 
@@ -83,7 +82,7 @@ class _Glob:
         return cls(tuple(None if part == "**" else _segment_regex(part) for part in parts))
 
     def states(self, identifier: Sequence[str]) -> frozenset[int]:
-        """Return the positions in the pattern that ``identifier`` can lead to (a little NFA, never exponential)."""
+        """Return the positions in the pattern after ``identifier``; an NFA, so that matching is never exponential."""
         current = self._skip({0})
         for name in identifier:
             step: set[int] = set()
@@ -119,12 +118,12 @@ class Scope:
 
     @cached_property
     def is_everything(self) -> bool:
-        """Whether no identifier is outside, so that callers can skip the match."""
+        """Whether every identifier is selected, so that callers can skip the match."""
         return "**" in self.patterns
 
     @cached_property
     def outermost(self) -> frozenset[str]:
-        """The names on the outermost level that are said literally: what to ask for where that cannot be listed."""
+        """The literal names on the outermost level, to request where that level cannot be listed."""
         first = {pattern.partition("/")[0] for pattern in self.patterns}
         return frozenset(name for name in first if not set(name) & set("*?"))
 
@@ -135,7 +134,7 @@ class Scope:
         return any(len(glob.segments) in glob.states(identifier) for glob in self._globs)
 
     def reaches(self, identifier: Sequence[str]) -> bool:
-        """Return whether something strictly below ``identifier`` can be selected: is it worth listing?"""
+        """Return whether an identifier strictly below ``identifier`` can be selected."""
         if self.is_everything:
             return True
         return any(any(at < len(glob.segments) for at in glob.states(identifier)) for glob in self._globs)
@@ -145,7 +144,7 @@ class Scope:
         return Scope(tuple(pattern.lower() for pattern in self.patterns))
 
     def below(self, name: str) -> Scope:
-        """Return the scope as seen from inside the first-level name ``name``."""
+        """Return the scope relative to the outermost name ``name``."""
         return Scope(tuple(rest for pattern in self.patterns for rest in _below(pattern, name)))
 
 
@@ -163,9 +162,9 @@ EVERYTHING = Scope(("**",))
 
 
 class ChildrenOf(Scope):
-    """What is directly in any of some namespaces, named literally; the empty identifier is the root.
+    """The objects directly in some namespaces, named literally; the empty identifier is the root.
 
-    It selects as many namespaces as there are in the time of one, which globs do not.
+    Unlike with globs, the time of a match does not depend on the number of namespaces.
     """
 
     def __init__(self, namespaces: Iterable[Identifier]) -> None:
@@ -182,7 +181,7 @@ class ChildrenOf(Scope):
         return frozenset(namespace[:depth] for namespace in self.namespaces for depth in range(len(namespace) + 1))
 
     def contains(self, identifier: Sequence[str]) -> bool:
-        """Return whether ``identifier`` stands directly in one of the namespaces."""
+        """Return whether ``identifier`` is directly in one of the namespaces."""
         return bool(identifier) and tuple(identifier[:-1]) in self.namespaces
 
     def reaches(self, identifier: Sequence[str]) -> bool:
@@ -199,7 +198,7 @@ class Only(Scope):
 
     @cached_property
     def is_everything(self) -> bool:
-        """No: ``**`` is the name of one thing here."""
+        """False: ``**`` is a literal name here."""
         return False
 
     @cached_property

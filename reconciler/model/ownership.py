@@ -1,11 +1,12 @@
-"""The marks lancens keeps in a live object's properties, and what they say.
+"""The marks that lancens keeps in a live object's properties.
 
-``lancens.managed-by`` names the owner. ``lancens.keys`` lists the property keys lancens set, so that one removed from
-the manifest is removed from the catalog; those whose values come from the environment or a file are in a list within
-it, so that they stay secret when no manifest says so any more. ``lancens.protect`` forbids removal even after the
-manifest's block is gone, and ``lancens.mirror`` names the catalog that it follows. ``lancens.requested-location``
-keeps the location asked for where the service chose another, which is in ``lancens.chosen-location``: the two hold only
-as long as the entry is at the latter.
+- ``lancens.managed-by`` names the owner.
+- ``lancens.keys`` lists the property keys that lancens set, so that a key removed from the manifest is removed from the
+  catalog. A list within it has the keys whose values came from the environment or a file: they stay secret.
+- ``lancens.protect`` forbids removal even after the manifest's block is gone.
+- ``lancens.mirror`` names the catalog that the object follows.
+- ``lancens.requested-location`` is the location asked for where the service chose another one, which is in
+  ``lancens.chosen-location``. Both hold only while the entry is at the chosen location.
 """
 
 from __future__ import annotations
@@ -24,42 +25,42 @@ REQUESTED_LOCATION = "lancens.requested-location"
 CHOSEN_LOCATION = "lancens.chosen-location"
 
 _CACHED = 2**12
-"""How many lists of keys are remembered: the tables of a catalog have few different ones."""
+"""How many lists of keys are cached; the tables of a catalog have few different ones."""
 _RESERVED = frozenset({"table_type", "external", "external.table.purge", "gc.enabled"})
 
 
 def is_reserved_key(key: str) -> bool:
-    """Return whether a manifest may not set the property ``key``: catalogs or lancens write it themselves."""
+    """Return whether only catalogs or lancens may set the property ``key``."""
     return key.startswith("lancens.") or key.lower() in _RESERVED
 
 
 def owner_of(properties: Mapping[str, str]) -> str | None:
-    """Return the ``<manifest>/<catalog>`` that manages the object, None for an unmanaged one."""
+    """Return the owner ``<manifest>/<catalog>``, None for an unmanaged object."""
     return properties.get(MANAGED_BY) or None
 
 
 def mirror_of(properties: Mapping[str, str]) -> str | None:
-    """Return the catalog that the object was made to follow, None for one that was not."""
+    """Return the catalog that the object mirrors, None where it mirrors none."""
     return properties.get(MIRROR) or None
 
 
 def is_protected(properties: Mapping[str, str]) -> bool:
-    """Return whether the live object is marked as never to be removed."""
+    """Return whether the live object is protected from removal."""
     return properties.get(PROTECT) == "true"
 
 
 def others(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that lancens has not set: those that somebody else looks after."""
+    """Return the properties that lancens has not set."""
     ours = recorded_keys(properties)
     return {key: value for key, value in properties.items() if key not in ours and not is_reserved_key(key)}
 
 
 def is_request_true(requested: str | None, chosen: str | None, location: str | None) -> bool:
-    """Return whether the marks of the location asked for say how it is with an entry at ``location``.
+    """Return whether the marks of the requested location are valid for an entry at ``location``.
 
-    They do where there are none, and where the entry is at the place that the service chose instead of the one asked
-    for. They do not where the service did as it was asked, where the entry was moved since, and where the answer was
-    never recorded: an interrupted run leaves that.
+    They are valid where there are none, and where the entry is at the location that the service chose instead. They
+    are stale where the service used the requested location, where the entry has moved since, and where an interrupted
+    run did not record the answer.
     """
     if requested is None:
         return chosen is None
@@ -67,9 +68,9 @@ def is_request_true(requested: str | None, chosen: str | None, location: str | N
 
 
 def encode_keys(keys: Iterable[str], secret: Collection[str] = ()) -> str:
-    """Return the value of ``lancens.keys`` for ``keys``, those in ``secret`` being secrets whatever they are called.
+    """Return the value of ``lancens.keys`` for ``keys``, those in ``secret`` marked as secrets.
 
-    It is one text for one set, whatever its order.
+    Equal sets give equal texts.
     """
     return _encoded(frozenset(keys), frozenset(secret))
 
@@ -77,31 +78,31 @@ def encode_keys(keys: Iterable[str], secret: Collection[str] = ()) -> str:
 @lru_cache(_CACHED)
 def _encoded(known: frozenset[str], secret: frozenset[str]) -> str:
     hidden = sorted(known.intersection(secret))
-    told = [*sorted(known.difference(hidden)), *([hidden] if hidden else [])]
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    listed = [*sorted(known.difference(hidden)), *([hidden] if hidden else [])]
+    return json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
 
 
 def recorded_keys(properties: Mapping[str, str]) -> frozenset[str]:
-    """Return the keys lancens set on a live object; a value it cannot read counts as none, so nothing is removed."""
-    plain, within = _told(properties.get(KEYS))
-    return plain | within
+    """Return the keys that lancens set; an unreadable mark counts as empty, so that nothing is removed."""
+    plain, secret = _decoded(properties.get(KEYS))
+    return plain | secret
 
 
 def recorded_secrets(properties: Mapping[str, str]) -> frozenset[str]:
-    """Return those of the keys lancens set whose values came from the environment or a file."""
-    return _told(properties.get(KEYS))[1]
+    """Return the keys that lancens set with values from the environment or a file."""
+    return _decoded(properties.get(KEYS))[1]
 
 
 @lru_cache(_CACHED)
-def _told(text: str | None) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the keys in the value of ``lancens.keys``, and those in the list within it."""
+def _decoded(text: str | None) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the plain keys and the secret keys in a value of ``lancens.keys``."""
     try:
-        told = json.loads(text or "[]")
+        listed = json.loads(text or "[]")
     except (ValueError, RecursionError):
         return frozenset(), frozenset()
-    if not isinstance(told, list):
+    if not isinstance(listed, list):
         return frozenset(), frozenset()
-    return _plain(told), frozenset(key for part in told if isinstance(part, list) for key in _plain(part))
+    return _plain(listed), frozenset(key for part in listed if isinstance(part, list) for key in _plain(part))
 
 
 def _plain(keys: list[object]) -> frozenset[str]:

@@ -1,6 +1,6 @@
-"""Why a plan does something, leaves something, or says something: codes, and what the words beside them name.
+"""Codes with parameters for a plan's reasons and notes.
 
-Everything decides by the codes; ``reconciler.planner.words`` makes the sentences, which are for people alone.
+Code decides by these alone; the sentences are for people.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 
 class ReasonCode(StrEnum):
-    """Why an object is changed, kept although it would go, or blocked."""
+    """Why an object is changed, kept instead of removed, or blocked."""
 
     # changed
     ABSENT = "absent"
@@ -103,7 +103,7 @@ class ReasonCode(StrEnum):
 
 
 class NoteCode(StrEnum):
-    """What a note is about."""
+    """The subject of a note."""
 
     ADOPTABLE = "adoptable"
     CANNOT_FOLLOW = "cannot-follow"

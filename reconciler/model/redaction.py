@@ -1,8 +1,8 @@
-"""What no output may show: values that are secrets by their key or by their look, and the texts known to be secrets.
+"""Redaction: values that are secrets by their key or form, and texts known to be secrets.
 
-A stand-in takes the place of a value that is compared, and still tells two values apart. It is made by a slow hash
-whose salt is the object and the key: guessing is slow and has to begin anew elsewhere, and the same states still give
-the same bytes. Where nothing is compared there are no digits to guess from at all.
+A stand-in replaces a secret that is compared, and differs for different values. It is a slow hash, salted with the
+object and the key: guesses are slow and cannot be reused elsewhere, and equal states give equal bytes. A secret that is
+not compared is replaced without a hash.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SECRET_PAIRS = frozenset(
     }
 )
 _AZURE = re.compile(r"(?:.*\.)?fs\.azure\..*", re.IGNORECASE | re.DOTALL)
-# What language models read is called a token, too: how many there are, and which one ends a text, is nobody's secret.
+# The tokens of language models: their number and special ones are no secrets.
 _OF_LANGUAGE = frozenset(
     {"bos", "cls", "count", "eos", "length", "limit", "mask", "max", "min", "num", "pad", "sep", "size", "unk", "vocab"}
 )
@@ -54,7 +54,7 @@ _OF_LANGUAGE = frozenset(
 
 @lru_cache(_CACHED)
 def is_sensitive_key(key: str) -> bool:
-    """Return whether the value of a property named ``key`` is never shown; its whole words count.
+    """Return whether the value of a property named ``key`` is a secret, by the words of the key.
 
     >>> is_sensitive_key("db.accessKey"), is_sensitive_key("tokenizer"), is_sensitive_key("max_tokens")
     (True, False, False)
@@ -83,7 +83,7 @@ _LOOKS_SECRET = re.compile(
 
 
 def is_sensitive(key: str, value: str) -> bool:
-    """Return whether ``value`` is never shown: its key says so, or it looks like a credential."""
+    """Return whether ``value`` is a secret, by its key or by its form."""
     return is_sensitive_key(key) or _LOOKS_SECRET.search(value) is not None
 
 
@@ -92,41 +92,41 @@ _SETTING = re.compile(r"true|false|[0-9.]*", re.IGNORECASE)
 
 
 def is_secret_config(key: str, value: str) -> bool:
-    """Return whether the ``value`` of a configuration's ``key``, without the implementation's prefix, is never shown.
+    """Return whether the ``value`` of a configuration's ``key``, without its prefix, is a secret.
 
-    What pylance and headers are told is, but for a number or a switch: those are in every other sentence.
+    Storage options and headers are, unless they are numbers or switches: those occur in ordinary text.
     """
-    told = key.startswith(_SECRET_PREFIXES) and not _SETTING.fullmatch(value)
-    return told or is_sensitive(key, value)
+    is_option = key.startswith(_SECRET_PREFIXES) and not _SETTING.fullmatch(value)
+    return is_option or is_sensitive(key, value)
 
 
 def is_stand_in(value: str) -> bool:
-    """Return whether ``value`` is what :func:`redact_value` puts in the place of a secret."""
+    """Return whether ``value`` is a stand-in from :func:`redact_value`."""
     return value.startswith("(") and _STAND_IN.fullmatch(value) is not None
 
 
 def is_hidden(key: str, value: str, shown: Mapping[str, str]) -> bool:
-    """Return whether ``shown`` has all that a service which redacts secrets shows of ``value``, or of any other."""
+    """Return whether ``shown`` comes from a service that redacts, so that ``value`` cannot be compared."""
     return shown.get(key) == REDACTED and (is_sensitive(key, value) or key in recorded_secrets(shown))
 
 
 def redact_value(key: str, value: str, address: str | None = None, secret: Collection[str] = ()) -> str:
-    """Return ``value``, or what stands in its place when it is a secret.
+    """Return ``value``, or a stand-in where it is a secret.
 
-    A stand-in is returned as it is, so that a saved plan read back has the digest it was saved with.
+    A stand-in is returned unchanged, so that a saved plan keeps its digest when it is read back.
 
     Args:
-        key: the property's.
-        value: as the catalog or the manifest has it.
-        address: of the object that has it, for a stand-in that tells two values apart; without it, none does.
-        secret: keys whose values are secrets whatever they are called.
+        key: of the property.
+        value: of the property, in the catalog or the manifest.
+        address: of the object, for a stand-in that differs for different values.
+        secret: keys whose values are secrets, whatever their form.
     """
     if not (key in secret or is_sensitive(key, value)) or is_stand_in(value):
         return value
     if address is None:
         return REDACTED
     parent, _, name = address.rpartition("/")
-    # Objects beside each other share the slow part: a secret that a thousand tables have is hashed once.
+    # Siblings share the slow part: a secret of a thousand tables is hashed once.
     slow = _slow(value, f"{parent}\0{key}")
     return f"(redacted {hmac.digest(slow, _bytes(name), 'sha256').hex()[:8]})"
 
@@ -136,7 +136,7 @@ def redact_properties(
 ) -> dict[str, str]:
     """Return ``properties`` with every sensitive value replaced (see :func:`redact_value`).
 
-    Those of a live object say themselves which values lancens took from the environment or a file.
+    A live object's properties record which values came from the environment or a file.
     """
     recorded = recorded_secrets(properties)
     secret = {*secret, *recorded} if recorded else secret
@@ -147,7 +147,7 @@ def redact_properties(
 
 
 def slow_digest(value: str, salt: str) -> str:
-    """Return a digest of ``value``, which may hold what can be guessed: each guess takes long."""
+    """Return a digest of ``value`` that makes guessing slow."""
     return _slow(value, salt).hex()
 
 
@@ -164,9 +164,10 @@ def _bytes(text: str) -> bytes:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """Return ``text`` with every known secret replaced, in any form in which services and logs repeat it.
+    """Return ``text`` with every known secret replaced, in all forms in which services and logs repeat it.
 
-    The longest goes first, so that none is left in part. Texts of fewer than four characters stay: they are everywhere.
+    The longest is replaced first, so that no part of one remains. Secrets under four characters stay: they occur in
+    ordinary text.
     """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
     found = {form for secret in known for form in _forms(secret) if form in text}
@@ -177,7 +178,7 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
 
 @lru_cache(1024)
 def _forms(secret: str) -> frozenset[str]:
-    """Return ``secret`` as it is, URL-, form-, JSON- and base64-encoded, alone or within something longer."""
+    """Return ``secret`` plain, URL-, form-, JSON- and base64-encoded, alone or within a longer text."""
     quoted = {quote(secret, safe="", errors="replace"), quote(secret, errors="replace")}
     quoted.add(quote_plus(secret, errors="replace"))
     lower = {re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in quoted}
@@ -186,11 +187,11 @@ def _forms(secret: str) -> frozenset[str]:
 
 
 def _base64_forms(secret: bytes) -> Iterator[str]:
-    """Yield base64 of ``secret`` in both alphabets, whole and as it stands behind one, two or three other bytes."""
+    """Yield base64 of ``secret`` in both alphabets, alone and after one or two other bytes."""
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(secret).decode()
         for before in range(3):
-            # Only the characters that hold nothing but bits of the secret: those beside it depend on what is there.
+            # Only characters made of the secret's bits alone; the others depend on the neighbouring bytes.
             first = -(-before * 8 // 6)
             last = (before + len(secret)) * 8 // 6
             whole = encode(bytes(before) + secret).decode()

@@ -1,1 +1,1 @@
-"""Manifests that lancens writes: of live catalogs, into files that are there, and of what a run removed."""
+"""Manifests that lancens writes: of live catalogs, into existing files, and of what a run removed."""

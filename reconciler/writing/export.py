@@ -1,4 +1,4 @@
-"""Write a manifest of what is live: text that :func:`reconciler.manifest.load` reads back as the same state."""
+"""Write a manifest of the live state, which :func:`reconciler.manifest.load` reads back as the same state."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ HEADER = """\
 version: 1
 """
 _INDENT = "  "
-# Each namespace is two levels of nesting, and three stand above the first.
+# Each namespace is two levels of nesting, below three others.
 _MOST_LEVELS = (MAX_DEPTH - 8) // 2
-_LONGEST_KEY = 1000  # YAML takes no longer key without a mark of its own.
+_LONGEST_KEY = 1000  # A longer key needs YAML's `?`.
 _PLAIN = re.compile(r"(?:[A-Za-z_]|\.{0,2}/)(?:[A-Za-z0-9_./%+=-]|:(?=[A-Za-z0-9_./-]))*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_TEXT = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -40,14 +40,14 @@ class ExportCatalog:
 
     Args:
         name: its name in the manifest.
-        impl: the name of its implementation; None where the manifest says ``impl`` and ``config`` already.
-        config: text with placeholders, as a manifest has it.
-        snapshot: what to write blocks for.
-        scope: the part of the catalog that the manifest is about.
-        places: what to write as a table's location, instead of where it is: None for nothing at all.
-        schemas: the columns to write, of the tables that have some here.
-        remarks: a comment to put above a table.
-        capabilities: what the catalog can do.
+        impl: the name of its implementation; None where the manifest has ``impl`` and ``config`` already.
+        config: text with placeholders, as in a manifest.
+        snapshot: the objects to write blocks for.
+        scope: the part of the catalog that the manifest covers.
+        places: the text of a table's location, instead of the live one; None to leave it out.
+        schemas: the columns to write, by table.
+        remarks: a comment above a table.
+        capabilities: of the catalog.
     """
 
     name: str
@@ -62,11 +62,11 @@ class ExportCatalog:
 
 
 def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
-    """Return the manifest ``name`` that describes ``catalogs`` as they are.
+    """Return the manifest ``name`` of the live state of ``catalogs``.
 
-    Namespaces with properties are claimed, others are paths. Names that no manifest can hold, and values that look
-    like secrets, are left out and said so in a comment. A secret in ``config``, or on an object with an owner's mark,
-    becomes a placeholder: planning would remove an owned property that is not named.
+    Namespaces with properties are claimed, others are paths. Invalid names, and values that look like secrets, are left
+    out, with a comment. A secret in ``config``, or on an owned object, becomes a placeholder: planning would remove an
+    owned property that is not in the manifest.
     """
     variables: set[str] = set()
     blocks = [_block(scalar(catalog.name), _CatalogWriter(catalog, variables).lines()) for catalog in catalogs]
@@ -75,14 +75,14 @@ def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
 
 
 def scalar(text: str) -> str:
-    """Return ``text`` as a YAML scalar that every reader takes for text."""
+    """Return ``text`` as a YAML scalar that every reader reads as text."""
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT:
         return text
     return _quoted_always(text)
 
 
 def _value(text: str) -> str:
-    """Return ``text`` as a scalar in which nothing is a placeholder."""
+    """Return ``text`` as a scalar without placeholders."""
     return scalar(escape(text))
 
 
@@ -91,7 +91,7 @@ def _cannot_hold(text: str) -> str | None:
 
 
 class _CatalogWriter:
-    """Writes one catalog's block; ``variables`` are the environment variables named so far, and are added to."""
+    """Writes one catalog's block; adds to ``variables``, the environment variables used so far."""
 
     def __init__(self, catalog: ExportCatalog, variables: set[str]) -> None:
         self._catalog = catalog
@@ -130,16 +130,16 @@ class _CatalogWriter:
                 yield f"{scalar(key)}: {scalar(text)}"
 
     def _placeholder(self, key: str, path: Sequence[str]) -> Iterator[str]:
-        """Yield ``key`` with a placeholder for a value that is not written; ``path`` is where it stands."""
+        """Yield ``key`` with a placeholder instead of its value; ``path`` is its path in the catalog."""
         names = (self._catalog.name, *path)
         variable = re.sub(r"[^A-Z0-9]+", "_", "_".join(("LANCENS", *names)).upper())
         if variable in self._variables:  # `a-b` and `a_b` are two secrets
             variable += f"_{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8].upper()}"
         self._variables.add(variable)
-        yield f"# `{_comment(key)}` is not shown; give it in the environment."
+        yield f"# `{_comment(key)}` is a secret; set it in the environment."
         yield f'{scalar(key)}: "${{env:{variable}}}"'
 
-    # ---- what is below a namespace, or the root
+    # ---- below a namespace or the root
 
     def _children(self, parent: Identifier) -> Iterator[str]:
         for kind, names, write in (
@@ -152,7 +152,7 @@ class _CatalogWriter:
             yield from lines if _are_comments(lines) else _block(f"{kind}s", lines)
 
     def _named(self, kind: str, identifier: Identifier, write: Callable[[Identifier], Iterator[str]]) -> Iterator[str]:
-        """Yield what ``write`` does; a comment instead for a name that no manifest can hold."""
+        """Yield the lines of ``write``, a comment instead for an invalid name."""
         name, parent = identifier[-1], identifier[:-1]
         reason = check_name(name) or _cannot_hold(name)
         if reason is None and len(parent) >= _MOST_LEVELS:
@@ -216,7 +216,7 @@ def _location(place: str | None) -> Iterator[str]:
 
 
 def _schema(columns: Schema) -> Iterator[str]:
-    """Yield the columns, all of them or none: half a schema would be another one."""
+    """Yield all columns or, where one cannot be written, none: part of a schema is a different schema."""
     problem = next(filter(None, map(_column_problem, columns)), None)
     if problem is not None:
         yield f"# schema is left out: {_comment(problem)}"
@@ -235,7 +235,7 @@ def _column(column: Column) -> str:
 
 
 def _column_problem(column: Column) -> str | None:
-    """Return why a manifest cannot say this column, None when it can."""
+    """Return why a manifest cannot hold this column, None when it can."""
     if any(is_sensitive(*pair) for pair in column.metadata.items()):
         return f"the metadata of column {json.dumps(column.name)} looks like a secret"
     texts = (column.name, *(text for pair in column.metadata.items() for text in pair))
@@ -249,7 +249,7 @@ def _column_problem(column: Column) -> str | None:
 
 
 def _quoted_where_needed(text: str) -> str:
-    """Return ``text`` as a scalar that also stands inside of brackets, plain where it is one word."""
+    """Return ``text`` as a scalar that is valid inside of brackets, plain where it is one word."""
     return text if _WORD.fullmatch(text) and text.lower() not in _NOT_TEXT else _quoted_always(escape(text))
 
 
@@ -258,7 +258,7 @@ def _cannot_be_key(key: str) -> str | None:
 
 
 def _block(key: str, below: Iterable[str]) -> Iterator[str]:
-    """Yield ``key`` with the lines below it, an empty block where those are comments only."""
+    """Yield ``key`` with the lines below it, ``{}`` where those are comments only."""
     lines = list(below)
     yield f"{key}: {{}}" if _are_comments(lines) else f"{key}:"
     yield from (_INDENT + line for line in lines)
@@ -269,7 +269,7 @@ def _are_comments(lines: Sequence[str]) -> bool:
 
 
 def _quoted_always(text: str) -> str:
-    """Return ``text`` as a scalar that also stands inside of brackets, with every character in it visible."""
+    """Return ``text`` as a quoted scalar, valid inside of brackets, with every character visible."""
     return display.message(json.dumps(text, ensure_ascii=False))
 
 

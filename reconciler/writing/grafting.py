@@ -1,7 +1,7 @@
-"""Put blocks into a manifest file that somebody wrote, and leave every other byte of it as it is.
+"""Insert blocks into an existing manifest file, and keep every other byte of it.
 
-A YAML library that reads and writes would lay the file out anew. Here the places at which something is missing are
-found with the parser, and the text is put in there.
+A YAML library would change the layout when it writes. Here the parser finds the places where something is missing, and
+the text is inserted there.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 def graft(name: str, data: bytes, added: str) -> bytes:
-    """Return the file's content with what ``added`` says below ``catalogs`` and the file does not.
+    """Return the file's content with the keys below ``catalogs`` of ``added`` that the file lacks.
 
-    What both say stays as the file says it. Every line of the file stays, comments included, but for ``{}`` and
-    ``null`` where something takes their place.
+    The file wins where both have a key. Every line of it stays, comments included, but for ``{}`` and ``null`` that are
+    replaced.
 
     Args:
         name: of the file, for errors.
         data: its content.
-        added: a manifest as :func:`reconciler.writing.export.to_yaml` writes it.
+        added: a manifest from :func:`reconciler.writing.export.to_yaml`.
 
     Raises:
         ManifestError: the file cannot be read, or cannot be extended in place.
@@ -67,7 +67,7 @@ def graft(name: str, data: bytes, added: str) -> bytes:
 
 
 class _Splices:
-    """Texts to put into a text."""
+    """Insertions into a text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -78,7 +78,7 @@ class _Splices:
         self._found.append((start, end, with_))
 
     def after_line(self, index: int, lines: Sequence[str]) -> None:
-        """Put lines behind the line in which ``index`` is."""
+        """Insert lines after the line of ``index``."""
         at = self.text.find("\n", index)
         at = len(self.text) if at < 0 else at
         if at and self.text[at - 1 : at + 1] == "\r\n":
@@ -99,7 +99,7 @@ class _Splices:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A key with its value in the added text, and the lines it takes there."""
+    """A key and its value in the added text, with their lines."""
 
     key: yaml.ScalarNode
     value: yaml.Node
@@ -114,7 +114,7 @@ class _Entry:
 
 
 def _entries(node: yaml.MappingNode, lines: Sequence[str], end: int) -> Iterator[_Entry]:
-    """Yield the entries of a block that ends before the line ``end``, comments above a key with it."""
+    """Yield the entries of a block that ends before the line ``end``, each with the comments above it."""
     starts: list[int] = []
     for key, _ in node.value:
         first, column = key.start_mark.line, key.start_mark.column
@@ -150,9 +150,9 @@ def _is_nothing(node: yaml.Node) -> bool:
 
 
 def _fill(key: yaml.Node, value: yaml.Node, entry: _Entry, into: yaml.MappingNode, splices: _Splices) -> None:
-    """Put an entry's content where there is ``{}`` or nothing."""
+    """Replace ``{}`` or null by an entry's content."""
     start, end = value.start_mark.index, value.end_mark.index
-    if start == end:  # what is not written is taken to be where the next thing is
+    if start == end:  # the mark of an empty value is at the next token
         start = end = splices.text.index(":", key.end_mark.index) + 1
     if into.flow_style:
         splices.replace(start, end, ("" if splices.text[start - 1] == " " else " ") + _flow(entry.value))
@@ -180,7 +180,7 @@ def _insert(into: yaml.MappingNode, missing: Sequence[_Entry], splices: _Splices
 
 
 def _end(node: yaml.Node) -> int:
-    """Return where the last text of a node ends; a parser takes a block to end where the next one starts."""
+    """Return the end of a node's last text; for a parser, a block ends where the next one starts."""
     if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
         key, value = node.value[-1]
         return max(int(key.end_mark.index), _end(value))
@@ -215,7 +215,7 @@ def _plain(node: yaml.Node | None) -> Plain:
 
 
 def _merged(one: Plain, other: Plain) -> Plain:
-    """Return what both say; where they differ, what ``one`` says."""
+    """Return both merged; ``one`` wins where they differ."""
     if not isinstance(one, dict) or not isinstance(other, dict):
         return one
     return {**other, **{key: _merged(value, other[key]) if key in other else value for key, value in one.items()}}

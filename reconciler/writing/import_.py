@@ -1,4 +1,4 @@
-"""Write the manifest of what is there: the first step of bringing existing catalogs under management."""
+"""Write a manifest of live catalogs: the first step to manage existing ones."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
 
-_UNREGISTERED = "data that no catalog has: apply registers it, and changes nothing in it"
+_UNREGISTERED = "data without an entry in any catalog: apply registers it, and does not change it"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What to write a manifest of.
+    """Which objects to write, and how.
 
     Args:
-        select: globs over ``catalog/namespace/table``; only what they match is written.
-        unmanaged: only what no manifest manages.
-        with_schema: the columns of each table too, as its dataset has them.
-        from_storage: also a block for each dataset under the catalogs' roots that none of them has.
-        beside: what a manifest says already, by catalog: it is not written again.
+        select: globs over ``catalog/namespace/table``; only matching objects are written.
+        unmanaged: only objects that no manifest manages.
+        with_schema: also the columns of each dataset.
+        from_storage: also a block for each dataset under the catalogs' roots without an entry.
+        beside: the desired state of an existing manifest, by catalog, which is not written again.
         parallelism: how many requests and storage probes run at once.
     """
 
@@ -62,7 +62,7 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The ``text`` of a manifest, how many namespaces and tables are in it, and what a person should know of it."""
+    """The ``text`` of a manifest, the number of its namespaces and tables, and remarks for a person."""
 
     text: str
     namespaces: int
@@ -72,7 +72,7 @@ class Imported:
 
 @dataclass(slots=True)
 class _Live:
-    """One catalog as it was read: its ``snapshot``, and what is written of that."""
+    """One catalog with its ``snapshot``, and the ``chosen`` part to write."""
 
     name: str
     spec: CatalogSpec
@@ -114,19 +114,17 @@ def import_(
     from_storage: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> str:
-    """Return the text of a manifest that describes live catalogs; planning it gives no changes.
+    """Return the text of a manifest of live catalogs; planning it gives no changes.
 
-    Either ``manifest`` names the catalogs (``catalog`` picks one), or ``impl`` and ``config`` describe one directly;
-    its names are then those under which most of what is managed there is managed (``catalog`` picks among several).
-    Relative paths are written as seen from ``folder``, where the text is going to be kept: by default the manifest's
-    own folder, or the current one. Objects that another manifest manages are left out, and a comment says so. The
-    other arguments are those of :class:`ImportOptions`; blocks that ``from_storage`` adds are registered by an apply.
+    Either ``manifest`` names the catalogs (``catalog`` picks one), or ``impl`` and ``config`` describe one. Its names
+    are then those of the owner of most objects (``catalog`` picks among several). Relative paths start at ``folder``,
+    by default the manifest's folder or the current one. Objects of other manifests are left out, with a comment. For
+    the other arguments see :class:`ImportOptions`; apply registers the datasets that ``from_storage`` adds.
 
     Raises:
         CatalogError: a catalog could not be read completely.
-        SelectionError: ``catalog`` is not in the manifest, or is not a name it is managed under; a glob of
-            ``select`` matches nothing.
-        ConfigError: ``impl`` is unknown; the root is not there.
+        SelectionError: ``catalog`` is not in the manifest or owns nothing; a glob of ``select`` matches nothing.
+        ConfigError: ``impl`` is unknown; the root does not exist.
     """
     options = ImportOptions(
         select=select,
@@ -147,7 +145,7 @@ def imported(
     config: Mapping[str, str] | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Imported:
-    """Return what :func:`import_` does, and what there is to say of it.
+    """Return the text of :func:`import_` with counts and remarks.
 
     Raises:
         CatalogError, SelectionError, ConfigError: see :func:`import_`.
@@ -193,7 +191,7 @@ def _read(
 
 
 def _portable(impl: str, properties: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return ``properties`` with the root of a catalog that is a directory in ``folder`` as a relative path."""
+    """Return ``properties`` with the root of a directory catalog in ``folder`` as a relative path."""
     portable = dict(properties)
     if registry.backend_class(impl).is_its_root:
         for key in (key for key in properties if key.removeprefix(f"{impl}.") in ("root", "path")):
@@ -213,8 +211,8 @@ def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Impor
     remarks = list(chain.from_iterable(map(_remarks, lives)))
     _select(lives, options.select)
     for live in lives:
-        if said := (options.beside or {}).get(live.name):  # is in the manifest already
-            live.keep(set(live.names).difference(said.tables, said.namespaces))
+        if existing := (options.beside or {}).get(live.name):  # has blocks already
+            live.keep(set(live.names).difference(existing.tables, existing.namespaces))
     exports = []
     for live in lives:
         with live.spec.errors():
@@ -228,7 +226,7 @@ def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Impor
 
 
 def _remarks(live: _Live) -> Iterator[str]:
-    """Yield what to say of a catalog in which there is nothing, and of data that got no block."""
+    """Yield remarks on an empty catalog, and on data without a block."""
     yield from (f"{live.label}: {line}" for line in live.found.nameless)
     if not (live.snapshot.namespaces or live.snapshot.tables or live.found.tables):
         roots = ", ".join(map(locations.redact, live.backend.roots()))
@@ -236,18 +234,18 @@ def _remarks(live: _Live) -> Iterator[str]:
         within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
         yield _missing_root(live) or (
             f"{live.label}: there is no namespace and no Lance table{where}{within_scope}. "
-            "If you expected some, look at `config` again, or find data without entries with --from-storage."
+            "If you expected some, check `config`, or find data without entries with --from-storage."
         )
 
 
 def _missing_root(live: _Live) -> str | None:
-    """Return in words that the directory which is the whole catalog is not there; None where it is."""
+    """Return the message for a missing root of a directory catalog, None where it exists."""
     root = missing_root(live.backend)
-    return None if root is None else f"{live.label}: the root {root} is not there."
+    return None if root is None else f"{live.label}: the root {root} does not exist."
 
 
 def _search(lives: Sequence[_Live], parallelism: int) -> None:
-    """Add the datasets that no catalog has to what is written of the catalog under whose root they are."""
+    """Add the datasets without an entry to the catalog whose root they are under."""
     claimed = {storage.place_of(table.location) for live in lives for table in live.snapshot.tables.values()}
     for live in lives:
         with live.spec.errors():
@@ -257,7 +255,7 @@ def _search(lives: Sequence[_Live], parallelism: int) -> None:
 
 
 def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
-    """Leave what the globs match; with what its ancestors are by name only.
+    """Keep only the objects that the globs match; ancestors stay as names.
 
     Raises:
         SelectionError: one matches nothing.
@@ -271,31 +269,31 @@ def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
         selection = live.selection(select)
         live.keep(filter(selection.contains, live.names))
         if is_owned_outside(live.snapshot, live.owner, selection):
-            # A manifest that does not say so would be planned as if what was not selected had been removed from it.
+            # Without a scope, a plan of this manifest would remove the owned objects that are not selected.
             kept = tuple(sorted(map("/".join, live.names)))
             live.scope = selection if live.scope.is_everything else Scope(kept or live.scope.patterns)
 
 
 def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
-    """Return what is written of a catalog."""
+    """Return the part of a catalog to write."""
 
     def place(table: LiveTable) -> str | None:
         try:
             default = live.backend.default_location(table.id)
-        except BackendError:  # it hangs on something that is not there
+        except BackendError:  # it depends on a missing object
             default = None
         return place_text(table, default, root, root_text)
 
     root = next(iter(live.backend.roots()), None) if live.backend.is_its_root else None
     root_text = texts_of_root(live.texts, live.spec.impl)
     places = in_parallel(place, live.chosen.tables.values(), options.parallelism)
-    says_impl = options.beside is None or live.name not in options.beside
+    is_new = options.beside is None or live.name not in options.beside
     return ExportCatalog(
         live.name,
-        live.spec.impl if says_impl else None,
-        live.texts if says_impl else {},
+        live.spec.impl if is_new else None,
+        live.texts if is_new else {},
         live.chosen,
-        live.scope if says_impl else EVERYTHING,
+        live.scope if is_new else EVERYTHING,
         places=dict(zip(live.chosen.tables, places, strict=True)),
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
         remarks=dict.fromkeys(live.found.tables, _UNREGISTERED),

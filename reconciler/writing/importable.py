@@ -1,4 +1,4 @@
-"""What of a live catalog a manifest can name, and what it is not to name."""
+"""Choose the part of a live catalog that a manifest should describe, and its names."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from reconciler.model.names import Identifier, Scope, check_name
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
-# Engines write these on their own; a manifest that named them would fight the engines.
+# Engines write these themselves; a manifest with them would conflict with the engines.
 _ENGINE_KEYS = frozenset(
     {"transient_lastDdlTime", "totalSize", "numFiles", "numFilesErasureCoded", "numRows", "rawDataSize"}
     | {"write.parquet.compression-codec", "created-at", "nessie.catalog.content-id"}
 )
 
 NEW_NAME = "imported"
-"""The name of a manifest of what no manifest manages."""
+"""The name of a manifest for unmanaged objects."""
 
 _NEW_CATALOG = "main"
 _MOST_NAMED = 10
 
 
 def names_of(snapshot: Snapshot, catalog: str | None) -> tuple[str, str]:
-    """Return the names of a manifest and its catalog under which most of what is managed there is managed.
+    """Return the names of the manifest and catalog that own the most objects.
 
     Raises:
-        SelectionError: none of what is managed is managed as ``catalog``; under that name everything would conflict.
+        SelectionError: all owned objects have another owner than ``catalog``, so that all would conflict.
     """
     counts = Counter(owner for live in _objects(snapshot) if (owner := _owner_names(live)) is not None)
     fitting = [owner for owner in counts if catalog is None or owner[1] == catalog]
@@ -48,7 +48,7 @@ def names_of(snapshot: Snapshot, catalog: str | None) -> tuple[str, str]:
 
 
 def unmanaged_name(snapshots: Iterable[Snapshot]) -> str:
-    """Return the name of a manifest that manages nothing yet, so that one of its own prunes nothing."""
+    """Return a name that no manifest uses yet, so that planning it prunes nothing."""
     taken = {
         (ownership.owner_of(live.properties) or "").partition("/")[0]
         for snapshot in snapshots
@@ -59,7 +59,7 @@ def unmanaged_name(snapshots: Iterable[Snapshot]) -> str:
 
 
 def _owner_names(live: LiveNamespace | LiveTable) -> tuple[str, str] | None:
-    """Return the manifest and the catalog that an object's mark names; None where it names none that could be."""
+    """Return the manifest and the catalog in an object's mark, None where they are not valid names."""
     name, _, catalog = (ownership.owner_of(live.properties) or "").partition("/")
     possible = check_name(name) is None and check_name(catalog) is None and "${" not in name
     return (name, catalog) if possible else None
@@ -70,9 +70,9 @@ def _objects(snapshot: Snapshot) -> Iterable[LiveNamespace | LiveTable]:
 
 
 def manageable(snapshot: Snapshot, owner: str, *, unmanaged: bool = False) -> Snapshot:
-    """Return what a manifest that marks its objects with ``owner`` can name, and a note on what others manage.
+    """Return the objects that ``owner`` may manage, and a note on those of other owners.
 
-    With ``unmanaged``, only what nobody manages.
+    With ``unmanaged``, only objects without an owner.
     """
     foreign: defaultdict[str, list[Identifier]] = defaultdict(list)
     for live in _objects(snapshot):
@@ -105,7 +105,7 @@ def _left_out(manager: str, identifiers: list[Identifier]) -> str:
 
 
 def _without_noise(live: LiveT) -> LiveT:
-    """Keep what lancens set on an owned object, with the marks that say so, and what somebody set on an unowned one."""
+    """Keep the properties that lancens set on an owned object, and those that users set on an unowned one."""
     properties = live.properties
     if ownership.owner_of(properties) is not None:
         kept = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS}
@@ -115,20 +115,20 @@ def _without_noise(live: LiveT) -> LiveT:
 
 
 def is_owned_outside(snapshot: Snapshot, owner: str, selection: Scope) -> bool:
-    """Return whether something that ``owner`` manages is not selected, so that a manifest without it would prune it."""
+    """Return whether an object of ``owner`` is not selected, so that a plan without it would prune it."""
     return any(
         ownership.owner_of(live.properties) == owner and not selection.contains(live.id) for live in _objects(snapshot)
     )
 
 
 def place_text(live: LiveTable, default: str | None, root: str | None, root_text: str | None) -> str | None:
-    """Return what a manifest says as the location of ``live``; None for nothing, where it is the default.
+    """Return the text of the location of ``live`` in a manifest, None where it is the default.
 
     Args:
         live: the table.
-        default: where a table of this name goes that names no location.
-        root: the directory that holds the whole catalog, where one does.
-        root_text: what the manifest says of ``root``, where that is relative.
+        default: the location of a table of this name without one in its block.
+        root: the directory of a directory catalog.
+        root_text: the text of ``root`` in the manifest, where it is relative.
     """
     if default is not None and locations.same(live.location, default):
         return None
@@ -139,7 +139,7 @@ def place_text(live: LiveTable, default: str | None, root: str | None, root_text
 
 
 def texts_of_root(texts: Mapping[str, str], impl: str) -> str | None:
-    """Return what a ``config`` as text says of its root, where that is a relative path; None otherwise."""
+    """Return the root in the texts of a ``config`` where it is a relative path, otherwise None."""
     for key, text in texts.items():
         if key.removeprefix(f"{impl}.") in ("root", "path"):
             is_relative = locations.absolute(text, "/") != text and not text.startswith("$")

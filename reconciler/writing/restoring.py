@@ -1,4 +1,4 @@
-"""The blocks that bring back what a run removed, of what its journal says was there."""
+"""Write the blocks that restore what a run removed, from its journal."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from reconciler.writing.export import ExportCatalog, to_yaml
 
 _REMOVALS = {Action.DEREGISTER_TABLE.value, Action.DROP_NAMESPACE.value}
 _COMMENTS = (
-    "# Possibly removed, as the run did not learn how it ended: {addresses}\n",
-    "# Of `moved`, take out the lines from {addresses} first: they say that these names are old ones.\n",
+    "# Possibly removed, as the outcome is unknown: {addresses}\n",
+    "# First delete the entries of `moved` from {addresses}: they make these names old ones.\n",
 )
 
 
 def removed_blocks(path: Path) -> str:
-    """Return the part of a manifest that asks for everything that the run with the journal at ``path`` removed.
+    """Return the blocks of the objects that the run with the journal at ``path`` removed.
 
-    What it may have removed, without learning how that ended, is there as well and named in a comment. Tables have
-    their location, so that they are registered again where their data is. A sensitive value, which a journal does not
-    hold, is a placeholder or is named in a comment. A namespace that the run gave another name is not removed.
+    Objects whose removal has no known outcome are included, and named in a comment. Tables have their location, so that
+    apply registers them where their data is. A journal holds no secrets: they become placeholders or comments. A
+    namespace that the run renamed is not removed.
 
     Raises:
-        PlanFileError: the file is no journal, or one of a version that does not say enough; or nothing was removed.
+        PlanFileError: the file is not a complete journal, or the run removed nothing.
     """
     record = read_journal(path)
     moved = {
@@ -76,16 +76,13 @@ def removed_blocks(path: Path) -> str:
 
 
 def _removals(record: JournalRecord) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """Yield the intents that removed an entry, or may have, and whether that is certain.
-
-    A replacement removes an entry before it makes the new one.
-    """
+    """Yield the intents that removed an entry, or may have, and whether that is certain."""
     for position, intent in sorted(record.intents.items()):
         is_new = "before" in intent and intent["before"] is None
         if is_new or intent["action"] not in _REMOVALS:
             continue
         outcome = record.outcomes.get(position)
         status = None if outcome is None else Status(outcome["status"])
-        # A removal that is sent again finds nothing where the first request was carried out.
+        # A retried removal finds nothing where the first request succeeded.
         if status in (None, Status.FAILED, Status.ALREADY, Status.DONE):
             yield intent, status is Status.DONE

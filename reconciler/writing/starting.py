@@ -1,4 +1,4 @@
-"""A first manifest: valid as it is, with what can be filled in as comments."""
+"""Write a first manifest: valid as it is, with comments for what can be added."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.model.names import check_name
 from reconciler.model.redaction import is_sensitive_key
 from reconciler.writing.export import HEADER, scalar
 
-# What a person most likely has; everything else has a default, or is theirs alone.
+# Likely values of required keys; other keys have a default, or no value is likely.
 _LIKELY = {
     "root": "./lake",
     "uri": "thrift://localhost:9083",
@@ -20,7 +20,7 @@ _LIKELY_OF = {("rest", "uri"): "http://localhost:2333", ("iceberg", "endpoint"):
 
 
 def first_manifest(impl: str, folder_name: str) -> str:
-    """Return the text of a manifest with one catalog of ``impl`` that manages nothing yet.
+    """Return the text of a manifest with one catalog of ``impl`` and no blocks.
 
     Raises:
         ConfigError, MissingExtraError: ``impl`` cannot be loaded.
@@ -32,9 +32,9 @@ def first_manifest(impl: str, folder_name: str) -> str:
         name = "lancens"
     catalog = "lake" if impl == "dir" else impl
     lines = [
-        f"name: {scalar(name)}  # marks what is made from this manifest as its own",
+        f"name: {scalar(name)}  # the owner in the marks of what it creates",
         "catalogs:",
-        f"  {scalar(catalog)}:  # the name that this manifest gives to the catalog",
+        f"  {scalar(catalog)}:  # the catalog's name in this manifest",
         f"    impl: {scalar(impl)}",
         *_config(impl, registry.backend_class(impl).config_model),
         "    # namespaces:",
@@ -52,7 +52,7 @@ def first_manifest(impl: str, folder_name: str) -> str:
 def _config(impl: str, model: type[BackendConfig]) -> list[str]:
     described = [one for one in describe_keys(model) if one.is_preferred and not one.key.endswith(".*")]
     required = [one for one in described if one.is_required]
-    lines = ["    # config can also say:"] if len(required) < len(described) else []
+    lines = ["    # More keys of config:"] if len(required) < len(described) else []
     for one in described:
         if not one.is_required:
             secret = f'"${{env:{impl.upper()}_{one.key.upper().replace(".", "_")}}}"'

@@ -97,7 +97,7 @@ def test_it_refuses_to_be_reached_by_others_without_a_token(capsys: pytest.Captu
     refused = lancens(capsys, "serve", "--impl", "memory", "--host", host)
     assert refused.code == 1
     assert refused.err.startswith(f"--host {host} ")
-    assert "give --read-token" in refused.err
+    assert "--read-token-file" in refused.err
 
 
 @pytest.mark.parametrize(
