@@ -36,13 +36,20 @@ def _html(plan: Plan, look: Look) -> str:
     return render_html(plan, removed=look.removed)
 
 
+def _junit(plan: Plan, _: Look) -> str:
+    from reconciler.output.junit import render_junit
+
+    return render_junit(plan)
+
+
 FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {
     "text": _text,
     "json": _json,
     "markdown": _markdown,
     "html": _html,
+    "junit": _junit,
 }
-"""The formats: text for people, JSON for ``lancens apply``, Markdown for a forge, HTML for a browser."""
+"""The formats: text for people, JSON for ``lancens apply``, Markdown for a forge, HTML for a browser, JUnit for CI."""
 
 
 def render(
@@ -57,5 +64,10 @@ def render(
     """Return ``plan`` in one of ``FORMATS``, ending with a newline; for the other arguments see :class:`Look`.
 
     Sensitive values in it are replaced in every format.
+
+    Raises:
+        ValueError: ``format`` is unknown.
     """
+    if format not in FORMATS:
+        raise ValueError(f"format {format!r}: expected one of {', '.join(FORMATS)}")
     return FORMATS[format](plan, Look(color, full, width, removed or {}))
