@@ -107,7 +107,7 @@ def test_files_of_variables_are_read_and_variables_win(workspace: Workspace) -> 
     ("made", "said"),
     [
         (None, "the variables in prod.yaml cannot be read: No such file"),
-        ("tier: {a: b}\n", "variable `tier` is no text"),
+        ("tier: {a: b}\n", "variable `tier` is not text"),
         ("/outside", "`var-file`: prod.yaml leads out of the checkout"),
     ],
 )

@@ -140,7 +140,7 @@ def test_a_manifest_comes_from_standard_input(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("a: [secret]\n", "vars.yaml:1:1: variable `a` is no text; expected `a: value`"),
+        ("a: [secret]\n", "vars.yaml:1:1: variable `a` is not text; expected `a: value`"),
         ("a: 1\na: 2\n", "vars.yaml:2:1: `a` is a duplicate"),
         ("- a\n", "vars.yaml:1:1: a list at the top"),
     ],

@@ -19,7 +19,7 @@ DIR = ("--impl", "dir", "--config", "root=./lake")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a directory catalog in which nobody manages anything: one table, ``users``."""
+    """A folder with a directory catalog in which nothing is managed: one table, ``users``."""
     monkeypatch.chdir(tmp_path)
     lance.write_dataset(pa.table({"id": [1]}), tmp_path / "lake/users.lance")
     (tmp_path / "sub").mkdir()
@@ -179,7 +179,7 @@ def test_a_mark_that_no_manifest_can_have_names_nothing(
     plans_nothing(capsys, "made.yaml")
 
 
-def test_a_catalog_that_nobody_manages_takes_the_name_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unmanaged_catalog_takes_the_name_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     imported(capsys, *DIR, "--catalog", "prod", "-o", "made.yaml")
 
     assert list(reconciler.load("made.yaml").catalogs) == ["prod"]

@@ -1,4 +1,4 @@
-"""``lancens import``: what travels with its folder, what is picked, and what is put into a manifest somebody wrote."""
+"""``lancens import``: what travels with its folder, what is picked, and what is added to an existing manifest."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_glob_that_matches_nothing_is_said(folder: Path, capsys: pytest.Captur
     assert refused.err.startswith("--select `lake/nothing/**` matches no ")
 
 
-def test_what_nobody_manages_can_be_told_from_the_rest(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unmanaged_objects_can_be_imported_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree("first.lance", "lake/loose.lance")
     imported(capsys, "--unmanaged", "-o", "loose.yaml")
 

@@ -95,7 +95,7 @@ def test_nameless_memory_is_nobody_elses() -> None:
 )
 def test_a_key_of_another_implementation_is_told_by_our_name(impl: str, key: str, instead: str) -> None:
     found = read_config(registry.backend_class(impl).config_model, impl, {key: "hunter2"})[1]
-    [told] = [problem.message for problem in found if problem.key == key]
-    assert told.startswith(f"unknown key `{key}`; ")
-    assert instead in told
-    assert "hunter2" not in told
+    [message] = [problem.message for problem in found if problem.key == key]
+    assert message.startswith(f"unknown key `{key}`; ")
+    assert instead in message
+    assert "hunter2" not in message

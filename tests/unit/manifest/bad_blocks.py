@@ -182,9 +182,9 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         "reserved properties",
         manifest("tables: {t: {properties: {lancens.keys: x, EXTERNAL: 'TRUE', table_type: lance}}}"),
         [
-            f"{L}:7:31: property `lancens.keys` in table lake/t is reserved: catalogs or lancens write it themselves",
-            f"{L}:7:48: property `EXTERNAL` in table lake/t is reserved: catalogs or lancens write it themselves",
-            f"{L}:7:66: property `table_type` in table lake/t is reserved: catalogs or lancens write it themselves",
+            f"{L}:7:31: property `lancens.keys` in table lake/t is reserved for catalogs and lancens",
+            f"{L}:7:48: property `EXTERNAL` in table lake/t is reserved for catalogs and lancens",
+            f"{L}:7:66: property `table_type` in table lake/t is reserved for catalogs and lancens",
         ],
     ),
     (
@@ -212,8 +212,8 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         "outside of the root",
         manifest("tables: {t: {location: s3://b/t}, u: {location: /lake/../t}}", "dir", "{root: /lake}"),
         [
-            f"{L}:7:28: `location` in table lake/t is s3://b/t, expected a place under lake's root",
-            f"{L}:7:53: `location` in table lake/u is /lake/../t, expected a place under lake's root",
+            f"{L}:7:28: `location` in table lake/t is s3://b/t, expected a location under lake's root",
+            f"{L}:7:53: `location` in table lake/u is /lake/../t, expected a location under lake's root",
         ],
     ),
     # ---- schemas
@@ -274,7 +274,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
             f"{L}:12:14: `${{` is not closed; expected `}}`, or `$${{` for the text itself",
             f"{L}:13:14: variable `tear` is not given; did you mean `tier`?",
             f"{L}:14:14: `x y` is not a name in `${{var:x y}}`; expected `${{var:name}}`",
-            f"{L}:15:14: file `missing.txt` is not there; the path is relative to the file it stands in",
+            f"{L}:15:14: file `missing.txt` does not exist; the path is relative to the file it is written in",
             f"{L}:16:14: unknown placeholder `${{HOME}}`; expected env:, var: or file:",
         ],
     ),

@@ -122,7 +122,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         HEAD + 'include: ["teams/*.yml", other.yaml, "${env:X}"]\ncatalogs: {}\n',
         [
             f"{L}:3:11: include `teams/*.yml` matches no file; patterns are relative to this file",
-            f"{L}:3:26: include `other.yaml` is not there; paths are relative to this file",
+            f"{L}:3:26: include `other.yaml` does not exist; paths are relative to this file",
             f"{L}:3:38: include `${{env:X}}`: placeholders do not work in `include`",
         ],
     ),
@@ -131,7 +131,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         HEAD + f"include: [., {'x' * 300}, {'y' * 300}/*]\ncatalogs: {{}}\n",
         [
             f"{L}:3:11: include `.` is a folder; expected files, such as ./*.yaml",
-            f"{L}:3:14: include `{'x' * 300}` is not there; paths are relative to this file",
+            f"{L}:3:14: include `{'x' * 300}` does not exist; paths are relative to this file",
             f"{L}:3:316: include `{'y' * 300}/*` matches no file; patterns are relative to this file",
         ],
     ),

@@ -104,5 +104,5 @@ def manifest(below: str, impl: str = "memory", config: str = "{}") -> str:
 
 @pytest.fixture(autouse=True)
 def _in_the_folder_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Faults name files as seen from the current folder."""
+    """Errors name files relative to the current folder."""
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Every fault is reported in plain words, at its place, together with all others."""
+"""Every error is reported in plain words, at its place, together with all others."""
 
 from __future__ import annotations
 

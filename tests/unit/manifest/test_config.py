@@ -49,7 +49,7 @@ def test_what_is_missing_is_named_with_its_place_all_at_once(load_text: Load) ->
     assert_problems(
         caught.value,
         ("lancens.yaml:6:14", "config `name`: ", "`LANCENS_NOT_SET` is not set", "`${env:LANCENS_NOT_SET:-default}`"),
-        ("lancens.yaml:6:46", "config `storage.a`: ", "file `nothing` is not there"),
+        ("lancens.yaml:6:46", "config `storage.a`: ", "file `nothing` does not exist"),
         ("lancens.yaml:6:76", "config `storage.b`: ", "`--var who=value`", "`${var:who:-default}`"),
     )
 

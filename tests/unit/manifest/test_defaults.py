@@ -1,4 +1,4 @@
-"""``defaults``: at each level, the nearest one wins, and what is wrong in them is told once."""
+"""``defaults``: at each level, the nearest one wins, and an error in them is reported once."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_what_is_said_by_defaults_is_what_is_said_in_every_block(load_text: Load
 
 
 @pytest.mark.parametrize(
-    ("defaults", "fault"),
+    ("defaults", "message"),
     [
         ("{tables: {locations: x}}", "unknown key `locations` in the defaults of the manifest for tables; expected"),
         ("{tabels: {}}", "unknown key `tabels` in the defaults of the manifest; did you mean `tables`?"),
@@ -131,7 +131,7 @@ def test_what_is_said_by_defaults_is_what_is_said_in_every_block(load_text: Load
         ("{namespaces: {properties: {a: '${env:NO_SUCH_THING}'}}}", "environment variable `NO_SUCH_THING` is not set"),
     ],
 )
-def test_what_is_wrong_is_told_once_and_where_it_is_written(load_text: Load, defaults: str, fault: str) -> None:
+def test_an_error_is_reported_once_and_where_it_is_written(load_text: Load, defaults: str, message: str) -> None:
     tables = ", ".join(f"t{number}: {{}}" for number in range(20))
     text = (
         f"version: 1\nname: shop\ndefaults: {defaults}\n"
@@ -141,7 +141,7 @@ def test_what_is_wrong_is_told_once_and_where_it_is_written(load_text: Load, def
         load_text(text)
 
     [problem] = raised.value.problems
-    assert (problem.line, problem.message.startswith(fault)) == (3, True), problem
+    assert (problem.line, problem.message.startswith(message)) == (3, True), problem
 
 
 def test_what_is_unset_has_to_say_so(load_text: Load) -> None:

@@ -36,7 +36,7 @@ EditorLoader.yaml_implicit_resolvers = {
 EditorLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("true|false"), ["t", "f"])
 
 
-def faults(text: str) -> list[str]:
+def errors(text: str) -> list[str]:
     validator = jsonschema.Draft7Validator(json_schema())
     document: Any = yaml.load(text, Loader=EditorLoader)  # noqa: S506
     return [f"{'/'.join(map(str, error.path))}: {error.message}" for error in validator.iter_errors(document)]
@@ -66,7 +66,7 @@ EXAMPLES = sorted(filter(is_manifest, ROOT.glob("examples/**/*.y*ml")))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=[str(path.relative_to(ROOT)) for path in EXAMPLES])
 def test_every_example_is_valid(path: Path) -> None:
-    assert faults(path.read_text(encoding="utf-8")) == []
+    assert errors(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_every_example_is_valid(path: Path) -> None:
     ],
 )
 def test_what_loads_is_valid(text: str) -> None:
-    assert faults(text) == []
+    assert errors(text) == []
 
 
 def test_every_manifest_of_the_documentation_is_valid() -> None:
     assert documented_manifests()
-    assert [fault for text in documented_manifests() for fault in faults(text)] == []
+    assert [error for text in documented_manifests() for error in errors(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_every_manifest_of_the_documentation_is_valid() -> None:
     ],
 )
 def test_what_does_not_load_is_marked_in_an_editor(text: str, place: str) -> None:
-    assert [fault.partition(":")[0] for fault in faults(text)] == [place]
+    assert [error.partition(":")[0] for error in errors(text)] == [place]
 
 
 def test_every_key_has_a_description_for_completion() -> None:
@@ -125,5 +125,5 @@ def test_every_key_has_a_description_for_completion() -> None:
     ],
 )
 def test_editors_check_the_keys_of_each_implementation(impl: str, config: str, place: str | None) -> None:
-    found = faults(manifest("prune: never", impl=impl, config=config))
-    assert [fault.partition(":")[0] for fault in found] == ([] if place is None else [place])
+    found = errors(manifest("prune: never", impl=impl, config=config))
+    assert [error.partition(":")[0] for error in found] == ([] if place is None else [place])

@@ -45,7 +45,7 @@ catalogs:
     impl: memory
     config:
       name: shop
-      # `storage.key` is not shown; give it in the environment.
+      # `storage.key` is a secret; set it in the environment.
       storage.key: "${env:LANCENS_LAKE_STORAGE_KEY}"
       storage.region: "${env:REGION}"
     scope: ["features/**", "empty"]

@@ -1,4 +1,4 @@
-"""Blocks put into a manifest somebody wrote: what is missing comes in, and every line that was there stays."""
+"""Blocks inserted into an existing manifest: missing ones are added, and every existing line stays."""
 
 from __future__ import annotations
 
