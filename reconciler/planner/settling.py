@@ -1,8 +1,8 @@
-"""What of a catalog's changes can be planned, once it is known which objects are blocked.
+"""Resolve conflicts between the changes of one catalog.
 
-What only all changes together show is found here: two that need one location or one name, and namespaces that stay
-because of what they hold. What waits with a blocked object is put aside: what is below it, and every removal of what
-it would stand in for. Each object found blocked may make more wait, so this is repeated until nothing is found.
+Only all changes together show that two need one location or name, or that a namespace is not empty. A change that
+depends on a blocked object waits: objects below it, and removals of what it would replace. Each newly blocked object
+may make more changes wait, so this repeats until nothing is found.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Clash:
-    """A change that cannot be planned because of others, and the live object or the data that is in its way, if any."""
+    """A change that conflicts with others, and the object or data in its way."""
 
     change: Change
     fault: Why
@@ -35,12 +35,12 @@ class _Clash:
 
 
 def settle(source: CatalogInput, settled: Outcomes, tables: LiveTables) -> None:
-    """Leave in ``settled.changes`` what of these and of ``drops`` can be planned; the rest waits or is blocked.
+    """Keep in ``changes`` what can be planned; block or delay the rest.
 
     Args:
-        source: the catalog; its live tables and the facts about tables are not looked at.
-        settled: the outcomes of comparing its objects; whether a namespace of ``drops`` is empty is decided here.
-        tables: answers what has to be known of the live tables as a whole.
+        source: the catalog; its live tables and the facts about tables are not read.
+        outcomes: those of all its objects.
+        tables: answers questions about the live tables as a whole.
     """
     candidates = settled.drops
     held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
@@ -81,7 +81,7 @@ def settle(source: CatalogInput, settled: Outcomes, tables: LiveTables) -> None:
 
 
 def _made_in_vain(source: CatalogInput, settled: Outcomes) -> list[Change]:
-    """Return the creations of namespaces that only a mirror asks for, where every table below is blocked or waits."""
+    """Return namespaces that a mirror creates only for blocked or waiting tables."""
     blocks = source.desired.namespaces
     made = [
         change
@@ -121,9 +121,9 @@ def _blocked(clash: _Clash) -> Blocked:
 
 
 def _waits(settled: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Change], bool] | None:
-    """Return what tells whether a change waits with something blocked; None where nothing can.
+    """Return a function that tells whether a change waits; None if none can.
 
-    ``mirrors`` are the tables that wait with what they follow in another catalog.
+    ``mirrors`` are the tables that wait for their source.
     """
     if not settled.blocked and not mirrors:
         return None
@@ -152,7 +152,7 @@ def _waits(settled: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Chan
 def _decide_drops(
     source: CatalogInput, changes: Sequence[Change], candidates: Collection[Change], tables: LiveTables
 ) -> tuple[list[Change], list[Note]]:
-    """Return the drops of namespaces that will be empty, and of the others why they stay."""
+    """Return the drops of namespaces that will be empty, and notes on the others."""
     if not candidates:
         return [], []
     held = Counter(dict(tables.count_in({change.identifier for change in candidates})))
@@ -178,7 +178,7 @@ def _decide_drops(
 
 
 def _kept_notes(catalog: str, kept: Sequence[Params]) -> Iterator[Note]:
-    """Yield why namespaces stay that should go; many of them are one note."""
+    """Yield notes on namespaces that are not empty; many of them are one note."""
     if len(kept) <= _MOST_NOTES:
         yield from (Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, params=params) for params in kept)
         return
@@ -190,7 +190,7 @@ def _kept_notes(catalog: str, kept: Sequence[Params]) -> Iterator[Note]:
 def _shared_locations(
     source: CatalogInput, changes: Collection[Change], tables: LiveTables, blocked: Collection[Blocked]
 ) -> Iterator[_Clash]:
-    """Yield every table that would be where a dataset is written for another one, or that would be written so."""
+    """Yield tables that share a location with a dataset to be written."""
     place_of = source.facts.place_of
     touched = {change.identifier for change in changes if change.kind == "table"}
     created = {
@@ -221,9 +221,9 @@ def _shared_locations(
 
 
 def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
-    """Yield every new table without a location of its own that would show the data of another one, which stays.
+    """Yield new tables whose default location holds data of a table that stays.
 
-    A table that was moved keeps its data at the place that is the default of its old name.
+    A moved table keeps its data at the default location of its old name.
     """
     place_of = source.facts.place_of
     found = {
@@ -247,7 +247,7 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
 
 
 def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
-    """Yield every new table whose data may be at a place that no entry has, now or by the plan."""
+    """Yield new tables whose data may be at a location that no entry has."""
     place_of, stored = source.facts.place_of, source.facts.stored
     doubts = [
         (change, place)
@@ -266,7 +266,7 @@ def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: Liv
 
 
 def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
-    """Yield every new object whose name a live one of the other kind keeps, where both share names."""
+    """Yield new objects whose name a live object of the other kind keeps."""
     new = [change for change in changes if change.is_new]
     if not source.capabilities.one_name_space or not new:
         return

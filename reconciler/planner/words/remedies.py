@@ -1,4 +1,4 @@
-"""What to write or to run about an object that is blocked."""
+"""The remedies for blocked objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.planner.words.sentences import Sentence, renaming
 
 
 def _mending(params: Params) -> str:
-    """Return what to write into the block, or what to run where the data is to follow it."""
+    """Return what to write into the block, or what to run to change the data."""
     return f"{_to_write(params)}, or {_to_run(params)}{renaming(params)}"
 
 
