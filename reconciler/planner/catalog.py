@@ -15,6 +15,7 @@ from reconciler.model.names import Identifier
 from reconciler.model.ownership import recorded_keys
 from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.comparison import Outcomes, compare_tables
+from reconciler.planner.conflicts import resolve
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind
 from reconciler.planner.facts import CatalogInput, LiveTables, TablesInMemory
 from reconciler.planner.mirrors import Mirrored
@@ -22,7 +23,6 @@ from reconciler.planner.namespaces import diff_namespace
 from reconciler.planner.notes import notes_on, notes_on_renames
 from reconciler.planner.outcome import CatalogContext, change_of
 from reconciler.planner.plan import CatalogSummary
-from reconciler.planner.settling import settle
 from reconciler.planner.views import ObjectView, view_of
 
 _LEFTOVER = Why(ReasonCode.LEFTOVER)
@@ -60,7 +60,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
     outcomes.changes.sort(key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:
         outcomes.changes = [_following(source.mirrored, source.desired, change) for change in outcomes.changes]
-    settle(source, outcomes, tables)
+    resolve(source, outcomes, tables)
     summary = _summary(source, outcomes, context)
     outcomes.notes += [*notes_on(source, outcomes.remarks), *notes_on_renames(source, outcomes)]
     fingerprints = [*_fingerprints(source, context, outcomes)]
@@ -194,16 +194,16 @@ def _needed_ancestors(desired: DesiredCatalog, context: CatalogContext) -> froze
     )
 
 
-def _fingerprints(source: CatalogInput, context: CatalogContext, settled: Outcomes) -> Iterator[Fingerprint]:
+def _fingerprints(source: CatalogInput, context: CatalogContext, outcomes: Outcomes) -> Iterator[Fingerprint]:
     """Yield each state once: of objects in the plan, in their way, and of parents.
 
     States without a change of their own keep everything they were compared by, so the plan shows why there is none.
     """
     states = [
         state
-        for one in settled.entries
+        for one in outcomes.entries
         if not _is_only_refused(source.desired, one)
-        for state in _states(one, occupied=one.kind == "namespace" and one.identifier in settled.occupied)
+        for state in _states(one, occupied=one.kind == "namespace" and one.identifier in outcomes.occupied)
     ]
     touched = {(one.kind, one.identifier) for one in states}
     yield from states
@@ -216,12 +216,12 @@ def _fingerprints(source: CatalogInput, context: CatalogContext, settled: Outcom
         origin = moves.namespace_origin_of(identifier) if kind == "namespace" else None
         if origin is not None and origin in namespaces:
             others["namespace", origin] = namespaces[origin]
-    for one in settled.in_the_way.values():
+    for one in outcomes.in_the_way.values():
         others["table" if isinstance(one, LiveTable) else "namespace", one.id] = one
     for key in sorted(others.keys() - touched):
         kind, identifier = key
-        occupied = kind == "namespace" and identifier in settled.occupied
-        yield standing(source, context, kind, identifier, others[key], occupied=occupied)
+        occupied = kind == "namespace" and identifier in outcomes.occupied
+        yield fingerprint_of(source, context, kind, identifier, others[key], occupied=occupied)
 
 
 def _is_only_refused(desired: DesiredCatalog, one: Change | Blocked) -> bool:
@@ -235,7 +235,7 @@ def _is_only_refused(desired: DesiredCatalog, one: Change | Blocked) -> bool:
     return block is not None and block.refused is not None and one.before is None and one.moved is None
 
 
-def standing(
+def fingerprint_of(
     source: CatalogInput,
     context: CatalogContext,
     kind: Kind,

@@ -231,7 +231,7 @@ def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQue
 
     Storage decides about new tables (data is registered), about relocations, and about live tables with a schema.
     """
-    desired, live = pair.wanted_in(select), pair.standing
+    desired, live = pair.wanted_in(select), pair.renamed
     if desired is None:
         return None
     if live is None:

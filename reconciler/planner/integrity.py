@@ -66,11 +66,11 @@ def check_catalogs(
     Raises:
         PlanFileError: the plan does not match the manifest.
     """
-    for fault in _catalog_faults(plan, manifest, thresholds, catalogs):
-        raise _edited(fault)
+    for error in _catalog_errors(plan, manifest, thresholds, catalogs):
+        raise _edited(error)
 
 
-def _catalog_faults(
+def _catalog_errors(
     plan: Plan, manifest: ManifestRef, thresholds: Thresholds, catalogs: Mapping[str, tuple[str, DesiredCatalog]]
 ) -> Iterator[str]:
     if plan.manifest.name != manifest.name:
@@ -83,7 +83,7 @@ def _catalog_faults(
         if summary.name not in catalogs or times[summary.name] > 1:
             yield f"`{summary.name}` is not a catalog of the manifest, or is there twice"
         else:
-            yield from _summary_faults(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
+            yield from _summary_errors(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
     for name in sorted(concerned - times.keys()):
         yield f"it changes `{name}`, of which it read nothing"
     beside = {one.catalog for one in plan.fingerprints}
@@ -91,7 +91,7 @@ def _catalog_faults(
         yield f"it has a fingerprint of `{name}`, where it changes nothing"
 
 
-def _summary_faults(
+def _summary_errors(
     summary: CatalogSummary, impl: str, desired: DesiredCatalog, *, is_concerned: bool
 ) -> Iterator[str]:
     if summary.impl != impl:
@@ -170,8 +170,8 @@ def follow(
         one = replace(one, source=replace(one.source, facts=replace(one.source.facts, places=found.places)))
         planning.add(one.source, _planned_again(one, found.tables))
     derived = planning.plan(manifest, thresholds, plan.options)
-    for fault in _faults(plan, derived):
-        raise _edited(fault)
+    for error in _errors(plan, derived):
+        raise _edited(error)
     return plan.model_copy(update={"changes": derived.changes})
 
 
@@ -268,14 +268,14 @@ def _restored(
 # ---- comparing -------------------------------------------------------------------------------------------------------
 
 
-def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
+def _errors(plan: Plan, derived: Plan) -> Iterator[str]:
     for one, other, what in (
         (plan.changes, derived.changes, "changed"),
         (plan.blocked, derived.blocked, "blocked"),
         (plan.waiting, derived.waiting, "waiting"),
         (plan.fingerprints, derived.fingerprints, "in a recorded state"),
     ):
-        yield from _entry_faults(one, other, what)
+        yield from _entry_errors(one, other, what)
     removed = {summary.name: (summary.removed_tables, summary.unmirrored_tables) for summary in derived.catalogs}
     for summary in plan.catalogs:
         if (summary.removed_tables, summary.unmirrored_tables) != removed.get(summary.name, (0, 0)):
@@ -291,7 +291,7 @@ def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
             yield f"it does not say that {guard.address} is protected"
 
 
-def _entry_faults(entries: _Said, derived: _Said, what: str) -> Iterator[str]:
+def _entry_errors(entries: _Said, derived: _Said, what: str) -> Iterator[str]:
     for entry, follows in zip_longest(entries, derived):
         if entry is None or follows is None or entry.key != follows.key:
             yield _misplaced(entries, derived, what)
@@ -322,5 +322,5 @@ def _difference(one: BaseModel, other: BaseModel) -> str | None:
     return next((key for key in shown if shown[key] != expected[key]), None)
 
 
-def _edited(fault: str) -> PlanFileError:
-    return PlanFileError(f"the plan was edited or damaged: {fault}. Make the plan again. Nothing was changed.")
+def _edited(error: str) -> PlanFileError:
+    return PlanFileError(f"the plan was edited or damaged: {error}. Make the plan again. Nothing was changed.")

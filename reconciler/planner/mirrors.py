@@ -207,14 +207,14 @@ class _Following:
             properties={**said.properties, **taken},
             location=one.location,
             mirrors=Origin(mirror.origin, one.id),
-            refused=self._fault(name, origins),
+            refused=self._refusal(name, origins),
         )
 
-    def _fault(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
+    def _refusal(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
         """Return why the catalog cannot have a table, None where nothing is known that speaks against it."""
-        return self._name_fault(name, origins) or self._place_fault(name, origins[0])
+        return self._name_refusal(name, origins) or self._place_refusal(name, origins[0])
 
-    def _name_fault(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
+    def _name_refusal(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
         origin, able, scope = origins[0].id, self.capabilities, self.desired.scope
         if len(origins) > 1:
             others = tuple(address(self.mirror.origin, other.id) for other in origins)
@@ -241,9 +241,9 @@ class _Following:
         if not scope.contains(name):
             detail = ", ".join(scope.patterns)
             return self._why(ReasonCode.OUT_OF_SCOPE, {"leave_out": leave_out(name), "detail": detail})
-        return self._kept_fault(origin, name)
+        return self._kept_refusal(origin, name)
 
-    def _kept_fault(self, origin: Identifier, name: Identifier) -> Why | None:
+    def _kept_refusal(self, origin: Identifier, name: Identifier) -> Why | None:
         """Return that the service has a table, or what it is in, under another name; None where it has not."""
         depths = range(len(name), 0, -1)
         kept = next(((*self.kept[name[:at]], *name[at:]) for at in depths if name[:at] in self.kept), None)
@@ -253,7 +253,7 @@ class _Following:
         params: Params = {"name": "/".join(name[:depth]), "other": "/".join(kept[:depth]), "write": write}
         return self._why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, params, kept)
 
-    def _place_fault(self, name: Identifier, one: Remaining) -> Why | None:
+    def _place_refusal(self, name: Identifier, one: Remaining) -> Why | None:
         """Return why a table cannot be at the location of its source, or have the properties of it."""
         origin = address(self.mirror.origin, one.id)
         if one.location is None:

@@ -119,7 +119,7 @@ class MovedTable:
     held: str = ""
 
     @property
-    def standing(self) -> LiveTable | None:
+    def renamed(self) -> LiveTable | None:
         """The entry to compare with the block, under the new name."""
         if self.live is None and self.origin is not None and self.desired is not None:
             return replace(self.origin, id=self.desired.id)

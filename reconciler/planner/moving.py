@@ -27,23 +27,23 @@ def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | No
         pair: the table, with a block, a ``moved`` line and an entry under its old name.
         facts: what storage holds, for tables of ``facts.storage_questions``.
     """
-    desired, origin, line, standing = pair.desired, pair.origin, pair.line, pair.standing
-    if desired is None or origin is None or line is None or standing is None:
+    desired, origin, line, renamed = pair.desired, pair.origin, pair.line, pair.renamed
+    if desired is None or origin is None or line is None or renamed is None:
         raise ValueError("a table that is not both wanted and there is not moved")
     if pair.held:
         return _kept(context, context.held(pair.held, desired, facts), pair, desired, origin)
     in_place = context.capabilities.renames(origin.id, desired.id)
-    fault = _fault(context, desired, origin, pair.live, line, in_place=in_place)
-    if fault is not None:
-        return _kept(context, context.blocked(fault, desired, pair.live, facts), pair, desired, origin)
+    why = _why_blocked(context, desired, origin, pair.live, line, in_place=in_place)
+    if why is not None:
+        return _kept(context, context.blocked(why, desired, pair.live, facts), pair, desired, origin)
     is_made = pair.live is None and not in_place
-    outcome = diff_table(_able(context, is_made=is_made), desired, standing, facts)
+    outcome = diff_table(_able(context, is_made=is_made), desired, renamed, facts)
     if isinstance(outcome, Change) and outcome.action is Action.RELOCATE_TABLE:
         there = Why(ReasonCode.MOVED_AND_RELOCATED, {"location": locations.redact(origin.location)})
         outcome = context.blocked(there, desired, pair.live, facts)
     if isinstance(outcome, Blocked):
         return _kept(context, outcome, pair, desired, origin)
-    view = context.view(desired, standing)
+    view = context.view(desired, renamed)
     change = change_of(
         context,
         Action.MOVE_TABLE,
@@ -83,7 +83,7 @@ def _kept(
     )
 
 
-def _fault(
+def _why_blocked(
     context: CatalogContext,
     desired: DesiredTable,
     origin: LiveTable,

@@ -38,9 +38,9 @@ def diff_namespace(
         return None if live is None else unwanted(context, desired, live, renamed_to)
     kinds = context.capabilities.namespace_kinds
     kind = (desired.kind or kinds["namespace" not in holds]) if kinds else None
-    fault = _kind_fault(context, desired, live, kind, holds)
-    if fault:
-        return context.blocked(fault, desired, live)
+    why = _blocked_by_kind(context, desired, live, kind, holds)
+    if why:
+        return context.blocked(why, desired, live)
     if live is None:
         return _new(context, desired, kind, origin)
     return _claimed(context, desired, live) if desired.claimed else None
@@ -63,7 +63,7 @@ def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, o
     return made.model_copy(update={"takes_from": origin.id})
 
 
-def _kind_fault(
+def _blocked_by_kind(
     context: CatalogContext,
     desired: DesiredNamespace,
     live: LiveNamespace | None,

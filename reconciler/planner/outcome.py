@@ -105,7 +105,7 @@ class CatalogContext:
 
     def blocked(
         self,
-        fault: Why,
+        why: Why,
         desired: DesiredNamespace | DesiredTable | None,
         live: LiveNamespace | LiveTable | None,
         facts: TableFacts | None = None,
@@ -114,8 +114,8 @@ class CatalogContext:
         one = desired or live
         if one is None:
             raise ValueError("an object that is neither wanted nor there cannot be blocked")
-        params = fault.params
-        if isinstance(desired, DesiredTable) and desired.mirrors is not None and fault is not desired.refused:
+        params = why.params
+        if isinstance(desired, DesiredTable) and desired.mirrors is not None and why is not desired.refused:
             params = {**params, "leave_out": leave_out(desired.id), "catalog": self.catalog}
         storage = facts.storage if facts else None
         before = self.view(desired, live)
@@ -124,7 +124,7 @@ class CatalogContext:
             catalog=self.catalog,
             kind="table" if isinstance(one, DesiredTable | LiveTable) else "namespace",
             identifier=one.id,
-            code=fault.code,
+            code=why.code,
             params=params,
             source=desired.source if desired else None,
             before=before,
@@ -133,14 +133,14 @@ class CatalogContext:
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
             cleanup=storage.cleanup if storage else None,
-            kept_as=fault.kept_as,
+            kept_as=why.kept_as,
             secret_keys=_secret_keys(desired, before),
         )
 
     def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
         """Return the entry of a table whose name ``by``, an object of another kind, has."""
-        fault = Why(ReasonCode.NAME_HELD, {"detail": by})
-        return self.blocked(fault, desired, None, facts).model_copy(update={"held_by": by})
+        why = Why(ReasonCode.NAME_HELD, {"detail": by})
+        return self.blocked(why, desired, None, facts).model_copy(update={"held_by": by})
 
     def view(
         self, desired: DesiredNamespace | DesiredTable | None, live: LiveNamespace | LiveTable | None

@@ -14,7 +14,7 @@ from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import is_reserved_key, recorded_keys, recorded_secrets
 from reconciler.model.redaction import is_sensitive, is_stand_in
-from reconciler.planner.catalog import CatalogPlan, standing
+from reconciler.planner.catalog import CatalogPlan, fingerprint_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import NOTHING_KEPT, Remaining, Remains, mirrored
@@ -23,7 +23,7 @@ from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import ManifestRef, Options, Plan, removes_too_much
 
 _NONE_GIVEN = Options()
-_SETTLES_PLACE = (Action.CREATE_TABLE, Action.DECLARE_TABLE)
+_PLACED_BY_SERVICE = (Action.CREATE_TABLE, Action.DECLARE_TABLE)
 _EntryT = TypeVar("_EntryT", Change, Blocked)
 _Of = TypeVar("_Of", bound=Entry | Fingerprint)
 
@@ -102,7 +102,7 @@ def _watched(source: CatalogInput, plan: CatalogPlan, watched: Collection[Identi
     known = {one.identifier for one in plan.fingerprints if one.kind == "table"}
     context, blocks = CatalogContext.of(source), source.desired.tables
     return [
-        standing(source, context, "table", identifier, live)
+        fingerprint_of(source, context, "table", identifier, live)
         for identifier in sorted(set(watched) - known)
         for live in (source.live.tables.get(identifier),)
         if live is not None or (block := blocks.get(identifier)) is None or block.refused is None
@@ -141,8 +141,8 @@ def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
             gone.add(left)
         if change.after is not None:
             tables[change.identifier] = _made(source, change)
-    unsettled: list[Change | Blocked] = [*_of_tables(outcomes.waiting), *_of_tables(outcomes.blocked.values())]
-    for one in unsettled:
+    undecided: list[Change | Blocked] = [*_of_tables(outcomes.waiting), *_of_tables(outcomes.blocked.values())]
+    for one in undecided:
         there = {one.moved_from or one.identifier, one.identifier} & tables.keys()
         for name in there:
             tables[name] = replace(tables[name], waits=True)
@@ -187,7 +187,7 @@ def _made(source: CatalogInput, one: Change | Blocked) -> Remaining:
         block, location = source.desired.tables.get(one.identifier), one.unreferenced or one.location
         properties: Mapping[str, str] = block.properties if block else {}
     else:
-        is_chosen = source.capabilities.ignores_location and one.action in _SETTLES_PLACE
+        is_chosen = source.capabilities.ignores_location and one.action in _PLACED_BY_SERVICE
         location = one.after.location if one.after and not is_chosen else None
         properties = one.after.properties if one.after else {}
     return Remaining(one.identifier, location, _taken_over(properties, properties, one.secret_keys))

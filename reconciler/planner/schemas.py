@@ -149,7 +149,7 @@ _MOST_WRITTEN = 3
 """Of how many columns the lines to write are shown."""
 
 
-def mending_of(
+def schema_remedy(
     blocking: SchemaDifference,
     extra: Schema,
     location: str,

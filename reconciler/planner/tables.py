@@ -24,9 +24,9 @@ from reconciler.planner.schemas import (
     code_by_service,
     compare,
     evolved,
-    mending_of,
     named_metadata,
     rename_hint,
+    schema_remedy,
 )
 from reconciler.planner.views import ObjectView
 
@@ -53,12 +53,12 @@ def diff_table(
         return context.blocked(desired.refused, desired, live, facts)
     if live is None:
         return context.held(held, desired, facts) if held else _new(context, desired, facts)
-    if facts is None and _is_settled(context, desired, live):
+    if facts is None and _is_unchanged(context, desired, live):
         return None
     return _existing(context, desired, live, facts)
 
 
-def _is_settled(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> bool:
+def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> bool:
     """Return whether an owned table matches its block, without building anything."""
     properties = live.properties
     if context.capabilities.table_markers and (
@@ -85,17 +85,17 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
         return context.blocked(Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts)
     if facts.location is None and not able.places_tables:
         return context.blocked(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
-    fault = (
-        unkeepable(context, desired)
-        or storage_fault(desired, facts, vends=able.vends_credentials)
-        or unregistrable(context, desired, facts)
+    blocking_reason = (
+        _unkeepable(context, desired)
+        or _blocked_by_storage(desired, facts, vends=able.vends_credentials)
+        or _unregistrable(context, desired, facts)
     )
-    if fault:
-        return context.blocked(fault, desired, None, facts)
+    if blocking_reason:
+        return context.blocked(blocking_reason, desired, None, facts)
     action, columns = Action.DECLARE_TABLE, None
     why = Why(ReasonCode.NEW_UNPROBED)
     if storage.kind is StorageKind.DATASET:
-        action, columns = Action.REGISTER_TABLE, found_columns(desired, facts)
+        action, columns = Action.REGISTER_TABLE, _found_columns(desired, facts)
         why = Why(ReasonCode.DATA_FOUND)
         if storage.detail:
             why = Why(ReasonCode.SOURCE_WRITES_DATA, {"name": storage.detail})
@@ -114,16 +114,16 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
     if foreign:
         return foreign
     moved = _is_to_move(desired, live, facts, can_move=context.capabilities.relocate_table)
-    difference = schema_difference(desired, facts)
-    fault = (immovable(context, live) if moved else None) or unkeepable(context, desired)
-    fault = fault or existing_fault(desired, live, facts, difference, moved=moved)
-    if fault:
-        return context.blocked(fault, desired, live, facts)
+    difference = _schema_difference(desired, facts)
+    blocking_reason = (_immovable(context, live) if moved else None) or _unkeepable(context, desired)
+    blocking_reason = blocking_reason or _blocked_by_data(desired, live, facts, difference, moved=moved)
+    if blocking_reason:
+        return context.blocked(blocking_reason, desired, live, facts)
     before, after = _views(context, desired, live, facts, moved=moved)
-    found = found_columns(desired, facts)
+    found = _found_columns(desired, facts)
     if moved:
         action, why = Action.RELOCATE_TABLE, Why(ReasonCode.RELOCATED)
-    elif lacks_data(desired, facts):
+    elif _lacks_data(desired, facts):
         action, why = Action.CREATE_TABLE, Why(ReasonCode.NO_DATA)
         after = after.model_copy(update={"columns": desired.schema})
     elif found is not None and difference.grows:
@@ -168,7 +168,7 @@ def remarks_on(
         hidden = tuple(key for key, value in desired.properties.items() if is_hidden(key, value, shown))
         if hidden:
             yield Remark(NoteCode.HIDDEN, desired.id, {"names": hidden})
-    extra = schema_difference(desired, facts).extra
+    extra = _schema_difference(desired, facts).extra
     if extra:
         yield Remark(NoteCode.EXTRA_COLUMNS, desired.id, {"columns": tuple(column.name for column in extra)})
 
@@ -291,31 +291,31 @@ def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, aft
 _NO_DIFFERENCE = SchemaDifference()
 
 
-def unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
+def _unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
     """Return why the catalog cannot store what the block says; None if it can."""
     keeps = context.capabilities.table_markers or not desired.properties
     return None if keeps else Why(ReasonCode.KEEPS_NO_PROPERTIES)
 
 
-def immovable(context: CatalogContext, live: LiveTable) -> Why | None:
+def _immovable(context: CatalogContext, live: LiveTable) -> Why | None:
     """Return why an entry cannot be relocated; None if it can."""
     if context.capabilities.chooses_locations:
         return Why(ReasonCode.LOCATION_CHOSEN, {"location": locations.redact(live.location)})
     return None if context.capabilities.relocate_table else Why(ReasonCode.CANNOT_RELOCATE)
 
 
-def unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
+def _unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
     """Return why existing data cannot be registered; None if it can."""
     if facts.storage.kind is not StorageKind.DATASET:
         return None
     if context.capabilities.chooses_locations:
         return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
-    difference = schema_difference(desired, facts)
+    difference = _schema_difference(desired, facts)
     blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
     return _other_columns(facts, blocking, difference.extra, None) if blocking else None
 
 
-def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
+def _blocked_by_storage(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
     """Return why storage blocks any plan for a table; None if it does not.
 
     ``vends``: the catalog hands out credentials for existing tables, and this one does not exist yet.
@@ -333,20 +333,20 @@ def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = Fal
     return Why(code, {**params, "detail": storage.detail})
 
 
-def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
+def _lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
     """Return whether a table with a schema has no data."""
     return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
 
 
-def existing_fault(
+def _blocked_by_data(
     desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, moved: bool
 ) -> Why | None:
     """Return why storage blocks any plan for a live table; None if it does not."""
     if facts is None:
         return None
-    fault = storage_fault(desired, facts)
-    if fault:
-        return fault
+    blocking_reason = _blocked_by_storage(desired, facts)
+    if blocking_reason:
+        return blocking_reason
     served_as = live.id if live.managed_versioning else None
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking:
@@ -355,7 +355,7 @@ def existing_fault(
         return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
     if moved and difference.grows:
         return Why(ReasonCode.RELOCATED_AND_ALTERED)
-    if served_as is not None and not moved and (lacks_data(desired, facts) or difference.grows):
+    if served_as is not None and not moved and (_lacks_data(desired, facts) or difference.grows):
         code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
         return Why(code, {"code": code_by_service(served_as, difference)})
     if not difference.grows:
@@ -376,17 +376,17 @@ def _other_columns(
     evolve: Evolve | None,
     served_as: Identifier | None = None,
 ) -> Why:
-    mending = mending_of(blocking, extra, facts.location or "", evolve, served_as)
-    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **mending})
+    remedy = schema_remedy(blocking, extra, facts.location or "", evolve, served_as)
+    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **remedy})
 
 
-def schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
+def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
     """Return how the block's and the data's columns differ, if they are compared."""
-    found = found_columns(desired, facts)
+    found = _found_columns(desired, facts)
     return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
 
 
-def found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
+def _found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
     """Return the data's columns as they are compared; None if they are not."""
     if desired.schema is None or facts is None or facts.storage.schema is None:
         return None
