@@ -1,4 +1,4 @@
-"""Showing a plan: one module a format, all from the same :class:`reconciler.planner.plan.Plan`."""
+"""Render a plan: one module a format."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def render(
     width: int | None = None,
     removed: Mapping[Key, str] | None = None,
 ) -> str:
-    """Return ``plan`` in one of ``FORMATS``, ending with a newline; for the other arguments see :class:`Look`.
+    """Return ``plan`` in one of ``FORMATS``, ending with a newline.
 
-    Sensitive values in it are replaced in every format.
+    For the other arguments see :class:`Look`. Sensitive values in it are replaced in every format.
 
     Raises:
         ValueError: ``format`` is unknown.

@@ -1,6 +1,7 @@
-"""The order in which a plan is read: by catalog, what is blocked or goes first, then what moves, then by namespace.
+"""The reading order of a plan.
 
-Long runs of one kind are folded, but never what is blocked or goes: nobody is to approve what was not in sight.
+By catalog: blocked and removed objects first, then moves, then by namespace. Long runs of one kind are folded, but
+never blocked or removed objects: approvers must see each.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FOLD_OVER = 20
 
 @dataclass(frozen=True, slots=True)
 class CatalogGroup:
-    """The entries of one catalog in reading order; ``summary`` is None when the plan has no word on the catalog."""
+    """The entries of one catalog in reading order, and its summary if there is one."""
 
     name: str
     summary: CatalogSummary | None
@@ -35,7 +36,7 @@ class Fold:
 
 
 def by_catalog(plan: Plan) -> tuple[CatalogGroup, ...]:
-    """Return the catalogs that have something to show, in the plan's order."""
+    """Return the catalogs with entries, in the plan's order."""
     entries: defaultdict[str, list[Entry]] = defaultdict(list)
     summaries = {catalog.name: catalog for catalog in plan.catalogs}
     for entry in entries_of(plan):
@@ -45,17 +46,17 @@ def by_catalog(plan: Plan) -> tuple[CatalogGroup, ...]:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return what is blocked, what goes, what moves, then the rest, each by namespace and with its tables first."""
+    """Return blocked objects, removals, moves, the rest; each by namespace."""
     return sorted(entries, key=_position)
 
 
 def comes_first(entry: Entry) -> bool:
-    """Return whether an entry is one of those that come first and are never folded."""
+    """Return whether an entry is blocked or a removal; these are never folded."""
     return _risk(entry) < _MOVES
 
 
 def moves(entry: Entry) -> bool:
-    """Return whether an entry is a move, which comes next."""
+    """Return whether an entry is a move."""
     return _risk(entry) == _MOVES
 
 
@@ -79,7 +80,7 @@ def _position(entry: Entry) -> tuple[int, Identifier, int, str]:
 
 
 def with_folds(entries: Sequence[Entry]) -> list[Entry | Fold]:
-    """Return ordered entries with each kind that has more than ``FOLD_OVER`` in one namespace as one :class:`Fold`."""
+    """Return ``entries`` with more than ``FOLD_OVER`` alike as one :class:`Fold`."""
     alike: defaultdict[tuple[Identifier, str, str, str], list[Entry]] = defaultdict(list)
     for entry in entries:
         if not comes_first(entry):

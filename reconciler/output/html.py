@@ -1,4 +1,4 @@
-"""A plan as one HTML page: no server, no network, nothing but itself.
+"""Render a plan as one self-contained HTML page.
 
 The page is complete without its script, which adds searching and filtering. Its markup is in ``templates/plan.html``.
 """
@@ -35,7 +35,7 @@ _Tally = Iterator[tuple[str, str, int]]
 
 
 def render_html(plan: Plan, *, removed: Mapping[Key, str] | None = None) -> str:
-    """Return the page, ready to be written as UTF-8; ``removed`` is what to say of the data of tables that go."""
+    """Return the page; ``removed`` is what to say of the data of deregistered tables."""
     total = len(entries_of(plan))
 
     def is_open(entry: Entry) -> bool:
@@ -55,7 +55,7 @@ def render_html(plan: Plan, *, removed: Mapping[Key, str] | None = None) -> str:
 
 
 def _tiles(plan: Plan) -> _Tally:
-    """Yield each sort of entry that there is, how it is styled, and how many there are."""
+    """Yield each sort of entry, its style and its count."""
     styles = {sort_of(entry): style_of(entry) for entry in entries_of(plan)}
     for sort, number in ((BLOCKED, len(plan.blocked)), *counts(plan), (PROTECTED, len(plan.guards))):
         if number:
@@ -63,9 +63,9 @@ def _tiles(plan: Plan) -> _Tally:
 
 
 def _namespaces(ordered: Sequence[Entry]) -> Iterator[tuple[Identifier | None, Sequence[Entry], _Tally]]:
-    """Yield each namespace with the entries of itself and of the tables directly in it, and their tally.
+    """Yield each namespace, the entries of itself and its tables, and their tally.
 
-    None stands for what is blocked or goes, which comes first wherever it is.
+    None stands for blocked and removed objects, which come first wherever they are.
     """
     for namespace, group in groupby(ordered, key=_namespace_of):
         entries = [*group]
@@ -73,7 +73,7 @@ def _namespaces(ordered: Sequence[Entry]) -> Iterator[tuple[Identifier | None, S
 
 
 def _tally(entries: Sequence[Entry]) -> _Tally:
-    """Yield each symbol that there is, how it is styled, and how many there are."""
+    """Yield each symbol, its style and its count."""
     found = Counter((entry.symbol, style_of(entry)) for entry in entries)
     order = [("!", BLOCKED), *SYMBOLS.items()]
     return ((symbol, style, found[symbol, style]) for symbol, style in order if found[symbol, style])

@@ -1,4 +1,4 @@
-"""The schema of a saved plan."""
+"""The JSON Schema of a saved plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def plan_json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a saved plan of this major version, made from the models.
+    """Return the JSON Schema of saved plans of this major version.
 
     Unknown keys are allowed everywhere, so that a plan of a later minor version is valid too.
     """

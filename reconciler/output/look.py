@@ -1,4 +1,4 @@
-"""What a reader of a plan may choose: colour, width, folding."""
+"""The choices of a reader: colour, width, folding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a plan is shown, as far as its format has the choice.
+    """How a plan is rendered.
 
     Args:
         color: use ANSI colours (text only).

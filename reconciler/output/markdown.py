@@ -1,6 +1,6 @@
-"""A plan as GitHub-flavoured Markdown, for the comment on a pull request.
+"""Render a plan as GitHub-flavoured Markdown, for the comment on a pull request.
 
-Its parts are in ``templates/plan.md``; which of them fit into a comment is decided here.
+The markup is in ``templates/plan.md``; this module decides what fits into a comment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TABLE_HEAD = "| | Object | Change | Why | Where |\n|:-:|---|---|---|---|\n"
 
 
 def render_markdown(plan: Plan, *, removed: Mapping[Key, str] = _NOTHING) -> str:
-    """Return the whole plan as Markdown, of any length; ``removed`` is what to say of the data of tables that go."""
+    """Return the whole plan; ``removed`` describes deregistered tables' data."""
     return _Comment(plan, None, removed=removed).text()
 
 
@@ -44,10 +44,10 @@ def pull_request_comment(
     Args:
         plan: what the merge would do.
         commit: the head commit that was planned.
-        limit: the most characters the comment may have; at least 2,000. What does not fit is left out, counted, and
+        limit: the most characters the comment may have; at least 2,000. What does not fit is left out and counted, and
             the comment then says that it approves nothing.
-        removed: what to say of the data of tables that are deregistered.
-        approves: whether what stands before it could be shown, so that the comment approves the plan.
+        removed: what to say of the data of deregistered tables.
+        approves: whether everything before the comment could be shown, so that the comment approves the plan.
     """
     promise = "Merging applies exactly this plan." if approves else "What is above was cut: this approves nothing."
     return _Comment(plan, limit, commit, promise, removed=removed).text()
@@ -57,7 +57,7 @@ def pull_request_comment(
 
 
 def _part(name: str, **shown: object) -> str:
-    """Return one part of the page, a macro in ``templates/plan.md``."""
+    """Render a macro of ``templates/plan.md``."""
     from reconciler.output.templating import markdown_templates
 
     return str(getattr(markdown_templates().get_template("plan.md").module, name)(**shown))
@@ -69,7 +69,7 @@ def _heading(plan: Plan) -> str:
 
 
 def _schema(entry: Entry) -> str | None:
-    """Return the columns a change adds or changes as a block of code, None where there are none."""
+    """Return the changed columns as a block of code; None if there are none."""
     found = columns(entry)
     return _part("schema", entry=entry, columns=found, lines=[*map(_column, found)]) if found else None
 
@@ -92,7 +92,7 @@ class _Omitted:
         return bool(self.words or self.schemas or self.notes)
 
     def warning(self, total: int, limit: int) -> str:
-        """Return the warning that stands above a comment that was cut."""
+        """Return the warning at the top of a comment that was cut."""
         return _part("warning", omitted=self, words=sorted(self.words.items()), total=total, limit=limit)
 
 
@@ -100,7 +100,7 @@ _LONGEST_WARNING = 700
 
 
 class _Comment:
-    """Parts in reading order, as many as fit below the limit; heading and footer always do."""
+    """A comment: heading, footer, and as many parts as fit below the limit."""
 
     def __init__(
         self, plan: Plan, limit: int | None, commit: str | None = None, promise: str = "", *, removed: Mapping[Key, str]
@@ -141,7 +141,7 @@ class _Comment:
         return _part("footer", plan=self._plan, commit=self._commit, promise=promise)
 
     def _add(self, text: str, reserve: int = 0) -> bool:
-        """Add ``text`` when it fits with ``reserve`` characters to spare."""
+        """Add ``text`` if it fits with ``reserve`` characters to spare."""
         length = length_of(text)
         if length + reserve > self._left:
             return False
@@ -150,7 +150,7 @@ class _Comment:
         return True
 
     def _block(self, title: str, head: str, items: Sequence[str], *, folded: bool, above: str = "") -> int:
-        """Add a titled block with as many of ``items`` as fit, folded away or in sight; return how many it has."""
+        """Add a titled block with as many ``items`` as fit; return how many did."""
         start, end = (f"\n<details><summary>{title}</summary>\n\n", "\n</details>\n") if folded else ("\n", "")
         start = above + start
         reserve = length_of(end)
@@ -166,7 +166,7 @@ class _Comment:
         return fitting
 
     def _table(self, group: CatalogGroup) -> None:
-        """Add the entries of a catalog: what comes first in sight, then moves, then the rest; many of them fold."""
+        """Add a catalog's entries: blocked and removed in sight, moves, the rest."""
         above = _part("catalog", group=group)
         sight = sum(comes_first(entry) for entry in group.entries)
         moved = sum(moves(entry) for entry in group.entries)

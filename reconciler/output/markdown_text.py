@@ -1,7 +1,7 @@
 """Foreign text in GitHub-flavoured Markdown.
 
-Names and values come from people who may open a pull request, so none of them is trusted: they stand in code, where
-Markdown, HTML, mentions and references to issues mean nothing, or, inside sentences, with all punctuation encoded.
+Names and values come from people who may open a pull request, so none of them is trusted. They stand in code, where
+Markdown, HTML, mentions and references mean nothing, or in sentences with all punctuation encoded.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ def code(text: str) -> str:
 
 
 def short(text: str) -> str:
-    """Return visible ``text`` without its middle where it is long."""
+    """Return visible ``text``, with its middle left out if it is long."""
     return display.shorten(text, _LONGEST_VALUE)
 
 
 def cell(markdown: str) -> str:
-    """Return Markdown as it can stand in a cell of a table."""
+    """Return Markdown escaped for a table cell."""
     return str(markdown).replace("|", "\\|")
 
 
 def sentence(text: str) -> str:
-    """Return visible ``text`` as prose; what stands in backticks stays code."""
+    """Return visible ``text`` as prose; text in backticks stays code."""
     parts = _IN_BACKTICKS.split(text)
     return "".join(code(part[1:-1]) if number % 2 else prose(part) for number, part in enumerate(parts))
 
 
 def prose(text: str) -> str:
-    """Return visible ``text`` with every character encoded that could mean something."""
+    """Return visible ``text`` with all punctuation encoded that Markdown interprets."""
     apart = _REFERENCE.split(text)
     return _WORD_JOINER.join(
         _ENCODED.sub(lambda found: found[0] if found[0] in _READABLE else f"&#{ord(found[0])};", part) for part in apart
@@ -60,5 +60,5 @@ def fenced(lines: Iterable[str], language: str = "") -> str:
 
 
 def length_of(text: str) -> int:
-    """Return the length as GitHub may count it: in UTF-16 code units, never fewer than characters."""
+    """Return the length as GitHub may count it: in UTF-16 code units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,7 +1,7 @@
-"""Pages and templates: where they are found, what every template may use, and what every page has in common.
+"""Templates and pages: where they are, and what every one of them may use.
 
-A page is one file that asks for nothing from anywhere. A content security policy forbids every request and every
-script and style but those of this package, so that a name that looks like markup stays a name.
+A page is one file that requests nothing. A content security policy forbids every request and every script and style but
+those of this package, so a name that looks like markup stays a name.
 
 Imports Jinja2, so import it only to render something.
 """
@@ -28,10 +28,9 @@ def render_page(package: str, name: str, **shown: object) -> str:
     """Return a page, ready to be written as UTF-8.
 
     Args:
-        package: where its template ``templates/NAME.html`` is, what it adds to the look of all pages (``NAME.css``),
-            and what it runs at the end of its body (``NAME.js``).
+        package: the package of its template ``templates/NAME.html``, its style ``NAME.css`` and its script ``NAME.js``.
         name: what those three are called.
-        shown: what the template shows.
+        shown: the variables of the template.
     """
     style, script = _asset(__package__, "page.css") + _asset(package, f"{name}.css"), _asset(package, f"{name}.js")
     policy = (
@@ -52,10 +51,10 @@ def _source_hash(text: str) -> str:
 
 @cache
 def _html_templates(package: str) -> Environment:
-    """Return the HTML templates in the folder ``templates`` of ``package``, and those that every page shares.
+    """Return the HTML templates of ``package``, and those that every page shares.
 
-    All that a template shows is escaped as HTML. What is foreign goes through a filter besides, which makes the
-    invisible in it visible; each but ``sentence`` is the function of that name in ``reconciler.model.display``.
+    Everything is escaped as HTML. Foreign text must also pass a filter that makes invisible characters visible; each
+    but ``sentence`` is the function of that name in ``reconciler.model.display``.
     """
     environment = _environment(ChoiceLoader([PackageLoader(package), PackageLoader(__package__)]))
     environment.filters["sentence"] = _sentence
@@ -66,8 +65,8 @@ def _html_templates(package: str) -> Environment:
 def markdown_templates() -> Environment:
     """Return the Markdown templates of this package.
 
-    All that a template shows is encoded as prose, but for what comes out of a filter that is a function of
-    ``reconciler.output.markdown_text``. What is foreign is made visible by the other filters, as in HTML.
+    Everything is encoded as prose, except the results of filters from ``reconciler.output.markdown_text``. Foreign text
+    must also pass a filter that makes invisible characters visible, as in HTML.
     """
     environment = _environment(PackageLoader(__package__), finalize=_encoded)
     for function in (markdown_text.cell, markdown_text.code, markdown_text.fenced, markdown_text.sentence):
@@ -102,7 +101,7 @@ def _address(names: Iterable[str]) -> str:
 
 
 def _sentence(text: str) -> Markup:
-    """Return foreign prose as markup in which what stands in backticks is code."""
+    """Return foreign prose as markup in which text in backticks is code."""
     escaped = str(escape(display.printable(text)))
     return Markup(_IN_BACKTICKS.sub(r"<code>\1</code>", escaped))  # noqa: S704 - it was escaped before
 

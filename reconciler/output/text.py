@@ -1,7 +1,7 @@
-"""A plan for a terminal or a log: grouped by catalog, in namespace order, in aligned columns.
+"""Render a plan for a terminal or a log: by catalog, in aligned columns.
 
-Only what lancens writes itself can start a line or colour it: names and values are escaped, and what is too long for
-the width is broken here, with an indent, instead of being left to the terminal.
+Only lancens' own text can start a line or colour it: names and values are escaped, and lines that are too long are
+broken here, with an indent, not by the terminal.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _GAP = "  "
 
 
 def render_text(plan: Plan, look: Look) -> str:
-    """Return the plan as text that ends with a newline; a width of less than 40 cells counts as 40."""
+    """Return the plan as text; a width below 40 cells counts as 40."""
     view = _View(plan, look)
     paint = _painter() if look.color else _plain
     return "".join(f"{paint(line)}\n" for line in view.lines())
@@ -101,7 +101,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """How wide each column is. ``headline`` None: too narrow for columns, so the headline goes below the name."""
+    """The width of each column. ``headline`` is None if it must go below the name."""
 
     name: int
     word: int
@@ -278,7 +278,7 @@ class _View:
             yield from self._paragraph(text, _INDENT, "quiet")
 
     def _paragraph(self, text: str, lead: str, style: str = "") -> Iterator[Line]:
-        """Yield ``text`` behind ``lead``; further lines stand deeper, where no line of lancens starts."""
+        """Yield ``text`` behind ``lead``; further lines are indented more."""
         further = " " * (len(lead) + _DEEPER)
         for part in display.wrap(text, self._room(len(further))):
             yield [(lead, style), (part, style)]

@@ -1,7 +1,6 @@
 """The words, symbols and details that every renderer shares.
 
-Values are redacted here and otherwise as they are: each renderer escapes them for its own format. Sentences are escaped
-already.
+Values are redacted but not escaped: each renderer escapes them for its own format. Sentences are escaped.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ _OWN_FIELDS = (*_LOCATIONS, "protect", "managed-by", "kind", "mirror")
 
 
 def entries_of(plan: Plan) -> list[Entry]:
-    """Return all that a plan shows by object: what is blocked, its changes, then what is protected."""
+    """Return all entries of a plan: blocked objects, changes, protected objects."""
     return [*plan.blocked, *plan.changes, *plan.guards]
 
 
 def style_of(entry: Entry) -> str:
-    """Return the name renderers style the entry by."""
+    """Return the name of the entry's style."""
     return BLOCKED if isinstance(entry, Blocked) else SYMBOLS[entry.symbol]
 
 
 def word_of(entry: Entry) -> str:
-    """Return what happens to the object in one word."""
+    """Return what happens to the object, in one word."""
     if isinstance(entry, Blocked):
         return BLOCKED
     return PROTECTED if isinstance(entry, Protection) else _verb(entry)
@@ -65,7 +64,7 @@ def sort_of(entry: Entry) -> str:
 
 
 def headline(entry: Entry) -> str:
-    """Return why it happens, with what matters most about it; foreign text in it is escaped."""
+    """Return why it happens and the most important detail, escaped."""
     if isinstance(entry, Protection):
         verb = entry.would.verb
         return f"kept; would be {'dropped' if verb == 'drop' else verb.removesuffix('e') + 'ed'}"
@@ -81,14 +80,14 @@ def headline(entry: Entry) -> str:
 
 
 def counts(plan: Plan) -> Iterator[tuple[str, int]]:
-    """Yield what the last line counts, in its order; the rarer sorts only where there are any."""
+    """Yield the counts of the last line; rarer sorts only if there are any."""
     for sort, number in plan.summary().model_dump(by_alias=True, exclude={"protected", "blocked"}).items():
         if number or sort not in _RARER:
             yield sort, number
 
 
 def closing_line(plan: Plan) -> str:
-    """Return the last line: what the plan comes to."""
+    """Return the last line: the counts of the plan."""
     protected = f" {len(plan.guards):,} protected." if plan.guards else ""
     if plan.is_empty and not plan.blocked:
         named = sum(catalog.desired_objects + (catalog.mirrored_tables or 0) for catalog in plan.catalogs)
@@ -102,7 +101,7 @@ def closing_line(plan: Plan) -> str:
 
 
 def waiting_line(plan: Plan, catalog: str) -> str:
-    """Return the sentence about the changes of a catalog that wait with what is blocked; empty where none do."""
+    """Return the sentence about a catalog's waiting changes; empty if none wait."""
     waiting = [change for change in plan.waiting if change.catalog == catalog]
     if not waiting:
         return ""
@@ -127,7 +126,7 @@ def read_line(plan: Plan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownField:
-    """A field, property or column; ``before`` None where it is added, ``after`` None where it is removed."""
+    """A field, property or column; ``before`` None: added, ``after`` None: removed."""
 
     label: str
     before: str | None
@@ -140,7 +139,7 @@ class ShownField:
 
     @property
     def text(self) -> str:
-        """Its value, or both where it changes."""
+        """Its value, or both values if it changes."""
         return " -> ".join(value for value in (self.before, self.after) if value is not None)
 
     @property
@@ -150,7 +149,7 @@ class ShownField:
 
 
 def differences(entry: Entry) -> tuple[ShownField, ...]:
-    """Return the fields that an update changes, without the columns (see :func:`columns`)."""
+    """Return the fields that an update changes, without :func:`columns`."""
     if not isinstance(entry, Change):
         return ()
     return tuple(
@@ -168,7 +167,7 @@ def _redacted(change: Change, path: str, value: str | None) -> str | None:
 
 
 def settings(entry: Entry) -> tuple[ShownField, ...]:
-    """Return what a creation sets, or what goes with a removal; nothing for an update."""
+    """Return the fields that a creation sets or a removal takes; else nothing."""
     if not isinstance(entry, Change) or (entry.before is None) == (entry.after is None):
         return ()
     is_new, view = entry.before is None, entry.before or entry.after
@@ -181,7 +180,7 @@ def settings(entry: Entry) -> tuple[ShownField, ...]:
 
 
 def place(entry: Entry) -> tuple[str, str] | None:
-    """Return what can be said of a table's location, and the location; None where none is known or it moves."""
+    """Return a table's location and how to introduce it; None if not to be shown."""
     view = (entry.after or entry.before) if isinstance(entry, Change) else None
     if not isinstance(entry, Change) or view is None or view.location is None:
         return None
@@ -190,7 +189,7 @@ def place(entry: Entry) -> tuple[str, str] | None:
 
 
 def columns(entry: Entry) -> tuple[ShownField, ...]:
-    """Return the columns that are added, removed or changed; all of them, added, for a table that gets its first."""
+    """Return added, removed and changed columns; all if there were none before."""
     if not isinstance(entry, Change) or entry.after is None or entry.after.columns is None:
         return ()
     before, after = (
@@ -202,7 +201,7 @@ def columns(entry: Entry) -> tuple[ShownField, ...]:
 
 
 def _label(path: str) -> str:
-    """Return a property's key alone, unless it could be mistaken for a field of the object itself."""
+    """Return a property's key, prefixed if it could be taken for a field."""
     if path.startswith("safeguards."):
         return path.removeprefix("safeguards.")
     key = path.removeprefix(_PROPERTY)

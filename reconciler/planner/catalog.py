@@ -1,6 +1,6 @@
-"""The plan of one catalog: every object's difference, and what only the whole can decide.
+"""Plan one catalog: combine its differences and decide what needs all of them.
 
-Most is decided object by object, in ``tables`` and ``namespaces``, and the rest in ``settling``.
+Single objects are compared in ``tables`` and ``namespaces``; conflicts between changes are found in ``conflicts``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from reconciler.model.names import Identifier
 from reconciler.model.ownership import recorded_keys
 from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.comparison import Outcomes, compare_tables
+from reconciler.planner.conflicts import resolve
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind
 from reconciler.planner.facts import CatalogInput, LiveTables, TablesInMemory
 from reconciler.planner.mirrors import Mirrored
@@ -22,7 +23,6 @@ from reconciler.planner.namespaces import diff_namespace
 from reconciler.planner.notes import notes_on, notes_on_renames
 from reconciler.planner.outcome import CatalogContext, change_of
 from reconciler.planner.plan import CatalogSummary
-from reconciler.planner.settling import settle
 from reconciler.planner.views import ObjectView, view_of
 
 _LEFTOVER = Why(ReasonCode.LEFTOVER)
@@ -30,7 +30,7 @@ _LEFTOVER = Why(ReasonCode.LEFTOVER)
 
 @dataclass(slots=True)
 class CatalogPlan:
-    """The plan of one catalog; nothing is in order yet."""
+    """The plan of one catalog, not yet ordered."""
 
     summary: CatalogSummary
     outcomes: Outcomes
@@ -38,9 +38,9 @@ class CatalogPlan:
 
 
 def plan_catalog(source: CatalogInput, namespaces: Outcomes | None = None) -> CatalogPlan:
-    """Return what has to happen in one catalog. Takes time linear in the number of objects.
+    """Return the plan of one catalog, in time linear in the number of objects.
 
-    ``namespaces`` are the outcomes of :func:`compare_namespaces`, where they are known already.
+    ``namespaces`` are the outcomes of :func:`compare_namespaces`, if they are known already.
     """
     outcomes = compare_tables(source)
     outcomes.merge(namespaces or compare_namespaces(source))
@@ -51,16 +51,16 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
     """Return the plan of a catalog whose objects have been compared.
 
     Args:
-        source: the catalog; its live tables and the facts about tables are not looked at.
+        source: the catalog; its live tables and the facts about tables are not read.
         outcomes: those of all its tables and namespaces.
-        tables: answers what the plan needs to know of the live tables as a whole.
+        tables: answers questions about the live tables as a whole.
     """
     context = CatalogContext.of(source)
     outcomes.compare_written(source, tables)
     outcomes.changes.sort(key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:
         outcomes.changes = [_following(source.mirrored, source.desired, change) for change in outcomes.changes]
-    settle(source, outcomes, tables)
+    resolve(source, outcomes, tables)
     summary = _summary(source, outcomes, context)
     outcomes.notes += [*notes_on(source, outcomes.remarks), *notes_on_renames(source, outcomes)]
     fingerprints = [*_fingerprints(source, context, outcomes)]
@@ -71,7 +71,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
 
 
 def _following(mirrored: Mirrored, desired: DesiredCatalog, change: Change) -> Change:
-    """Return a change with what it follows in another catalog: a removal has no block that says it."""
+    """Return a removal with the source table that it follows."""
     if change.action is not Action.DEREGISTER_TABLE or desired.mirror is None:
         return change
     origin = next(iter(mirrored.origins_of(change.identifier)), None)
@@ -81,10 +81,9 @@ def _following(mirrored: Mirrored, desired: DesiredCatalog, change: Change) -> C
 
 
 def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change]:
-    """Yield the removals of what interrupted runs of lancens left.
+    """Yield the removals of entries that interrupted runs of lancens left.
 
-    They are nobody's, so neither ``prune`` nor ``protect`` nor the limits on removals are about them; their parents
-    need not have been read.
+    Nobody owns these: ``prune``, ``protect`` and the removal limits do not apply. Their parents may be unread.
     """
     named = source.desired.namespaces.keys() | source.desired.tables.keys()
     for live in source.facts.leftovers:
@@ -95,7 +94,7 @@ def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change
 
 
 def _states(one: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:
-    """Yield the state in which an object was when the plan was made; of one that is moved, that of both its names."""
+    """Yield the recorded state of an object; for a move, the states of both names."""
     here, origin, after = one.before, None, None
     if isinstance(one, Blocked):
         origin = one.moved
@@ -116,7 +115,7 @@ def _keys_of(*views: ObjectView | None) -> frozenset[str]:
 
 
 def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) -> CatalogSummary:
-    """Return what was read, and how much of what may be removed would be."""
+    """Return what was read, and how much of what may be removed is removed."""
     removed = [change for change in outcomes.changes if change.action is Action.DEREGISTER_TABLE]
     owners = ((change.identifier, change.before.managed_by if change.before else None) for change in removed)
     mirrored, mirror = source.mirrored, source.desired.mirror
@@ -139,11 +138,11 @@ def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) 
 
 
 def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | None = None) -> Outcomes:
-    """Return how the namespaces of a catalog differ; neither its tables nor the facts are looked at.
+    """Return how the namespaces of a catalog differ, without tables and facts.
 
     Args:
         source: the catalog.
-        among: the blocks to compare; all of them, unless given.
+        among: the blocks to compare; all of them by default.
     """
     context, outcomes = CatalogContext.of(source), Outcomes()
     blocks, live = source.desired.namespaces, source.live.namespaces
@@ -175,7 +174,7 @@ def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | Non
 
 
 def _needed_ancestors(desired: DesiredCatalog, context: CatalogContext) -> frozenset[Identifier]:
-    """Return the ancestors of what is selected and should exist; none where everything is selected anyway."""
+    """Return ancestors of selected, wanted objects; nothing if all are selected."""
     select, moves = context.select, context.moves
     if select.is_everything:
         return frozenset()
@@ -195,17 +194,16 @@ def _needed_ancestors(desired: DesiredCatalog, context: CatalogContext) -> froze
     )
 
 
-def _fingerprints(source: CatalogInput, context: CatalogContext, settled: Outcomes) -> Iterator[Fingerprint]:
-    """Yield the state of every object that the plan is about, of what is in its way and of the parents, each once.
+def _fingerprints(source: CatalogInput, context: CatalogContext, outcomes: Outcomes) -> Iterator[Fingerprint]:
+    """Yield each state once: of objects in the plan, in their way, and of parents.
 
-    Of the last two all is kept that they were compared by, so that why they have no change themselves can be seen from
-    the plan.
+    States without a change of their own keep everything they were compared by, so the plan shows why there is none.
     """
     states = [
         state
-        for one in settled.entries
+        for one in outcomes.entries
         if not _is_only_refused(source.desired, one)
-        for state in _states(one, occupied=one.kind == "namespace" and one.identifier in settled.occupied)
+        for state in _states(one, occupied=one.kind == "namespace" and one.identifier in outcomes.occupied)
     ]
     touched = {(one.kind, one.identifier) for one in states}
     yield from states
@@ -218,18 +216,18 @@ def _fingerprints(source: CatalogInput, context: CatalogContext, settled: Outcom
         origin = moves.namespace_origin_of(identifier) if kind == "namespace" else None
         if origin is not None and origin in namespaces:
             others["namespace", origin] = namespaces[origin]
-    for one in settled.in_the_way.values():
+    for one in outcomes.in_the_way.values():
         others["table" if isinstance(one, LiveTable) else "namespace", one.id] = one
     for key in sorted(others.keys() - touched):
         kind, identifier = key
-        occupied = kind == "namespace" and identifier in settled.occupied
-        yield standing(source, context, kind, identifier, others[key], occupied=occupied)
+        occupied = kind == "namespace" and identifier in outcomes.occupied
+        yield fingerprint_of(source, context, kind, identifier, others[key], occupied=occupied)
 
 
 def _is_only_refused(desired: DesiredCatalog, one: Change | Blocked) -> bool:
-    """Return whether a table that is blocked is one that a mirror asks for in vain, and that is not there.
+    """Return whether a mirror asks for a table that is refused and does not exist.
 
-    There may be no table of such a name at all; what it follows tells all that has to be known.
+    No such table may be possible; the source table's state says everything.
     """
     if not isinstance(one, Blocked) or one.kind == "namespace":
         return False
@@ -237,7 +235,7 @@ def _is_only_refused(desired: DesiredCatalog, one: Change | Blocked) -> bool:
     return block is not None and block.refused is not None and one.before is None and one.moved is None
 
 
-def standing(
+def fingerprint_of(
     source: CatalogInput,
     context: CatalogContext,
     kind: Kind,
@@ -246,7 +244,7 @@ def standing(
     *,
     occupied: bool = False,
 ) -> Fingerprint:
-    """Return the state of an object that has no change, with all that it was compared by."""
+    """Return the fingerprint of an object without a change."""
     blocks: Mapping[Identifier, DesiredNamespace | DesiredTable] = (
         source.desired.tables if kind == "table" else source.desired.namespaces
     )

@@ -1,4 +1,7 @@
-"""Compare tables one by one and collect the outcomes; parts of a catalog can be compared apart and merged."""
+"""Compare tables one by one and collect the outcomes.
+
+Parts of a catalog can be compared apart and merged.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +26,14 @@ _BY_DATA = (Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE)
 
 @dataclass(slots=True)
 class Outcomes:
-    """The outcomes of comparing objects of one catalog, in no particular order.
+    """The outcomes of comparing objects of one catalog, unordered.
 
-    ``drops`` are the namespaces that go if they are empty. Settling decides which of them are among the ``changes``,
-    puts ``waiting`` aside and finds more that is ``blocked``; ``occupied`` are the namespaces that would be dropped
-    were they empty, and ``in_the_way`` the live objects that others are blocked by.
+    ``drops`` are namespaces to drop if they are empty. ``conflicts.resolve`` moves the empty ones to ``changes``, moves
+    changes that wait for a blocked object to ``waiting``, and blocks conflicting changes. ``occupied`` are the
+    namespaces that stay because they are not empty, ``in_the_way`` the live objects that block others.
 
-    ``remarks`` are by topic and namespace. ``counts`` are those of a catalog's summary, by the names of its fields.
-    ``moving`` and ``moved`` are the lines of ``moved`` with a table that has its old name still, and with one that has
-    its new name already.
+    ``remarks`` are keyed by topic and namespace. ``counts`` are counts of a ``CatalogSummary``, by field name.
+    ``moving`` and ``moved`` are the ``moved`` lines with a table under its old name, and with one under its new name.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -49,11 +51,11 @@ class Outcomes:
 
     @property
     def entries(self) -> list[Change | Blocked]:
-        """Everything that is changed, or would be but for what is blocked."""
+        """All changes, waiting changes and blocked objects."""
         return [*self.changes, *self.waiting, *self.blocked.values()]
 
     def add(self, outcome: Outcome) -> None:
-        """Sort an outcome to where it belongs."""
+        """Add one outcome."""
         if outcome is None:
             return
         if isinstance(outcome, Change):
@@ -67,7 +69,7 @@ class Outcomes:
             self.remarks[key] = outcome.with_others(self.remarks.get(key))
 
     def merge(self, other: Outcomes) -> None:
-        """Add the outcomes of comparing other objects of the same catalog."""
+        """Add the outcomes of other objects of the same catalog."""
         self.changes += other.changes
         self.drops += other.drops
         self.guards += other.guards
@@ -79,7 +81,7 @@ class Outcomes:
             self.remarks[key] = remark.with_others(self.remarks.get(key))
 
     def compare(self, context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> None:
-        """Compare one table and add the outcome. Called for every live table, selected or not."""
+        """Compare one table, selected or not, and add the outcome."""
         counts = self.counts
         for live in pair.there:
             counts["tables"] += 1
@@ -107,7 +109,7 @@ class Outcomes:
             self.add(remark)
 
     def compare_written(self, source: CatalogInput, tables: LiveTables) -> None:
-        """Compare those tables again that will find data which the plan of another catalog writes."""
+        """Compare tables again whose data another catalog's plan writes."""
         again = {
             change.identifier: TableFacts(change.destination, storage, entry=entry_columns(change))
             for change in (self.changes if source.written else ())
@@ -127,9 +129,9 @@ class Outcomes:
 
 
 def entry_columns(change: Change) -> EntryColumns | None:
-    """Return the columns that an entry shows and those that it is to show; where none are recorded they are the same.
+    """Return the columns an entry shows and should show; None if none are recorded.
 
-    Whether the data has them is asked when it is carried out.
+    Apply checks that the data has them.
     """
     if change.before is None or change.after is None:
         return None

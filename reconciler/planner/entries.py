@@ -1,4 +1,4 @@
-"""What a plan says of single objects: what is done to them, and what is not, and why."""
+"""The entries of a plan: changes, guards, blocked objects, notes, fingerprints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Key: TypeAlias = tuple[str, Kind, Identifier]
 
 
 class Action(StrEnum):
-    """What one change does."""
+    """What a change does."""
 
     CREATE_NAMESPACE = "create-namespace"
     UPDATE_NAMESPACE = "update-namespace"
@@ -41,12 +41,12 @@ class Action(StrEnum):
 
     @property
     def kind(self) -> Kind:
-        """The kind of object the action is about."""
+        """The kind of object it changes."""
         return "namespace" if self.value.endswith("namespace") else "table"
 
     @property
     def verb(self) -> str:
-        """What it does to the object, in one word."""
+        """Its first word, such as ``create``."""
         return self.value.partition("-")[0]
 
     @property
@@ -56,7 +56,7 @@ class Action(StrEnum):
 
     @property
     def removes(self) -> bool:
-        """Whether the action takes an object out of its catalog."""
+        """Whether it removes an object from its catalog."""
         return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
 
 
@@ -65,7 +65,7 @@ _SYMBOLS = {"update": "~", "move": ">", "deregister": "-", "drop": "-"}
 
 
 class _Subject(Document):
-    """Something about one object."""
+    """Base of everything about one object."""
 
     catalog: str
     kind: Kind
@@ -73,22 +73,22 @@ class _Subject(Document):
 
     @property
     def address(self) -> str:
-        """What a person calls the object: ``catalog/namespace/table``."""
+        """The object's address: ``catalog/namespace/table``."""
         return address(self.catalog, self.identifier)
 
     @property
     def key(self) -> Key:
-        """What tells the object apart from all others."""
+        """The object's unique key."""
         return self.catalog, self.kind, self.identifier
 
     @property
     def namesake(self) -> Key:
-        """The object of the other kind with the same name."""
+        """The key of an object of the other kind with the same name."""
         return self.catalog, "namespace" if self.kind == "table" else "table", self.identifier
 
 
 class Entry(_Subject):
-    """What a plan says of one object; ``source`` is where the manifest asks for it."""
+    """A decision about one object; ``source`` is the manifest's line behind it."""
 
     code: ReasonCode
     params: Params = Field(default_factory=Params)
@@ -102,7 +102,7 @@ class Entry(_Subject):
 
 
 class _Shown(_Subject):
-    """Something that shows states of one object, whose secrets have stand-ins in the saved form."""
+    """Base of entries with object states, whose secrets are concealed when saved."""
 
     secret_keys: tuple[str, ...] = Field(
         default=(),
@@ -119,15 +119,15 @@ class _Shown(_Subject):
 
     @property
     def stand_ins_of(self) -> str:
-        """The address that the stand-ins are made with."""
+        """The address from which stand-ins are derived."""
         return self.address
 
 
 class Change(Entry, _Shown):
     """One step of a plan.
 
-    ``before`` None: nothing is there; ``after`` None: nothing will be.
-    ``depends_on``: positions in ``Plan.changes`` that must have succeeded first. A move is of the new name; its
+    ``before`` is None if the object does not exist, ``after`` is None if it is removed. ``depends_on`` are the
+    positions in ``Plan.changes`` of changes that must succeed first. A move is identified by the new name; its
     ``before`` is the state of ``moved_from``.
     """
 
@@ -159,7 +159,7 @@ class Change(Entry, _Shown):
 
     @property
     def symbol(self) -> str:
-        """``+``, ``~``, ``>`` or ``-``, as every renderer shows the change."""
+        """``+``, ``~``, ``>`` or ``-``."""
         return _SYMBOLS.get(self.sort, "+")
 
     @property
@@ -169,18 +169,18 @@ class Change(Entry, _Shown):
 
     @property
     def destination(self) -> str | None:
-        """Where a table is to be; None for one that goes."""
+        """The location of the table afterwards; None if it is removed."""
         return self.after.location if self.after else None
 
     @property
     def managed_keys(self) -> frozenset[str]:
-        """The property keys this change is about."""
+        """The property keys that the change compares or sets."""
         views = (view for view in (self.before, self.after) if view is not None)
         return frozenset(key for view in views for key in view.properties)
 
 
 class Protection(Entry):
-    """An object that would be removed were it not protected: kept, and said so."""
+    """An object that is kept because it is protected."""
 
     would: Action
 
@@ -188,10 +188,10 @@ class Protection(Entry):
 
 
 class Blocked(Entry, _Shown):
-    """An object that cannot be made what the manifest asks for; it stays as it is.
+    """An object that cannot be made what the manifest asks for, and stays as it is.
 
-    What it was decided by: ``before`` is the state it was found in, None where it is not there; ``location`` is where a
-    table is, or would be if it could.
+    The other fields are what this was decided by: ``before`` is the object's state, None if it does not exist, and
+    ``location`` is where a table is or would be.
     """
 
     before: ObjectView | None = None
@@ -219,7 +219,7 @@ class Blocked(Entry, _Shown):
 
     @property
     def destination(self) -> str | None:
-        """Where a table is, or would be."""
+        """Where the table is or would be."""
         return self.location
 
     @computed_field(description="What to write or to run, in words.")  # type: ignore[prop-decorator]
@@ -238,7 +238,7 @@ class Blocked(Entry, _Shown):
 
 
 class Note(Document):
-    """A sentence worth reading that changes nothing."""
+    """Something worth knowing that changes nothing."""
 
     catalog: str
     code: NoteCode
@@ -247,15 +247,15 @@ class Note(Document):
     @computed_field(description="The sentence.")  # type: ignore[prop-decorator]
     @property
     def message(self) -> str:
-        """The sentence."""
+        """The note in words."""
         return words.message(self.code, self.params)
 
 
 class Fingerprint(_Shown):
-    """The state in which an object was when the plan was made; ``view`` None: it was not there.
+    """The state of an object when the plan was made; ``view`` None: it did not exist.
 
-    ``occupied``: a namespace that would be dropped were it empty, and stays because of what it holds. ``moved_to``: the
-    name that a table is to have, with which the stand-ins of both its states are made.
+    ``occupied`` marks a namespace that would be dropped if it were empty. ``moved_to`` is a moved table's new name,
+    from which the stand-ins of both its states are derived.
     """
 
     moved_to: tuple[str, ...] | None = None
@@ -277,7 +277,7 @@ class Fingerprint(_Shown):
         occupied: bool = False,
         moved_to: Identifier | None = None,
     ) -> Fingerprint:
-        """Return the fingerprint of ``view``."""
+        """Return the fingerprint of ``view``, with its digest."""
         of = cls(
             catalog=catalog,
             kind=kind,
@@ -292,13 +292,13 @@ class Fingerprint(_Shown):
 
     @property
     def stand_ins_of(self) -> str:
-        """The address that the stand-ins are made with."""
+        """The address from which stand-ins are derived."""
         return self.address if self.moved_to is None else address(self.catalog, self.moved_to)
 
     def digest_of(self, view: ObjectView | None) -> str | None:
-        """Return the digest of a state of the object; None where it is not there."""
+        """Return the digest of a state of the object; None if it does not exist."""
         return None if view is None else self.concealed(view).digest()
 
     def is_of(self, view: ObjectView | None) -> bool:
-        """Return whether ``view`` is still the state that was planned on."""
+        """Return whether ``view`` is still the recorded state."""
         return self.digest == self.digest_of(view)

@@ -1,4 +1,4 @@
-"""What the planner has to be told about the world beyond desired and live state, and the options it plans under."""
+"""The planner's input: states, options, and answers to its questions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Stored: TypeAlias = Mapping[Identifier, Sequence[str]]
 class PlanOptions:
     """How to plan.
 
-    ``adopt``: mark unowned objects that equal their block. ``take_over``: claim what another manifest owns.
-    ``select``: the part to plan, as seen from inside the catalog; nothing outside it is changed but missing ancestors
-    of what is in it.
+    ``adopt``: mark unowned objects that equal their block. ``take_over``: claim objects of another manifest.
+    ``select``: the part to plan, relative to the catalog; outside it, only missing ancestors of selected objects are
+    created.
     """
 
     adopt: bool = False
@@ -37,7 +37,7 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True)
 class EntryColumns:
-    """The columns that the entry of a table shows, and those that it is to show of its data."""
+    """The columns that a table's entry shows, and those that it should show."""
 
     shown: ShownColumns
     to_show: ShownColumns
@@ -47,7 +47,7 @@ class EntryColumns:
         return len(self.shown) != len(self.to_show) or not all(map(ShownColumn.shows, self.shown, self.to_show))
 
     def texts(self) -> Iterator[str]:
-        """Yield what is wrong with those it shows, one clause a column."""
+        """Yield the differences, one clause a column."""
         there = {column.name.casefold(): column for column in self.shown}
         found: list[str] = []
         for column in self.to_show:
@@ -62,9 +62,10 @@ class EntryColumns:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What storage holds for one table at ``location``, where it is or would be, and why it cannot be there at all.
+    """What storage holds at a table's ``location``.
 
-    ``entry``: the columns that its entry shows, where they differ from those that the data will have as planned.
+    ``problem`` says why the catalog refuses that location. ``entry`` has the columns that its entry shows, if they
+    differ from those of the data as planned.
     """
 
     location: str | None
@@ -75,13 +76,13 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The answers of storage and catalog to the planner's questions.
+    """The answers of storage and the catalog to the planner's questions.
 
-    ``tables``: for each table of :func:`storage_questions`. ``occupants``: for namespaces that may be dropped, the
-    names of what they hold beside the objects of the snapshot. ``leftovers``: entries of lancens' own that an
-    interrupted run left, none of which is in the snapshot. ``held``: what has one of the names that
-    :func:`names_in_question` and is no Lance table, in words. ``places``: where symbolic links lead the locations that
-    they lead elsewhere; both normalised. ``stored``: for tables of :func:`new_names`, where else their data may be.
+    ``tables``: for each table of :func:`storage_questions`. ``occupants``: what namespaces to drop hold beside the
+    objects of the snapshot. ``leftovers``: entries of lancens' own that an interrupted run left; the snapshot has none
+    of them. ``held``: for :func:`names_in_question`, the objects with those names that are no Lance tables, in words.
+    ``places``: the targets of locations that are symbolic links, all normalised. ``stored``: where else data of
+    :func:`new_names` may be.
     """
 
     tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
@@ -92,13 +93,13 @@ class Facts:
     stored: Stored = field(default_factory=dict)
 
     def place_of(self, location: str) -> str:
-        """Return the form in which two locations of one place are equal, by whatever way they lead there."""
+        """Return the normalised location with symbolic links resolved."""
         place = locations.normalise(location)
         return self.places.get(place, place)
 
 
 class LiveTables(Protocol):
-    """The live tables of one catalog. A question is asked only when there is something to ask."""
+    """The live tables of one catalog, queried only when needed."""
 
     def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
         """Return how many tables are directly in each of ``namespaces``; one without any may be left out."""
@@ -115,7 +116,7 @@ class LiveTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TablesInMemory:
-    """Live tables that are at hand; ``links`` are the ``Facts.places`` of their locations."""
+    """Live tables in memory; ``links`` are the ``Facts.places`` of their locations."""
 
     tables: Mapping[Identifier, LiveTable]
     links: Mapping[str, str] = field(default_factory=dict)
@@ -140,11 +141,11 @@ class TablesInMemory:
 
 @dataclass(frozen=True, slots=True)
 class CatalogInput:
-    """Everything that the plan of one catalog is a function of.
+    """Everything that determines the plan of one catalog.
 
-    ``impl`` is for display; ``service`` tells the service and its configuration apart from others, so that a plan
-    reviewed for one is not carried out on another. ``mirrored`` is what the catalog is to have of another one, which is
-    in ``desired`` already. ``written`` is what the plans of other catalogs write where nothing is yet, by its place.
+    ``impl`` is for display; ``service`` identifies the service and its configuration, so that a plan reviewed for one
+    is not applied to another. ``mirrored`` is the mirror's part of ``desired``. ``written`` is the data that plans of
+    other catalogs write, by location.
     """
 
     desired: DesiredCatalog
@@ -160,10 +161,10 @@ class CatalogInput:
 
 @dataclass(frozen=True, slots=True)
 class StorageQuestion:
-    """A table whose storage has to be opened; ``location`` None means the catalog's default for it.
+    """A table whose storage must be opened; ``location`` None: the default one.
 
-    Where ``location`` holds nothing, ``otherwise`` is the place to look at instead. ``live`` is the entry that the
-    catalog has of the table already, under the name that it has it under; where that is is taken as it is.
+    If ``location`` holds nothing, ``otherwise`` is opened instead. ``live`` is the table's entry, under the name it has
+    now.
     """
 
     table: DesiredTable
@@ -173,20 +174,20 @@ class StorageQuestion:
 
     @property
     def in_force(self) -> str | None:
-        """Where the catalog has the table already."""
+        """The location of the table's entry."""
         return self.live.location if self.live else None
 
     @property
     def entry(self) -> Identifier | None:
-        """The name that the catalog has it under."""
+        """The identifier of the table's entry."""
         return self.live.id if self.live else None
 
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
-    """Return whether the manifest asks for another place than the one in force.
+    """Return whether the manifest asks for another location than the entry has.
 
-    A service that ignored the location asked for has the request and its answer recorded; asking for it again is no
-    change, as long as the entry is where the service put it.
+    If the service chose another location than requested, both are recorded; requesting the same again is no change
+    while the entry stays where the service put it.
     """
     if desired.location is None or locations.same(desired.location, live.location):
         return False
@@ -194,13 +195,13 @@ def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
 
 
 def has_true_request(live: LiveTable) -> bool:
-    """Return whether the marks of the location asked for say how it is (see ``ownership.is_request_true``)."""
+    """Return whether the recorded request is true (``ownership.is_request_true``)."""
     properties = live.properties
     return is_request_true(properties.get(REQUESTED_LOCATION), properties.get(CHOSEN_LOCATION), live.location)
 
 
 def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
-    """Return whether the location now asked for was asked for before, and the service's answer was not recorded."""
+    """Return whether this location was requested before without a recorded answer."""
     requested = live.properties.get(REQUESTED_LOCATION)
     return (
         requested is not None and CHOSEN_LOCATION not in live.properties and locations.same(desired.location, requested)
@@ -208,7 +209,7 @@ def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
 
 
 def names_in_question(found: Iterable[MovedTable], select: Scope = EVERYTHING) -> Iterator[Identifier]:
-    """Yield the name of every table that would get one which may belong to a table of another kind."""
+    """Yield the names of new tables, which objects of another kind may have."""
     for pair in found:
         desired = pair.wanted_in(select) if pair.live is None else None
         if desired is not None:
@@ -218,7 +219,7 @@ def names_in_question(found: Iterable[MovedTable], select: Scope = EVERYTHING) -
 def new_names(
     found: Iterable[MovedTable], select: Scope = EVERYTHING
 ) -> Iterator[tuple[Identifier, Identifier | None]]:
-    """Yield each new table that names no location, with the name that it had before, if any."""
+    """Yield each new table without a location, with its name before a move, if any."""
     for pair in found:
         desired = pair.wanted_in(select) if pair.in_force is None else None
         if desired is not None and desired.location is None and desired.probe:
@@ -226,12 +227,11 @@ def new_names(
 
 
 def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQuestion | None:
-    """Return what has to be opened before a table can be compared, None when nothing has.
+    """Return what storage must be opened to compare a table; None if nothing must be.
 
-    Storage decides what is planned for the tables to be made, which are registered where data is found, for those to
-    be moved, and for the live ones whose schema is given, which must have it.
+    Storage decides about new tables (data is registered), about relocations, and about live tables with a schema.
     """
-    desired, live = pair.wanted_in(select), pair.standing
+    desired, live = pair.wanted_in(select), pair.renamed
     if desired is None:
         return None
     if live is None:

@@ -38,11 +38,10 @@ _Said: TypeAlias = Sequence[Entry] | Sequence[Fingerprint]
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a plan recorded of one catalog: the states it was made on, as an input to make it again of.
+    """The recorded states of one catalog, as an input to the planner.
 
-    ``tables`` and ``namespaces`` are those it is about, there or not, ``columns`` those that data was found to have.
-    ``questions`` are the tables of which it has to be known where they are or would be, ``entries`` what it says of
-    tables.
+    ``tables`` and ``namespaces`` are the objects in the plan, existing or not, ``columns`` the columns of their data.
+    ``questions`` are the tables whose location must be known, ``entries`` what the plan says of tables.
     """
 
     source: CatalogInput
@@ -56,22 +55,22 @@ class Recorded:
 def check_catalogs(
     plan: Plan, manifest: ManifestRef, thresholds: Thresholds, catalogs: Mapping[str, tuple[str, DesiredCatalog]]
 ) -> None:
-    """Return when what a plan says of its manifest is so; this needs no connection.
+    """Check what a plan says of its manifest, without a connection.
 
     Args:
         plan: from a file, or just made.
-        manifest: how a plan names the manifest that was loaded.
+        manifest: the reference of the loaded manifest.
         thresholds: those of the manifest.
         catalogs: the implementation and the desired state of every catalog of the manifest.
 
     Raises:
-        PlanFileError: it is not.
+        PlanFileError: the plan does not match the manifest.
     """
-    for fault in _catalog_faults(plan, manifest, thresholds, catalogs):
-        raise _edited(fault)
+    for error in _catalog_errors(plan, manifest, thresholds, catalogs):
+        raise _edited(error)
 
 
-def _catalog_faults(
+def _catalog_errors(
     plan: Plan, manifest: ManifestRef, thresholds: Thresholds, catalogs: Mapping[str, tuple[str, DesiredCatalog]]
 ) -> Iterator[str]:
     if plan.manifest.name != manifest.name:
@@ -84,7 +83,7 @@ def _catalog_faults(
         if summary.name not in catalogs or times[summary.name] > 1:
             yield f"`{summary.name}` is not a catalog of the manifest, or is there twice"
         else:
-            yield from _summary_faults(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
+            yield from _summary_errors(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
     for name in sorted(concerned - times.keys()):
         yield f"it changes `{name}`, of which it read nothing"
     beside = {one.catalog for one in plan.fingerprints}
@@ -92,7 +91,7 @@ def _catalog_faults(
         yield f"it has a fingerprint of `{name}`, where it changes nothing"
 
 
-def _summary_faults(
+def _summary_errors(
     summary: CatalogSummary, impl: str, desired: DesiredCatalog, *, is_concerned: bool
 ) -> Iterator[str]:
     if summary.impl != impl:
@@ -106,7 +105,6 @@ def _summary_faults(
 
 
 def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]) -> Recorded:
-    """Return what ``plan`` recorded of the catalog of ``source``."""
     desired = source.desired
     said: tuple[Change | Blocked, ...] = (*plan.changes, *plan.waiting, *plan.blocked)
     entries = {one.identifier: one for one in said if one.catalog == desired.name and one.kind == "table"}
@@ -150,21 +148,18 @@ def follow(
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Identifier]]],
     places_of: Callable[[Recorded], Facts],
 ) -> Plan:
-    """Return ``plan`` with the changes that follow from its manifest, which are those it has.
-
-    They have the values that a saved plan leaves out because they are sensitive.
+    """Return ``plan`` with its changes as replanned, sensitive values included.
 
     Args:
         plan: from a file, or just made.
-        manifest: how a plan names the manifest that was loaded.
+        manifest: the reference of the loaded manifest.
         thresholds: those of the manifest.
-        catalogs: each catalog that it changes and those that they mirror, without live state and facts, and the objects
-            that it takes away as what interrupted runs left and that the catalog knows as such.
-        places_of: tells where the tables in question are or would be, and where symbolic links lead now; the storage
-            of none of them is looked at.
+        catalogs: the catalogs that the plan changes and those they mirror, without live state and facts, each with the
+            leftovers of interrupted runs that the plan removes and the catalog confirms.
+        places_of: returns the locations of the tables in question and where symbolic links lead now; opens no storage.
 
     Raises:
-        PlanFileError: other changes or fingerprints follow, or none can.
+        PlanFileError: the replanned changes or fingerprints differ.
     """
     planning = Planning()
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
@@ -175,8 +170,8 @@ def follow(
         one = replace(one, source=replace(one.source, facts=replace(one.source.facts, places=found.places)))
         planning.add(one.source, _planned_again(one, found.tables))
     derived = planning.plan(manifest, thresholds, plan.options)
-    for fault in _faults(plan, derived):
-        raise _edited(fault)
+    for error in _errors(plan, derived):
+        raise _edited(error)
     return plan.model_copy(update={"changes": derived.changes})
 
 
@@ -190,9 +185,10 @@ def _planned_again(one: Recorded, places: Mapping[Identifier, TableFacts]) -> Ca
 
 
 def _facts(one: Recorded, question: StorageQuestion, place: TableFacts) -> TableFacts:
-    """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
+    """Return what storage held, as far as it is recorded.
 
-    So did the data of a table that the plan says nothing of. Which of two places was looked at, the entry tells.
+    Without recorded columns, data had those of the block; so did data of a table that the plan does not mention. The
+    entry tells which of two locations was opened.
     """
     identifier, mirrored = question.table.id, one.source.mirrored
     entry, columns = one.entries.get(identifier), one.columns.get(identifier)
@@ -215,7 +211,7 @@ def _facts(one: Recorded, question: StorageQuestion, place: TableFacts) -> Table
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
-    """Return whether a table would leave the place where the catalog has it."""
+    """Return whether a table would leave its location in the catalog."""
     if isinstance(entry, Blocked):
         return not locations.same(entry.location, question.otherwise)
     return entry is not None and entry.action is Action.RELOCATE_TABLE
@@ -236,7 +232,7 @@ def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveN
 
 
 def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
-    """Return properties of which ``view`` is the view."""
+    """Return the properties from which ``view`` was made."""
     secret = {*one.secret_keys, *view.secret_keys}
     marks = {
         ownership.MANAGED_BY: view.managed_by,
@@ -260,7 +256,7 @@ def _schema(columns: Schema, desired: Schema, where: str) -> Schema:
 def _restored(
     shown: Mapping[str, str], desired: Mapping[str, str], address: str, secret: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return ``shown`` with the real value in the place of every stand-in for one that is desired."""
+    """Return ``shown`` with desired values in place of their stand-ins."""
     return {
         key: desired[key]
         if is_stand_in(value) and key in desired and redact_value(key, desired[key], address, secret) == value
@@ -272,14 +268,14 @@ def _restored(
 # ---- comparing -------------------------------------------------------------------------------------------------------
 
 
-def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
+def _errors(plan: Plan, derived: Plan) -> Iterator[str]:
     for one, other, what in (
         (plan.changes, derived.changes, "changed"),
         (plan.blocked, derived.blocked, "blocked"),
         (plan.waiting, derived.waiting, "waiting"),
         (plan.fingerprints, derived.fingerprints, "in a recorded state"),
     ):
-        yield from _entry_faults(one, other, what)
+        yield from _entry_errors(one, other, what)
     removed = {summary.name: (summary.removed_tables, summary.unmirrored_tables) for summary in derived.catalogs}
     for summary in plan.catalogs:
         if (summary.removed_tables, summary.unmirrored_tables) != removed.get(summary.name, (0, 0)):
@@ -295,7 +291,7 @@ def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
             yield f"it does not say that {guard.address} is protected"
 
 
-def _entry_faults(entries: _Said, derived: _Said, what: str) -> Iterator[str]:
+def _entry_errors(entries: _Said, derived: _Said, what: str) -> Iterator[str]:
     for entry, follows in zip_longest(entries, derived):
         if entry is None or follows is None or entry.key != follows.key:
             yield _misplaced(entries, derived, what)
@@ -306,7 +302,7 @@ def _entry_faults(entries: _Said, derived: _Said, what: str) -> Iterator[str]:
 
 
 def _misplaced(entries: _Said, derived: _Said, what: str) -> str:
-    """Return which entry there is too much, or too few, or that they are only in another order."""
+    """Return the first surplus or missing entry; otherwise that the order differs."""
     have, need = Counter(entry.key for entry in entries), Counter(entry.key for entry in derived)
     for catalog, _, identifier in sorted((have - need).keys()):
         return f"{address(catalog, identifier)} is {what}, which the manifest and the recorded states do not ask for"
@@ -316,9 +312,9 @@ def _misplaced(entries: _Said, derived: _Said, what: str) -> str:
 
 
 def _difference(one: BaseModel, other: BaseModel) -> str | None:
-    """Return a field in which the saved forms differ, None where there is none.
+    """Return a field in which the saved forms differ; None if there is none.
 
-    Where in the manifest something is said may differ: its lines may have moved since.
+    The source line may differ: the manifest's lines may have moved.
     """
     shown, expected = (document.model_dump(mode="json", exclude={"source"}) for document in (one, other))
     if shown == expected:
@@ -326,5 +322,5 @@ def _difference(one: BaseModel, other: BaseModel) -> str | None:
     return next((key for key in shown if shown[key] != expected[key]), None)
 
 
-def _edited(fault: str) -> PlanFileError:
-    return PlanFileError(f"the plan was edited or damaged: {fault}. Make the plan again. Nothing was changed.")
+def _edited(error: str) -> PlanFileError:
+    return PlanFileError(f"the plan was edited or damaged: {error}. Make the plan again. Nothing was changed.")

@@ -1,7 +1,7 @@
-"""What a mirror asks for: the tables that the plan of another catalog leaves live, as desired state.
+"""Derive the desired tables of a mirror from what the plan of its source leaves.
 
-A catalog is planned after the one that it mirrors, and the tables it is to have from there are compared like those with
-a block. Names and places that it cannot take are refused here, with what to write.
+A mirror is planned after its source, and mirrored tables are compared like tables with a block. Names and locations
+that the mirror cannot take are refused here, with a remedy.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 class Remaining:
     """A table that the plan of a catalog leaves live, or would leave if it could.
 
-    ``location`` is None where only apply tells it. ``properties`` are those that a mirror takes over. ``written`` is
-    what storage will hold where it holds nothing yet. ``waits``: the plan could not settle what becomes of the table.
+    ``location`` is None if only apply can tell it. ``properties`` are those that a mirror copies. ``written`` is the
+    data that the plan writes at the location. ``waits`` means that the plan does not decide about the table.
     """
 
     id: Identifier
@@ -50,7 +50,7 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What the plan of a catalog leaves: its tables, and those that it takes away."""
+    """The tables that a catalog's plan leaves, and the names of those it removes."""
 
     tables: Mapping[Identifier, Remaining] = field(default_factory=dict)
     gone: frozenset[Identifier] = frozenset()
@@ -58,12 +58,12 @@ class Remains:
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """What a catalog is to have by its mirror.
+    """The result of mirroring one catalog.
 
-    ``desired`` is that and its own blocks together. ``written`` are the tables whose data the source's plan writes.
-    ``origins`` names what a name follows where its block does not say it: several that come to one name, and what goes
-    in the source. ``held`` are the names that wait with what the source's plan could not settle. ``tables`` counts what
-    the source keeps, ``own`` the objects that the manifest names.
+    ``desired`` has the mirrored tables and the catalog's own blocks. ``written`` are tables whose data the source's
+    plan writes. ``origins`` names the source tables of names without one in their block: several with one name, and
+    removed ones. ``held`` are the names that wait for a blocked source table. ``tables`` counts the source's tables,
+    ``own`` the objects that the manifest names.
     """
 
     desired: DesiredCatalog
@@ -74,14 +74,14 @@ class Mirrored:
     own: int
 
     def origins_of(self, table: Identifier) -> tuple[Identifier, ...]:
-        """Return the tables of the source by which it is decided what becomes of a table here; none of its own."""
+        """Return the source tables that decide about a table; none if it has a block."""
         block = self.desired.tables.get(table)
         if table in self.origins:
             return self.origins[table]
         return () if block is None or block.mirrors is None else (block.mirrors.identifier,)
 
     def witnesses(self, namespaces: Iterable[Identifier]) -> Iterator[Identifier]:
-        """Yield one table below each of ``namespaces`` that only the mirror asks for: it is why that is wanted."""
+        """Yield a mirrored table below each of ``namespaces`` that exists for mirroring."""
         blocks = self.desired.namespaces
         asked = {name for name in namespaces if (block := blocks.get(name)) is not None and block.mirrored}
         if not asked:
@@ -94,10 +94,10 @@ class Mirrored:
 
 
 def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
-    """Yield the names of ``catalogs`` in groups, each after those that its members mirror.
+    """Yield ``catalogs`` by name in groups, each after the sources of its members.
 
     Raises:
-        graphlib.CycleError: they mirror each other; no manifest with such catalogs is loaded.
+        graphlib.CycleError: they mirror each other; loading a manifest rejects that.
     """
     sorter = TopologicalSorter(
         {name: {one.mirror.origin} & catalogs.keys() if one.mirror else () for name, one in catalogs.items()}
@@ -110,7 +110,7 @@ def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
 
 
 def with_sources(catalogs: Mapping[str, DesiredCatalog], names: Iterable[str]) -> frozenset[str]:
-    """Return ``names`` and all catalogs that those mirror, one by the other."""
+    """Return ``names``, their sources, and the sources of those."""
     found: set[str] = set()
     for name in names:
         one: str | None = name
@@ -128,14 +128,16 @@ def mirrored(
     remains: Remains,
     kept: Mapping[Identifier, Identifier] = NOTHING_KEPT,
 ) -> Mirrored:
-    """Return what ``desired`` is to have beside its own blocks, which win, namespaces that are absent included.
+    """Return ``desired`` with mirrored tables added.
+
+    Its own blocks win, including absent namespaces.
 
     Args:
         desired: the catalog, as its own blocks say it.
         mirror: its mirror.
-        capabilities: what the catalog is able to do.
+        capabilities: those of the catalog.
         remains: what the plan of the source leaves.
-        kept: the names that the service keeps, by those that it was asked for and does not.
+        kept: the names that the service stores in another form, by the requested ones.
     """
     following = _Following(desired, mirror, capabilities, kept, moves_of(desired))
     named: defaultdict[Identifier, list[Remaining]] = defaultdict(list)
@@ -172,10 +174,10 @@ def mirrored(
 
 @dataclass(frozen=True, slots=True)
 class _Following:
-    """One catalog that follows another.
+    """One mirror, its limits, and the names that are taken.
 
-    Where its tables and namespaces share names, ``spaces`` are the namespaces it is to have, and ``children`` are what
-    each namespace of the other one holds of what is followed.
+    Only for catalogs in which tables and namespaces share names: ``spaces`` are the namespaces of the mirror,
+    ``children`` the mirrored objects of each namespace of the source.
     """
 
     desired: DesiredCatalog
@@ -190,7 +192,7 @@ class _Following:
         return tuple(self.capabilities.folded(name) for name in self.mirror.name_of(origin))
 
     def has_own(self, name: Identifier) -> bool:
-        """Return whether the manifest's own blocks say what there is under a name, or that there is nothing."""
+        """Return whether the manifest's own blocks decide about a name."""
         above = (self.desired.namespaces.get(name[:depth]) for depth in range(1, len(name)))
         return name in self.desired.tables or any(block is not None and block.absent for block in above)
 
@@ -205,14 +207,14 @@ class _Following:
             properties={**said.properties, **taken},
             location=one.location,
             mirrors=Origin(mirror.origin, one.id),
-            refused=self._fault(name, origins),
+            refused=self._refusal(name, origins),
         )
 
-    def _fault(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
+    def _refusal(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
         """Return why the catalog cannot have a table, None where nothing is known that speaks against it."""
-        return self._name_fault(name, origins) or self._place_fault(name, origins[0])
+        return self._name_refusal(name, origins) or self._place_refusal(name, origins[0])
 
-    def _name_fault(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
+    def _name_refusal(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
         origin, able, scope = origins[0].id, self.capabilities, self.desired.scope
         if len(origins) > 1:
             others = tuple(address(self.mirror.origin, other.id) for other in origins)
@@ -239,9 +241,9 @@ class _Following:
         if not scope.contains(name):
             detail = ", ".join(scope.patterns)
             return self._why(ReasonCode.OUT_OF_SCOPE, {"leave_out": leave_out(name), "detail": detail})
-        return self._kept_fault(origin, name)
+        return self._kept_refusal(origin, name)
 
-    def _kept_fault(self, origin: Identifier, name: Identifier) -> Why | None:
+    def _kept_refusal(self, origin: Identifier, name: Identifier) -> Why | None:
         """Return that the service has a table, or what it is in, under another name; None where it has not."""
         depths = range(len(name), 0, -1)
         kept = next(((*self.kept[name[:at]], *name[at:]) for at in depths if name[:at] in self.kept), None)
@@ -251,7 +253,7 @@ class _Following:
         params: Params = {"name": "/".join(name[:depth]), "other": "/".join(kept[:depth]), "write": write}
         return self._why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, params, kept)
 
-    def _place_fault(self, name: Identifier, one: Remaining) -> Why | None:
+    def _place_refusal(self, name: Identifier, one: Remaining) -> Why | None:
         """Return why a table cannot be at the location of its source, or have the properties of it."""
         origin = address(self.mirror.origin, one.id)
         if one.location is None:
@@ -279,7 +281,7 @@ class _Following:
         return f"names: {{{', '.join(pairs)}}}"
 
     def _renaming(self, origin: Identifier, name: Identifier, to: Identifier) -> str:
-        """Return the line that has what is called ``name`` here called ``to``, where they differ first and below."""
+        """Return the line that renames ``name`` to ``to`` where they first differ."""
         depth, into = _first_difference(name, to), self.mirror.into
         if depth <= len(into):
             written = ", ".join(map(_written, (*to[:depth], *into[depth:])))
@@ -289,7 +291,7 @@ class _Following:
         return self._names({origin: to[len(into) :]})
 
     def _beside_namespace(self, origin: Identifier, name: Identifier) -> Params:
-        """Return the line that gives a table another name than a namespace, and what that line catches its own."""
+        """Return the line that renames a table, but not what is below its name."""
         into, caught = len(self.mirror.into), sorted(self.children.get(origin, ()))
         if len(caught) > _MOST_WRITTEN:
             return {"leave_out": leave_out(name)}
@@ -301,7 +303,7 @@ class _Following:
         return block is not None and not block.absent
 
     def _good(self, name: str) -> str:
-        """Return ``name`` as the catalog can hold it, or a word for one that somebody has to think of."""
+        """Return a valid form of ``name``, or a placeholder if there is none."""
         if self.capabilities.name_problem(name) is None:
             return name
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
@@ -309,7 +311,7 @@ class _Following:
         return made if self.capabilities.name_problem(made) is None else "new_name"
 
     def _good_depth(self, origin: Identifier, name: Identifier) -> Params:
-        """Return the line that puts a table below fewer namespaces; nothing where it is to be below more."""
+        """Return the line that flattens a name; nothing if it needs more depth."""
         most, into = self.capabilities.table_depths[1], len(self.mirror.into)
         if most is None or len(name) - 1 < most:
             return {}
@@ -322,17 +324,17 @@ class _Following:
 
 
 def _first_difference(name: Identifier, other: Identifier) -> int:
-    """Return how many parts of two names tell them apart; all of them where they are equal."""
+    """Return the depth at which two names differ; the full depth if they are equal."""
     return next((depth for depth in range(1, len(name)) if name[:depth] != other[:depth]), len(name))
 
 
 def _another(name: Identifier, depth: int) -> Identifier:
-    """Return ``name`` with another one for the namespace or table that its first ``depth`` parts name."""
+    """Return ``name`` with a suffix at ``depth``."""
     return (*name[: depth - 1], f"{name[depth - 1]}_2", *name[depth:])
 
 
 def leave_out(name: Identifier) -> str:
-    """Return the block by which a catalog is without a table that its mirror asks for."""
+    """Return the block that excludes a table from a mirror."""
     block = f"tables: {{{_written(name[-1])}: {{absent: true}}}}"
     for namespace in reversed(name[:-1]):
         block = f"namespaces: {{{_written(namespace)}: {{{block}}}}}"
@@ -340,5 +342,5 @@ def leave_out(name: Identifier) -> str:
 
 
 def _written(text: str) -> str:
-    """Return ``text`` as YAML takes it in brackets."""
+    """Return ``text`` as YAML in flow style."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Which table of a catalog had which name before: the lines of ``moved``, and live tables paired with their blocks."""
+"""Resolve the lines of ``moved``, and pair live tables with their blocks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from reconciler.model.ownership import owner_of, recorded_keys
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The lines of one catalog; they are few, whatever they move.
+    """The ``moved`` lines of one catalog.
 
-    ``keeper`` is the manifest where it keeps the tables that it once made and names no more (``prune: never``), so that
-    they move with their namespace to one of ``homes``; it has blocks of the names in ``listed``. Where they are pruned,
-    they go from where they are.
+    ``keeper`` is the manifest if it keeps tables without a block (``prune: never``): these move with their namespace to
+    one of ``homes``, unless the name is in ``listed``. Otherwise they are pruned where they are.
 
-    ``tables`` and ``origins`` are the lines about one table, by its new name and its old one; ``namespaces`` and
-    ``left`` are the others. Of several that a name is below, the longest counts.
+    ``tables`` and ``origins`` are the lines about tables, by new and by old name; ``namespaces`` and ``left`` are the
+    lines about namespaces. Of nested namespaces, the innermost line counts.
     """
 
     tables: Mapping[Identifier, DesiredMove]
@@ -35,7 +34,7 @@ class Moves:
         return bool(self.tables or self.namespaces)
 
     def origin_of(self, table: Identifier) -> tuple[Identifier, DesiredMove] | None:
-        """Return the name that a table of the manifest had before, and the line that says so; None where none does."""
+        """Return the old name of a table and its ``moved`` line; None if no line has it."""
         line = self.tables.get(table) or _longest(self.namespaces, table)
         if line is None:
             return None
@@ -43,23 +42,23 @@ class Moves:
         return (origin, line) if self.line_from(origin) is line else None
 
     def target_of(self, table: Identifier) -> Identifier | None:
-        """Return the name that a table of the name ``table`` gets, if the manifest has it; None where it stays."""
+        """Return the new name of a live table; None if no line moves it."""
         line = self.line_from(table)
         return None if line is None else (*line.to, *table[len(line.origin) :])
 
     def namespace_target_of(self, namespace: Identifier) -> Identifier | None:
-        """Return the name that a namespace gets, if the manifest has it; None where it stays."""
+        """Return the new name of a live namespace; None if no line moves it."""
         line = _longest(self.left, (*namespace, ""))
         return None if line is None else (*line.to, *namespace[len(line.origin) :])
 
     def namespace_origin_of(self, namespace: Identifier) -> Identifier | None:
-        """Return the name that a namespace of the manifest had before; None where it had no other."""
+        """Return the old name of a namespace; None if no line has it."""
         line = _longest(self.namespaces, (*namespace, ""))
         origin = None if line is None else (*line.origin, *namespace[len(line.to) :])
         return origin if origin is not None and self.namespace_target_of(origin) == namespace else None
 
     def kept(self, table: LiveTable) -> DesiredTable | None:
-        """Return a table that no block names as it moves with its namespace, None for one that does not."""
+        """Return a block for a table that moves with its namespace; None if it does not."""
         if self.keeper is None or table.id in self.listed or owner_of(table.properties) != self.keeper:
             return None
         line, target = self.line_from(table.id), self.target_of(table.id)
@@ -69,13 +68,13 @@ class Moves:
         return DesiredTable(target, line.source, properties)
 
     def concerns(self, table: Identifier) -> bool:
-        """Return whether a table may have another name now, or have had one."""
+        """Return whether a line may move a table of this name, or to this name."""
         return self.line_from(table) is not None or (
             table in self.tables or _longest(self.namespaces, table) is not None
         )
 
     def line_from(self, origin: Identifier) -> DesiredMove | None:
-        """Return the line that takes its name from a table of the name ``origin``; None where none does."""
+        """Return the line that moves a table away from ``origin``; None if none does."""
         return self.origins.get(origin) or _longest(self.left, origin)
 
 
@@ -84,13 +83,13 @@ _NOTHING_HELD: Mapping[Identifier, str] = {}
 
 
 def _longest(lines: Mapping[Identifier, DesiredMove], name: Identifier) -> DesiredMove | None:
-    """Return the line of the longest namespace that ``name`` is below."""
+    """Return the line of the innermost namespace that contains ``name``."""
     found = (lines.get(name[:depth]) for depth in range(len(name) - 1, 0, -1))
     return next((line for line in found if line is not None), None) if lines else None
 
 
 def moves_of(desired: DesiredCatalog) -> Moves:
-    """Return what is moved in a catalog."""
+    """Return the moves of a catalog."""
     tables = [line for line in desired.moves if line.is_table]
     namespaces = [line for line in desired.moves if not line.is_table]
     moves = Moves(
@@ -107,10 +106,10 @@ def moves_of(desired: DesiredCatalog) -> Moves:
 
 @dataclass(frozen=True, slots=True)
 class MovedTable:
-    """A table: its block, its entry, and the entry it has under its old name, None for what there is not.
+    """A table's block, its entry, and its entry under the old name, where they exist.
 
-    ``line`` is the one that says what the old name is, whether the table has it still or not. ``held`` says what has
-    the name of the block that is no Lance table, in words; empty where nothing does.
+    ``line`` is the ``moved`` line with the old name. ``held`` describes an object with the block's name that is no
+    Lance table; empty if there is none.
     """
 
     desired: DesiredTable | None
@@ -120,25 +119,25 @@ class MovedTable:
     held: str = ""
 
     @property
-    def standing(self) -> LiveTable | None:
-        """The entry that the block is compared with, under the new name."""
+    def renamed(self) -> LiveTable | None:
+        """The entry to compare with the block, under the new name."""
         if self.live is None and self.origin is not None and self.desired is not None:
             return replace(self.origin, id=self.desired.id)
         return self.live
 
     @property
     def former(self) -> Identifier | None:
-        """The name that the block's table had before, whether an entry has it still or not."""
+        """The old name of the block's table, whether an entry has it or not."""
         return (*self.line.origin, *self.desired.id[len(self.line.to) :]) if self.line and self.desired else None
 
     @property
     def in_force(self) -> LiveTable | None:
-        """That entry as the catalog has it now, under the old name if need be."""
+        """The entry under its present name."""
         return self.live or self.origin
 
     @property
     def there(self) -> list[LiveTable]:
-        """The entries that there are, under either name."""
+        """The entries under both names."""
         return [live for live in (self.live, self.origin) if live is not None]
 
     def is_in(self, scope: Scope) -> bool:
@@ -149,7 +148,7 @@ class MovedTable:
         )
 
     def wanted_in(self, scope: Scope) -> DesiredTable | None:
-        """Return the block where it asks for a table that can be had and ``scope`` contains; None otherwise."""
+        """Return the block if ``scope`` has it and it is neither absent nor refused."""
         desired = self.desired
         if desired is None or desired.absent or desired.refused is not None or not self.is_in(scope):
             return None
@@ -162,9 +161,9 @@ def pairs(
     live: Mapping[Identifier, LiveTable],
     held: Mapping[Identifier, str] = _NOTHING_HELD,
 ) -> Iterator[MovedTable]:
-    """Yield every table of ``blocks`` and ``live`` once, what was moved or is to be with both its names.
+    """Yield every table of ``blocks`` and ``live`` once, moved ones with both names.
 
-    ``held``: what has the names of blocks that is no Lance table.
+    ``held`` describes objects with the names of blocks that are no Lance tables.
     """
     taken: set[Identifier] = set()
     moves_any = bool(moves)  # asked once: there may be a million blocks

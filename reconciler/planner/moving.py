@@ -1,4 +1,4 @@
-"""The difference of a table that has its old name still. A pure function, as that of any other table."""
+"""Compare a table whose entry still has its old name."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from reconciler.planner.views import ObjectView
 
 
 def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> Outcome:
-    """Return what has to happen to a table whose entry has the name it had before.
+    """Return the outcome for a table whose entry has its old name.
 
-    It is renamed, and made what its block says in the same change. Where an interrupted run has made the new entry and
-    not removed the old one, it is gone on with.
+    It is renamed and updated in one change. If an interrupted run made the new entry without removing the old one, the
+    move is resumed.
 
     Args:
-        context: what is the same for the whole catalog.
-        pair: the table; it has a block, a line of ``moved`` and an entry under its old name.
-        facts: what storage holds, for the tables of ``facts.storage_questions``.
+        context: the catalog.
+        pair: the table, with a block, a ``moved`` line and an entry under its old name.
+        facts: what storage holds, for tables of ``facts.storage_questions``.
     """
-    desired, origin, line, standing = pair.desired, pair.origin, pair.line, pair.standing
-    if desired is None or origin is None or line is None or standing is None:
+    desired, origin, line, renamed = pair.desired, pair.origin, pair.line, pair.renamed
+    if desired is None or origin is None or line is None or renamed is None:
         raise ValueError("a table that is not both wanted and there is not moved")
     if pair.held:
         return _kept(context, context.held(pair.held, desired, facts), pair, desired, origin)
     in_place = context.capabilities.renames(origin.id, desired.id)
-    fault = _fault(context, desired, origin, pair.live, line, in_place=in_place)
-    if fault is not None:
-        return _kept(context, context.blocked(fault, desired, pair.live, facts), pair, desired, origin)
+    why = _why_blocked(context, desired, origin, pair.live, line, in_place=in_place)
+    if why is not None:
+        return _kept(context, context.blocked(why, desired, pair.live, facts), pair, desired, origin)
     is_made = pair.live is None and not in_place
-    outcome = diff_table(_able(context, is_made=is_made), desired, standing, facts)
+    outcome = diff_table(_able(context, is_made=is_made), desired, renamed, facts)
     if isinstance(outcome, Change) and outcome.action is Action.RELOCATE_TABLE:
         there = Why(ReasonCode.MOVED_AND_RELOCATED, {"location": locations.redact(origin.location)})
         outcome = context.blocked(there, desired, pair.live, facts)
     if isinstance(outcome, Blocked):
         return _kept(context, outcome, pair, desired, origin)
-    view = context.view(desired, standing)
+    view = context.view(desired, renamed)
     change = change_of(
         context,
         Action.MOVE_TABLE,
@@ -64,7 +64,7 @@ def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | No
 
 
 def _able(context: CatalogContext, *, is_made: bool) -> CatalogContext:
-    """Return how the rest of a moved table is compared: it is marked, and a new entry is made as its block says."""
+    """Return a context that marks the moved table and writes all of a new entry."""
     able = replace(context.capabilities, alter_table=True) if is_made else context.capabilities
     return replace(context, adopt=True, capabilities=able)
 
@@ -72,7 +72,7 @@ def _able(context: CatalogContext, *, is_made: bool) -> CatalogContext:
 def _kept(
     context: CatalogContext, blocked: Blocked, pair: MovedTable, desired: DesiredTable, origin: LiveTable
 ) -> Blocked:
-    """Return the entry of a table that is not moved, with the states its two names were found in."""
+    """Return the blocked entry with the states of both names."""
     return blocked.model_copy(
         update={
             "before": context.view(desired, pair.live),
@@ -83,7 +83,7 @@ def _kept(
     )
 
 
-def _fault(
+def _why_blocked(
     context: CatalogContext,
     desired: DesiredTable,
     origin: LiveTable,
@@ -115,7 +115,7 @@ def _fault(
 
 
 def _is_unfinished(context: CatalogContext, origin: LiveTable, live: LiveTable) -> bool:
-    """Return whether a run made the new entry of a table and was interrupted before it removed the old one."""
+    """Return whether an interrupted run made the new entry beside the old one."""
     return locations.same(origin.location, live.location) and ownership.owner_of(live.properties) == context.owner
 
 

@@ -1,7 +1,6 @@
-"""The difference of one namespace: desired and live. A pure function.
+"""Compare one namespace. A pure function.
 
-Whether a namespace that should go can go depends on what it holds; that is decided for the catalog as a whole, in
-``reconciler.planner.catalog``.
+Whether a namespace is empty and can be dropped is decided for the whole catalog in ``conflicts``.
 """
 
 from __future__ import annotations
@@ -25,11 +24,10 @@ def diff_namespace(
     renamed_to: DesiredNamespace | None = None,
     origin: LiveNamespace | None = None,
 ) -> Outcome:
-    """Return what has to happen to one namespace; a removal still has to be checked for what is inside.
+    """Return the outcome for one namespace; drops still need an emptiness check.
 
-    ``holds`` is what the manifest puts into it, which decides the kind where there are two. ``renamed_to`` is the block
-    that one without a block has under another name, and ``origin`` what one with a block is under the name that it had
-    before.
+    ``holds`` are the kinds of objects that the manifest puts into it, which decide its kind if the catalog has two.
+    ``renamed_to`` is the block under a new name, ``origin`` the live namespace under the old name.
     """
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
@@ -40,16 +38,15 @@ def diff_namespace(
         return None if live is None else unwanted(context, desired, live, renamed_to)
     kinds = context.capabilities.namespace_kinds
     kind = (desired.kind or kinds["namespace" not in holds]) if kinds else None
-    fault = _kind_fault(context, desired, live, kind, holds)
-    if fault:
-        return context.blocked(fault, desired, live)
+    why = _blocked_by_kind(context, desired, live, kind, holds)
+    if why:
+        return context.blocked(why, desired, live)
     if live is None:
         return _new(context, desired, kind, origin)
     return _claimed(context, desired, live) if desired.claimed else None
 
 
 def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None) -> Outcome:
-    """A namespace that is not there, or that is there as ``origin`` under the name that it had before."""
     able = context.capabilities
     params: Params = {"mirror": context.mirror} if desired.mirrored and context.mirror else {}
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
@@ -66,7 +63,7 @@ def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, o
     return made.model_copy(update={"takes_from": origin.id})
 
 
-def _kind_fault(
+def _blocked_by_kind(
     context: CatalogContext,
     desired: DesiredNamespace,
     live: LiveNamespace | None,

@@ -1,4 +1,4 @@
-"""The sentences under a plan: what was left alone, and why."""
+"""Make the notes of a plan: remarks, finished ``moved`` lines, likely renames."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NAMESPACE, _NAME = slice(0, -1), slice(-1, None)
 
 
 def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier], Remark]) -> Iterator[Note]:
-    """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised.
+    """Yield the notes of a scan, one for each topic and namespace of ``remarks``.
 
-    A topic of many namespaces is one note.
+    A topic with many namespaces is one note.
     """
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
     for said in source.live.notes:
@@ -49,7 +49,7 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
 def _counted(
     catalog: str, remarks: Mapping[tuple[NoteCode, Identifier], Remark]
 ) -> Iterator[tuple[NoteCode, str, Remark]]:
-    """Yield each topic, where something is to be said of it, and of how many objects."""
+    """Yield each topic with where it applies and a remark that counts the objects."""
     for topic in sorted({topic for topic, _ in remarks}):
         found = sorted(key for key in remarks if key[0] == topic)
         if len(found) > _NAMESPACES_NAMED:
@@ -64,11 +64,11 @@ _Hint: TypeAlias = tuple[NoteCode, Params]
 
 
 def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]:
-    """Yield what is worth saying about the names of a catalog's objects.
+    """Yield notes about ``moved`` lines and likely renames.
 
     Args:
-        source: the catalog; its live tables are not looked at.
-        outcomes: what comparing its objects came to, and is planned.
+        source: the catalog; its live tables are not read.
+        outcomes: those of all its objects.
     """
     catalog, live = source.desired.name, source.live.namespaces
     done = [
@@ -101,7 +101,7 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
 
 
 def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
-    """Return the properties that others have set of a namespace, and that the one it is moved to lacks."""
+    """Return properties of a moved namespace that others set and the new one lacks."""
     origin, there = (source.live.namespaces.get(name) for name in (line.origin, line.to))
     if origin is None or there is None:
         return ()
@@ -111,11 +111,11 @@ def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
 
 
 def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:
-    """Yield a hint for each pair of a new table and one that goes that may be one table with a new name.
+    """Yield a hint for each new and removed table that may be one renamed table.
 
-    They may be where they are at one location, where they are the only ones of their namespace, and where they have one
-    name in two namespaces; a namespace whose tables all turn up in another one is one rename. Of the others of a
-    namespace, the new tables without data are told with those that go.
+    Pairs share a location, are alone in their namespace, or share a name across namespaces; a namespace whose tables
+    all reappear in another is one rename. Other new tables without data are listed with the removed ones of their
+    namespace.
     """
     named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
     new = [change for change in named if change.is_new and change.moved_from is None]
@@ -152,7 +152,7 @@ def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> _Hint:
 
 
 def _undecided(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[_Hint]:
-    """Yield a hint for each namespace in which nobody can tell which of the tables that go a new one may be."""
+    """Yield a hint for each namespace with several candidates for a rename."""
     comes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
     goes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
     for names, by_namespace in ((new, comes), (gone, goes)):
@@ -187,7 +187,7 @@ def _at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tup
 
 
 def _only_ones(new: Sequence[Change], gone: Sequence[Change], part: slice) -> Iterator[tuple[Identifier, Identifier]]:
-    """Yield the pairs that have a part of their identifiers to themselves."""
+    """Yield the pairs whose ``part`` of the identifier is unique on both sides."""
     comes, goes = (Counter(change.identifier[part] for change in changes) for changes in (new, gone))
     by_part = {change.identifier[part]: change.identifier for change in gone}
     for change in new:

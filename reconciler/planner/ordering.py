@@ -1,9 +1,8 @@
-"""The order of changes: deterministic, and such that each finds what it needs.
+"""Order changes deterministically, each after the changes it needs.
 
-Parents before children on the way up, tables before namespaces on the way down, creations and updates before
-removals, except where a removal frees the name or the location that a creation needs. Catalogs do not depend on each
-other, but for mirrors: what they change comes after the change of what they follow. And where two have one place, the
-dataset is written before the other catalog registers it.
+Namespaces are created before what they hold and dropped after it. Creations and updates come before removals, unless a
+removal frees a name or location that a creation needs. Catalogs are independent, except that a mirrored change comes
+after its source's change, and a dataset is written before another catalog registers it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _Rank: TypeAlias = tuple[str, int, int, Identifier, str]
 
 
 def namespaces_left(changes: Iterable[Change]) -> set[tuple[str, Identifier]]:
-    """Return the namespaces that tables are moved out of, and all above them, each with its catalog."""
+    """Return the namespaces that tables move out of, and their ancestors."""
     return {
         (change.catalog, change.moved_from[:depth])
         for change in changes
@@ -40,15 +39,15 @@ def namespaces_left(changes: Iterable[Change]) -> set[tuple[str, Identifier]]:
 
 
 def takes_emptied_name(change: Change, left: Collection[tuple[str, Identifier]]) -> bool:
-    """Return whether a table is moved to the name of one of the namespaces ``left``.
+    """Return whether a table moves to the name of one of the namespaces ``left``.
 
-    That one goes when its tables have moved, which may wait for this very move.
+    That namespace is dropped only after its tables have moved, which may wait for this very move.
     """
     return change.kind == "table" and change.moved_from is not None and (change.catalog, change.identifier) in left
 
 
 def order(changes: Iterable[Change]) -> tuple[Change, ...]:
-    """Return ``changes`` in the order in which they are carried out, each with the positions it depends on.
+    """Return ``changes`` in execution order, each with the positions it depends on.
 
     The order is the smallest one, by catalog, phase and identifier, that respects every dependency.
     """
@@ -79,7 +78,7 @@ def order(changes: Iterable[Change]) -> tuple[Change, ...]:
 
 
 def _rank(change: Change) -> _Rank:
-    """Creations outermost first, then updates and tables, then removals: tables before namespaces, innermost first."""
+    """Return the sort key: creations outermost first, removals innermost first."""
     depth = len(change.identifier)
     if change.action is Action.DROP_NAMESPACE:
         return change.catalog, 3, -depth, change.identifier, change.kind
@@ -122,9 +121,9 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
 
 
 def _by_place(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
-    """Yield which changes wait for one of another catalog at their place, where a dataset is written.
+    """Yield pairs of changes of two catalogs at one location, the earlier one second.
 
-    A catalog that is planned after the one that writes finds the dataset, and one before it nothing.
+    A catalog that is planned after the writing one found the dataset, and one before it found nothing.
     """
     phases: tuple[defaultdict[str, set[int]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
     for at, change in enumerate(changes):
@@ -143,7 +142,7 @@ def _freed_by(
     freed_places: dict[tuple[str, str], set[int]],
     left: Collection[tuple[str, Identifier]],
 ) -> set[int]:
-    """Return the removals that have to happen first, because they free the change's name or location."""
+    """Return the removals that free the change's name or location."""
     freed: set[int] = set()
     namesake = index.get(change.namesake)
     if namesake is not None and changes[namesake].action.removes and not takes_emptied_name(change, left):

@@ -1,4 +1,4 @@
-"""What comparing one object can come to."""
+"""The possible outcomes of comparing one object, and how to make them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reconciler.planner.views import ObjectView, explain, view_of
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something to note about an object, or about ``count`` of them, of which it names the first."""
+    """A remark about an object, or about ``count`` objects, of which it names one."""
 
     topic: NoteCode
     identifier: Identifier
@@ -45,8 +45,8 @@ Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 class CatalogContext:
     """What is the same for every object of a catalog.
 
-    ``mirror`` is the catalog that it mirrors, ``scope`` the manifest's part of it, ``select`` the part to plan, and
-    ``moves`` the objects with another name before.
+    ``mirror`` is its source, ``scope`` the manifest's part of it, ``select`` the part to plan, and ``moves`` its
+    ``moved`` lines.
     """
 
     catalog: str
@@ -78,7 +78,7 @@ class CatalogContext:
         )
 
     def address(self, identifier: Identifier) -> str:
-        """Return what a person calls the object."""
+        """Return the address of an object."""
         return address(self.catalog, identifier)
 
     def is_removable(self, table: Identifier, owner: str | None) -> bool:
@@ -88,14 +88,14 @@ class CatalogContext:
         return self.prune is Prune.ALL or owner == self.owner
 
     def is_foreign(self, properties: Mapping[str, str]) -> bool:
-        """Return whether another manifest owns the object and this plan does not take it over."""
+        """Return whether another manifest owns the object and keeps it."""
         owner = ownership.owner_of(properties)
         return owner is not None and owner != self.owner and not self.take_over
 
     def foreign(
         self, live: LiveNamespace | LiveTable, desired: DesiredNamespace | DesiredTable | None = None
     ) -> Blocked | None:
-        """Return the entry of an object that another manifest owns; None for any other object."""
+        """Return a blocked entry if another manifest owns the object; None otherwise."""
         if not self.is_foreign(live.properties):
             return None
         params: Params = {"owner": ownership.owner_of(live.properties) or "", "manifest": self.owner}
@@ -105,17 +105,17 @@ class CatalogContext:
 
     def blocked(
         self,
-        fault: Why,
+        why: Why,
         desired: DesiredNamespace | DesiredTable | None,
         live: LiveNamespace | LiveTable | None,
         facts: TableFacts | None = None,
     ) -> Blocked:
-        """Return the entry of an object that cannot be made what ``desired`` says, with what that was decided by."""
+        """Return the entry of a blocked object, with the states it was decided by."""
         one = desired or live
         if one is None:
             raise ValueError("an object that is neither wanted nor there cannot be blocked")
-        params = fault.params
-        if isinstance(desired, DesiredTable) and desired.mirrors is not None and fault is not desired.refused:
+        params = why.params
+        if isinstance(desired, DesiredTable) and desired.mirrors is not None and why is not desired.refused:
             params = {**params, "leave_out": leave_out(desired.id), "catalog": self.catalog}
         storage = facts.storage if facts else None
         before = self.view(desired, live)
@@ -124,7 +124,7 @@ class CatalogContext:
             catalog=self.catalog,
             kind="table" if isinstance(one, DesiredTable | LiveTable) else "namespace",
             identifier=one.id,
-            code=fault.code,
+            code=why.code,
             params=params,
             source=desired.source if desired else None,
             before=before,
@@ -133,33 +133,34 @@ class CatalogContext:
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
             cleanup=storage.cleanup if storage else None,
-            kept_as=fault.kept_as,
+            kept_as=why.kept_as,
             secret_keys=_secret_keys(desired, before),
         )
 
     def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
-        """Return the entry of a table whose name ``by``, a table of another kind, has."""
-        fault = Why(ReasonCode.NAME_HELD, {"detail": by})
-        return self.blocked(fault, desired, None, facts).model_copy(update={"held_by": by})
+        """Return the entry of a table whose name ``by``, an object of another kind, has."""
+        why = Why(ReasonCode.NAME_HELD, {"detail": by})
+        return self.blocked(why, desired, None, facts).model_copy(update={"held_by": by})
 
     def view(
         self, desired: DesiredNamespace | DesiredTable | None, live: LiveNamespace | LiveTable | None
     ) -> ObjectView | None:
-        """Return all of a live object that it is compared by."""
+        """Return everything that a live object is compared by."""
         if live is None:
             return None
         managed = {*(desired.properties if desired else ()), *ownership.recorded_keys(live.properties)}
         return view_of(live, managed, self.capabilities.safeguard)
 
     def safeguards(self, before: Mapping[str, str]) -> dict[str, str]:
-        """Return what an entry is to say to be safe that says ``before`` (``ObjectView.safeguards``)."""
+        """Return safe values for ``before``, an ``ObjectView.safeguards``."""
         safeguard = self.capabilities.safeguard
         return {} if safeguard is None else safeguard.applied_to(before)
 
     def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
-        """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?
+        """Return the marks and properties that ``desired`` asks for.
 
-        What the service does not show of ``live`` is compared as it is read: nobody can tell whether it is another.
+        ``kept`` tells whether the catalog keeps marks. Values that the service hides in ``live`` count as equal: nobody
+        can tell whether they differ.
         """
         properties = {
             key: REDACTED if is_hidden(key, value, live) else value for key, value in desired.properties.items()
@@ -189,7 +190,7 @@ def change_of(
     *,
     probe: bool = True,
 ) -> Change:
-    """Return the change from ``before`` to ``after``, which ``desired`` asks for, with the fields that differ."""
+    """Return the change from ``before`` to ``after``, with the fields that differ."""
     secret_keys = _secret_keys(desired, before)
     why = _as_mirrored(desired, action) or why
     return Change(
@@ -211,12 +212,12 @@ def change_of(
 
 
 def _secret_keys(desired: DesiredNamespace | DesiredTable | None, before: ObjectView | None) -> tuple[str, ...]:
-    """Return the properties whose values are secrets by where the block takes them from, or took them from before."""
+    """Return the keys whose values come, or came, from the environment or a file."""
     return tuple(sorted({*(desired.secret_keys if desired else ()), *(before.secret_keys if before else ())}))
 
 
 def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> Why | None:
-    """Return the reason for creating a mirrored table; None for other changes."""
+    """Return the reason for registering a mirrored table; None for any other change."""
     origin = desired.mirrors if isinstance(desired, DesiredTable) else None
     if desired is None or origin is None or action not in (Action.REGISTER_TABLE, Action.DECLARE_TABLE):
         return None
@@ -231,9 +232,9 @@ def unwanted(
     live: LiveNamespace | LiveTable,
     renamed_to: DesiredNamespace | None = None,
 ) -> Outcome:
-    """Return what happens to a live object whose block says that it is absent, or that has no block.
+    """Return the outcome for a live object with an absent block, or with none.
 
-    ``renamed_to`` is the block that a namespace without one has under another name.
+    ``renamed_to`` is the block that a namespace has under a new name.
     """
     if desired is not None:
         return context.foreign(live, desired) or _removal(context, live, Why(ReasonCode.ABSENT), desired)
@@ -265,7 +266,7 @@ def _removal(
     why: Why,
     desired: DesiredNamespace | DesiredTable | None = None,
 ) -> Change | Protection:
-    """Return the change that takes ``live`` out of the catalog, or the guard that keeps a protected one."""
+    """Return the change that removes ``live``, or the guard of a protected object."""
     action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
     if not ownership.is_protected(live.properties) or (desired and desired.protect is False):
         return change_of(context, action, live.id, context.view(None, live), None, why, desired)
@@ -281,7 +282,7 @@ def _removal(
 
 
 def unmarkable(before: ObjectView, after: ObjectView) -> NoteCode:
-    """Return the topic of an object whose properties are right and whose marks cannot be made so."""
+    """Return the note on an object whose wrong marks cannot be changed."""
     if after.protect and not before.protect:
         return NoteCode.UNPROTECTABLE
     if before.protect and not after.protect:

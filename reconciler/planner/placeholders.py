@@ -1,8 +1,8 @@
-"""Show locations by what the manifest says: placeholders and relative paths.
+"""Show locations in a plan as the manifest writes them, and restore them.
 
-A plan is made with the real locations. Before it is saved or shown, each becomes the text of its placeholders, such as
-``${env:LAKE_ROOT}/users.lance``, or a path from the manifest's folder, such as ``./lake/users.lance``. Apply restores
-the real ones, also in another copy of that folder.
+A plan is made with real locations. Before it is saved or shown, each becomes its placeholder, such as
+``${env:LAKE_ROOT}/users.lance``, or its path relative to the manifest, such as ``./lake/users.lance``. Apply restores
+the real ones, also in another copy of the folder.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PARTS = (*_TEXTS, "params", "fields", "before", "after", "found", "moved", "vie
 
 
 def hide_places(plan: Plan, places: Mapping[str, str]) -> Plan:
-    """Return ``plan`` with each location in ``places``, and all below one, as the manifest says it.
+    """Return ``plan`` with the locations in ``places`` as the manifest writes them.
 
     Args:
-        plan: as it was made.
-        places: what the manifest says, by what it stands for.
+        plan: with real locations.
+        places: what the manifest writes, by real location.
     """
     real = {form: said for place, said in places.items() for form in (place.rstrip("/"), locations.normalise(place))}
     return _edited(plan, real)
@@ -57,7 +57,7 @@ def _edited(plan: Plan, texts: Mapping[str, str]) -> Plan:
 
 
 def _model(one: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
-    """Return ``one`` with its locations edited; a model without any that differs is returned as it is."""
+    """Return ``one`` with its locations edited; the same object if none differs."""
     values = {name: value for name in parts if (value := getattr(one, name, None))}
     edits = {name: edited for name, value in values.items() if (edited := _value(value, edit)) is not value}
     view = edits.get("view")
@@ -67,7 +67,7 @@ def _model(one: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
 
 
 def _value(value: object, edit: _Edit) -> object:
-    """Return an edited text, model, tuple of models or parameters; the same object where nothing differs."""
+    """Return an edited value; the same object if nothing in it differs."""
     if isinstance(value, str):
         edited: object = edit(value)
     elif isinstance(value, BaseModel):

@@ -1,10 +1,10 @@
-"""The Plan document: what would be done, to what, and why.
+"""The plan document, its saved form, and the checks before it is applied.
 
-A plan is data. It is made by ``reconciler.planner``, shown by ``reconciler.output``, saved as JSON (schema in
-``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time and no machine name: the
-same states give the same bytes. Sensitive property values are in memory only; the JSON form holds stand-ins, and
-digests are taken over what that form shows, so that a plan read back has the digests it was saved with. A stand-in
-depends on the object (see ``reconciler.model.redaction``), so it is an entry or a fingerprint that makes it.
+A plan is data: made by ``reconciler.planner``, shown by ``reconciler.output``, saved as JSON (schema in
+``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time and no machine name: the same
+states give the same bytes. Sensitive property values exist in memory only. The JSON form holds stand-ins, which depend
+on the object (see ``reconciler.model.redaction``), and digests are taken over these, so a plan read back has the
+digests it was saved with.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _DIGEST = "digest"
 class CatalogSummary(Document):
     """What was read of one catalog.
 
-    ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes;
-    ``unnamed_tables`` is how many the manifest does not name, ``unmanaged_tables`` how many of those nobody manages;
-    ``mirrored_tables`` is how many tables its mirror finds in the catalog that it follows, absent without a mirror, and
-    ``unmirrored_tables`` how many that came from there the plan removes;
-    ``service`` is a slow digest of the resolved configuration without its credentials: of the service and its root.
+    ``removable_tables`` counts the tables that pruning may remove, ``removed_tables`` those of them that the plan
+    removes. ``unnamed_tables`` are not in the manifest, ``unmanaged_tables`` are those of them that nobody manages.
+    ``mirrored_tables`` counts the tables that its mirror finds in the source, absent without a mirror, and
+    ``unmirrored_tables`` the mirrored tables that the plan removes. ``service`` is a slow digest of the resolved
+    configuration without its credentials.
     """
 
     name: str
@@ -53,7 +53,7 @@ class CatalogSummary(Document):
 
 
 class ManifestRef(Document):
-    """The manifest a plan was made from; files are as seen from the folder it was made in."""
+    """The manifest of a plan; paths are relative to the folder it was made in."""
 
     name: str
     digest: str
@@ -61,9 +61,9 @@ class ManifestRef(Document):
 
 
 class Options(Document):
-    """What the plan was made with, beside the manifest.
+    """The options of a plan.
 
-    ``mass_removal``: the plan removes more than the thresholds allow, which had to be allowed to make it.
+    ``mass_removal``: the plan removes more than the thresholds allow, which was allowed explicitly.
     """
 
     select: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Options(Document):
 
 
 class Summary(Document):
-    """How many changes of each sort a plan holds."""
+    """The number of changes of each sort."""
 
     create: int = 0
     declare: int = 0
@@ -89,10 +89,9 @@ class Summary(Document):
 
 
 class Plan(Document):
-    """Everything that would be done, in an order in which it can be done.
+    """All changes, in execution order.
 
-    ``blocked`` is what cannot be planned, ``waiting`` the changes that there would be but for that: none of them is
-    carried out.
+    ``blocked`` is what cannot be planned, ``waiting`` the changes that wait for it; neither is carried out.
     """
 
     format_version: str = FORMAT_VERSION
@@ -115,7 +114,7 @@ class Plan(Document):
         return super().__str__() if show is None else show(self, "text").rstrip("\n")
 
     def _repr_html_(self) -> str | None:
-        """Return the page that a notebook shows, kept apart from the notebook's own; None for the text."""
+        """Return the page for a notebook, in a frame of its own; None for the text."""
         show = type(self).renderer
         if show is None:
             return None
@@ -129,22 +128,22 @@ class Plan(Document):
 
     @property
     def concerned(self) -> frozenset[str]:
-        """The catalogs of which the plan says more than what was read."""
+        """The catalogs with a change, a waiting change or a blocked object."""
         return frozenset(one.catalog for one in (*self.changes, *self.blocked, *self.waiting))
 
     def summary(self) -> Summary:
-        """Return the counts that the last line of a plan shows."""
+        """Return the counts for the last line of a plan."""
         counts = Counter(change.sort for change in self.changes)
         return Summary(**counts, protected=len(self.guards), blocked=len(self.blocked))
 
     def to_json(self) -> str:
-        """Return the saved form: UTF-8 text, the same for the same plan, without sensitive values."""
+        """Return the saved form: the same text for the same plan, without secrets."""
         content = self._content()
         text = json.dumps({**content, _DIGEST: _digest_of(content)}, indent=2, ensure_ascii=False)
         return display.json_text(text) + "\n"
 
     def digest(self) -> str:
-        """Return the SHA-256 over what the saved form says, which holds it, and by which a review names this plan."""
+        """Return the SHA-256 of the saved form, by which a review names this plan."""
         return _digest_of(self._content())
 
     def _content(self) -> dict[str, Any]:
@@ -185,9 +184,9 @@ class Plan(Document):
 
 
 def _check_seal(document: Mapping[str, Any], summary: Summary) -> None:
-    """Check that ``document`` has the digest it was saved with, and that ``summary`` counts its changes.
+    """Check the digest of ``document``, and that ``summary`` counts its changes.
 
-    Keys of a later minor version count, too, although they are ignored otherwise.
+    The digest covers keys of a later minor version, which are ignored otherwise.
     """
     content = {key: value for key, value in document.items() if key != _DIGEST}
     if document.get(_DIGEST) != _digest_of(content):
@@ -203,16 +202,16 @@ def _check_seal(document: Mapping[str, Any], summary: Summary) -> None:
 
 
 def _digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a document, however it is laid out."""
+    """Return the SHA-256 of a document, independent of its layout."""
     text = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def check_blocked(plan: Plan) -> None:
-    """Refuse a plan that could not plan everything.
+    """Refuse a plan with blocked objects.
 
     Raises:
-        BlockedError: naming each object that is blocked, why, and what to do about it.
+        BlockedError: naming each blocked object and why.
     """
     if plan.blocked:
         raise BlockedError(
@@ -226,9 +225,9 @@ def check_blocked(plan: Plan) -> None:
 def check_removals(plan: Plan) -> None:
     """Refuse a plan that removes too much of a catalog.
 
-    Too much is more than ``thresholds.max_removal_percent`` of the tables that pruning may touch, where there are at
-    least ``thresholds.min_tables`` of them, or anything at all when the manifest says nothing about the catalog, or
-    when its mirror finds nothing in the catalog that it follows.
+    Too much is more than ``thresholds.max_removal_percent`` of the tables that pruning may remove, if there are at
+    least ``thresholds.min_tables``; and anything, if the manifest names nothing in the catalog or its mirror finds an
+    empty source.
 
     Raises:
         SafetyError: naming each catalog, what would be removed and the flag that allows it.

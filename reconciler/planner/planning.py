@@ -1,4 +1,4 @@
-"""Plan several catalogs, each after the one that it mirrors, and put the plans together in one order."""
+"""Plan several catalogs, sources before mirrors, and combine the plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import is_reserved_key, recorded_keys, recorded_secrets
 from reconciler.model.redaction import is_sensitive, is_stand_in
-from reconciler.planner.catalog import CatalogPlan, standing
+from reconciler.planner.catalog import CatalogPlan, fingerprint_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import NOTHING_KEPT, Remaining, Remains, mirrored
@@ -23,24 +23,24 @@ from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import ManifestRef, Options, Plan, removes_too_much
 
 _NONE_GIVEN = Options()
-_SETTLES_PLACE = (Action.CREATE_TABLE, Action.DECLARE_TABLE)
+_PLACED_BY_SERVICE = (Action.CREATE_TABLE, Action.DECLARE_TABLE)
 _EntryT = TypeVar("_EntryT", Change, Blocked)
 _Of = TypeVar("_Of", bound=Entry | Fingerprint)
 
 
 @dataclass(slots=True)
 class Planning:
-    """The catalogs that are planned so far, in an order in which each comes after the one that it mirrors."""
+    """The catalogs planned so far, each after the one it mirrors."""
 
     _planned: dict[str, tuple[CatalogInput, CatalogPlan]] = field(default_factory=dict)
     _written: dict[str, Storage] = field(default_factory=dict)
 
     def with_mirror(self, source: CatalogInput, kept: Mapping[Identifier, Identifier] = NOTHING_KEPT) -> CatalogInput:
-        """Return a catalog that is yet to be planned with what it is to have by its mirror; without one, as it is.
+        """Return a catalog with its mirrored tables; unchanged without a mirror.
 
         Args:
             source: the catalog, with its own blocks only.
-            kept: the names that its service keeps, by those that it was asked for and does not.
+            kept: the names that its service stores in another form, by the requested ones.
         """
         mirror = source.desired.mirror
         if mirror is None:
@@ -51,18 +51,18 @@ class Planning:
         return replace(source, desired=found.desired, mirrored=found)
 
     def with_written(self, source: CatalogInput) -> CatalogInput:
-        """Return a catalog that is about to be planned with what the plans of the others write."""
+        """Return a catalog with the data that the plans of the others write."""
         return replace(source, written=self._written)
 
     def add(self, source: CatalogInput, plan: CatalogPlan) -> None:
-        """Take note of the plan of a catalog; ``source`` has its live tables, where another catalog mirrors it."""
+        """Add the plan of a catalog; a mirrored one needs its live tables in ``source``."""
         self._planned[source.desired.name] = source, plan
         self._written.update(written_by(source, plan))
 
     def plan(self, manifest: ManifestRef, thresholds: Thresholds, options: Options = _NONE_GIVEN) -> Plan:
-        """Return one plan of the plans of all catalogs: ordered, and the same bytes for the same input.
+        """Return one plan of all catalogs, ordered: the same bytes for the same input.
 
-        It has the states of everything that decides what becomes of what is mirrored.
+        It includes the states of source tables that decide about mirrored ones.
         """
         watched: defaultdict[str, set[Identifier]] = defaultdict(set)
         for name, (source, plan) in reversed(self._planned.items()):
@@ -92,17 +92,17 @@ def _in_order(entries: Iterable[_Of]) -> tuple[_Of, ...]:
 
 
 def _place_of(one: Entry | Fingerprint) -> tuple[str, Identifier, str, Identifier]:
-    """Return the sort key of an object; of its two fingerprints one may be that of a move."""
+    """Return the sort key of an entry; a move has two fingerprints."""
     moved_to = one.moved_to if isinstance(one, Fingerprint) else None
     return one.catalog, one.identifier, one.kind, moved_to or ()
 
 
 def _watched(source: CatalogInput, plan: CatalogPlan, watched: Collection[Identifier]) -> list[Fingerprint]:
-    """Return the fingerprints of the tables in ``watched`` that the plan has none of yet."""
+    """Return fingerprints of the tables in ``watched`` that the plan lacks."""
     known = {one.identifier for one in plan.fingerprints if one.kind == "table"}
     context, blocks = CatalogContext.of(source), source.desired.tables
     return [
-        standing(source, context, "table", identifier, live)
+        fingerprint_of(source, context, "table", identifier, live)
         for identifier in sorted(set(watched) - known)
         for live in (source.live.tables.get(identifier),)
         if live is not None or (block := blocks.get(identifier)) is None or block.refused is None
@@ -110,7 +110,7 @@ def _watched(source: CatalogInput, plan: CatalogPlan, watched: Collection[Identi
 
 
 def _followed(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Identifier]) -> set[Identifier]:
-    """Return the tables that decide what becomes of what the plan is about, and of the tables in ``watched``."""
+    """Return the source tables that decide about the plan's tables and ``watched``."""
     if source.mirrored is None:
         return set()
     namespaces = [one.identifier for one in plan.fingerprints if one.kind == "namespace"]
@@ -123,13 +123,13 @@ def _followed(source: CatalogInput, plan: CatalogPlan, watched: Iterable[Identif
 
 
 def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
-    """Return the tables that a catalog has once its plan is carried out.
+    """Return the tables that a catalog has once its plan is applied.
 
-    What is blocked stays as it is, or is shown as it was to be; it waits, as does what waits with it.
+    Blocked objects stay as they are, or appear as they would have been; they wait, as do changes that wait for them.
 
     Args:
         source: the catalog, with its live tables.
-        plan: made of it.
+        plan: its plan.
     """
     outcomes = plan.outcomes
     tables = {table.id: _live(table, source.desired.tables.get(table.id)) for table in source.live.tables.values()}
@@ -141,8 +141,8 @@ def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
             gone.add(left)
         if change.after is not None:
             tables[change.identifier] = _made(source, change)
-    unsettled: list[Change | Blocked] = [*_of_tables(outcomes.waiting), *_of_tables(outcomes.blocked.values())]
-    for one in unsettled:
+    undecided: list[Change | Blocked] = [*_of_tables(outcomes.waiting), *_of_tables(outcomes.blocked.values())]
+    for one in undecided:
         there = {one.moved_from or one.identifier, one.identifier} & tables.keys()
         for name in there:
             tables[name] = replace(tables[name], waits=True)
@@ -157,7 +157,7 @@ def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
 
 
 def written_by(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Storage]:
-    """Return the data that the plan writes where nothing is, and that it takes for written already, by its place."""
+    """Return the data that the plan writes, or knows to be written, by location."""
     known = source.mirrored.written if source.mirrored else {}
     found: dict[str, Storage] = {}
     for change in _of_tables(plan.outcomes.changes):
@@ -182,19 +182,19 @@ def _live(table: LiveTable, block: DesiredTable | None) -> Remaining:
 
 
 def _made(source: CatalogInput, one: Change | Blocked) -> Remaining:
-    """Return a table as the plan makes it, or as it would be if it could."""
+    """Return a table as the plan makes it, or would if it could."""
     if isinstance(one, Blocked):
         block, location = source.desired.tables.get(one.identifier), one.unreferenced or one.location
         properties: Mapping[str, str] = block.properties if block else {}
     else:
-        is_chosen = source.capabilities.ignores_location and one.action in _SETTLES_PLACE
+        is_chosen = source.capabilities.ignores_location and one.action in _PLACED_BY_SERVICE
         location = one.after.location if one.after and not is_chosen else None
         properties = one.after.properties if one.after else {}
     return Remaining(one.identifier, location, _taken_over(properties, properties, one.secret_keys))
 
 
 def _taken_over(properties: Mapping[str, str], keys: Iterable[str], secret: Collection[str]) -> dict[str, str]:
-    """Return the properties that a mirror has as well: no mark of lancens or of a catalog, and no secret."""
+    """Return the properties that a mirror copies: no marks, reserved keys, secrets."""
     return {
         key: value
         for key in sorted(keys)

@@ -1,4 +1,7 @@
-"""Comparing the columns of a table's data with those that its block gives."""
+"""Compare the columns of data and of a block, and say how to remove differences.
+
+lancens rewrites no data itself. The pylance calls in remedies are complete, and tested by running them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from reconciler.model.redaction import redact_properties
 
 
 class ColumnPair(NamedTuple):
-    """One column as the block gives it and as the data has it."""
+    """One column as the block defines it and as the data has it."""
 
     desired: Column
     found: Column
@@ -30,10 +33,10 @@ class ColumnPair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """What separates the columns of data from those of a block; false where nothing does.
+    """The differences between data's and a block's columns; false if there are none.
 
-    ``missing`` are in the block only, ``extra`` in the data only. ``relaxed`` may be null in the block and not in the
-    data, and are the same otherwise; ``changed`` differ in any other way.
+    ``missing`` are in the block only, ``extra`` in the data only. ``relaxed`` differ only in that the block allows
+    nulls; ``changed`` differ in any other way.
     """
 
     missing: Schema = ()
@@ -46,11 +49,11 @@ class SchemaDifference:
 
     @property
     def grows(self) -> bool:
-        """Whether columns are added, or may be null from then on."""
+        """Whether columns are added or become nullable."""
         return bool(self.missing or self.relaxed)
 
     def blocking(self, evolve: Evolve, extra_columns: ExtraColumns) -> SchemaDifference:
-        """Return the part that a table cannot be planned with; the rest is made so, or left as it is."""
+        """Return the part that blocks a table; the rest is applied, or left as it is."""
         additive = evolve is Evolve.ADDITIVE
         return SchemaDifference(
             tuple(column for column in self.missing if not (additive and column.nullable)),
@@ -60,7 +63,7 @@ class SchemaDifference:
         )
 
     def texts(self, asked_by: str = "the block") -> Iterator[str]:
-        """Yield one clause a column, with sensitive metadata replaced; ``asked_by`` is what gives the columns."""
+        """Yield one clause a column, secrets replaced; ``asked_by`` names the block."""
         for column in self.missing:
             yield f"`{column.name}` ({_text(column)}) is not in the data"
         for desired, found in (*self.changed, *self.relaxed):
@@ -70,7 +73,7 @@ class SchemaDifference:
 
 
 def compare(desired: Schema, found: Schema) -> SchemaDifference:
-    """Return what separates ``found`` (the data) from ``desired`` (the block); the order of columns does not count."""
+    """Return how ``found`` (the data) differs from ``desired``; order does not count."""
     live = {column.name: column for column in found}
     missing: list[Column] = []
     relaxed: list[ColumnPair] = []
@@ -86,7 +89,7 @@ def compare(desired: Schema, found: Schema) -> SchemaDifference:
 
 
 def named_metadata(found: Schema, desired: Schema) -> Schema:
-    """Return ``found`` with the metadata that ``desired`` names, by which it is compared, and no other."""
+    """Return ``found`` with only the metadata keys that ``desired`` names."""
     named = {column.name: column.metadata.keys() for column in desired}
 
     def metadata(column: Column) -> dict[str, str]:
@@ -96,14 +99,14 @@ def named_metadata(found: Schema, desired: Schema) -> Schema:
 
 
 def evolved(found: Schema, difference: SchemaDifference) -> Schema:
-    """Return the columns that data with ``found`` has once missing ones are added and others may be null."""
+    """Return ``found`` with missing columns added and relaxed ones nullable."""
     relaxed = {pair.found.name for pair in difference.relaxed}
     kept = (replace(column, nullable=True) if column.name in relaxed else column for column in found)
     return (*kept, *difference.missing)
 
 
 def planned(desired: DesiredTable, storage: Storage) -> Schema | None:
-    """Return the columns that data has once its table is as planned; None where none are known or it is blocked."""
+    """Return the columns of the data after the plan; None if unknown or blocked."""
     if storage.kind is StorageKind.NOTHING or desired.schema is None or storage.schema is None:
         return desired.schema if storage.kind is StorageKind.NOTHING else storage.schema
     difference = compare(desired.schema, named_metadata(storage.schema, desired.schema))
@@ -112,7 +115,7 @@ def planned(desired: DesiredTable, storage: Storage) -> Schema | None:
 
 
 def _agrees(desired: Column, found: Column) -> bool:
-    """Return whether the data has what is desired; metadata that engines add beside the named keys does not count."""
+    """Return whether the data has the desired column; other metadata does not count."""
     return (desired.type, desired.nullable) == (found.type, found.nullable) and all(
         found.metadata.get(key) == value for key, value in desired.metadata.items()
     )
@@ -146,22 +149,21 @@ _MOST_WRITTEN = 3
 """Of how many columns the lines to write are shown."""
 
 
-def mending_of(
+def schema_remedy(
     blocking: SchemaDifference,
     extra: Schema,
     location: str,
     evolve: Evolve | None,
     served_as: Identifier | None = None,
 ) -> Params:
-    """Return what to write and what to run about a difference that a table cannot be planned with.
+    """Return what to write or to run about a blocking difference.
 
     Args:
         blocking: the difference, not empty.
-        extra: the columns that only the data has, whether they block or not.
+        extra: the columns that only the data has, blocking or not.
         location: where the dataset is.
-        evolve: what the block says; None where it cannot be followed.
-        served_as: the table's identifier where its service keeps the versions of the data, so that it is written to
-            through the service only.
+        evolve: the block's ``evolve``; None if it does not apply.
+        served_as: the table's identifier if its service keeps the data's versions, so that only the service may write.
     """
     calls = _Calls(location, served_as)
     params: Params = {}
@@ -177,9 +179,9 @@ def mending_of(
 
 
 def code_by_service(table: Identifier, difference: SchemaDifference) -> str:
-    """Return the Python that does by way of a table's service what lancens does in storage.
+    """Return Python that applies ``difference`` through the table's service.
 
-    It makes an end of ``difference``, which may be added; where there is none, it makes the dataset.
+    Without a difference it creates the dataset.
     """
     if not difference:
         return f'lance.write_dataset(schema.empty_table(), mode="append", {_by_service(table)})'
@@ -193,7 +195,7 @@ def _by_service(table: Identifier) -> str:
 
 
 def rename_hint(missing: Schema, extra: Schema, location: str, served_as: Identifier | None = None) -> Params:
-    """Return what to run if missing columns are there under other names; nothing where none can be."""
+    """Return what to run if missing columns exist under other names."""
     renames = {old: new for new, old in _renamed(missing, extra)}
     if not renames:
         return {}
@@ -202,7 +204,6 @@ def rename_hint(missing: Schema, extra: Schema, location: str, served_as: Identi
 
 
 def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> Params:
-    """Return what to write into the block."""
     missing = tuple(column.name for column in blocking.missing)
     if blocking.extra and not (blocking.missing or blocking.relaxed or blocking.changed):
         return {"extra": tuple(column.name for column in blocking.extra), "lines": _lines(blocking.extra)}
@@ -218,7 +219,7 @@ def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> Params:
 
 
 def _lines(columns: Sequence[Column]) -> tuple[str, ...]:
-    """Return the lines of a block's schema for ``columns``; none where they are many, or not written on a line."""
+    """Return schema lines for ``columns``; nothing if they are many or too complex."""
     if len(columns) > _MOST_WRITTEN or any(column.metadata or "$" in column.name for column in columns):
         return ()
     return tuple(_line(column) for column in columns)
@@ -234,7 +235,7 @@ def _scalar(text: str) -> str:
 
 
 def _renamed(missing: Schema, extra: Schema) -> Iterator[tuple[str, str]]:
-    """Yield the names of columns that can only be one other column under a new name, each with the old one."""
+    """Yield the new and the old name of columns that can only be one renamed column."""
     for column in missing:
         alike = [other for other in extra if (other.type, other.nullable) == (column.type, column.nullable)]
         rivals = [other for other in missing if (other.type, other.nullable) == (column.type, column.nullable)]
@@ -244,7 +245,10 @@ def _renamed(missing: Schema, extra: Schema) -> Iterator[tuple[str, str]]:
 
 @dataclass(slots=True)
 class _Calls:
-    """Calls of pylance on the dataset at ``location``, as Python; ``served_as``: by way of its service."""
+    """pylance calls on the dataset at ``location``, as Python.
+
+    With ``served_as`` they go through the table's service.
+    """
 
     location: str
     served_as: Identifier | None = None
@@ -257,7 +261,7 @@ class _Calls:
     copies: list[str] = field(default_factory=list)
 
     def add_all(self, difference: SchemaDifference) -> tuple[str, ...]:
-        """Add what makes an end of ``difference``; return the names of the columns for which there is no call."""
+        """Add calls that apply ``difference``; return the columns without one."""
         pairs = (*difference.changed, *difference.relaxed)
         impossible = [pair.desired.name for pair in pairs if not self._change(pair)]
         impossible += [column.name for column in difference.missing if not self._add(column)]
@@ -265,7 +269,7 @@ class _Calls:
         return tuple(impossible)
 
     def made(self) -> list[str]:
-        """Return the calls, in an order in which they can be made."""
+        """Return the calls in execution order."""
         made = [f"alter_columns({', '.join(self.alters)})"] if self.alters else []
         made += [f"alter_columns({', '.join(self.tightened)})"] if self.tightened else []
         made += [f"update_field_metadata({{{', '.join(self.metadata)}}})"] if self.metadata else []
@@ -275,7 +279,7 @@ class _Calls:
         return [*made, f"drop_columns([{', '.join(self.drops)}])"] if self.drops else made
 
     def code(self) -> str:
-        """Return the Python of all of them; one that fails leaves those before it done."""
+        """Return the Python of all calls; if one fails, those before it stay applied."""
         made = self.made()
         opened = text_code(locations.redact(locations.pylance_uri(self.location)))
         dataset = f"lance.dataset({_by_service(self.served_as) if self.served_as else opened})"
@@ -284,7 +288,7 @@ class _Calls:
         return "; ".join((f"ds = {dataset}", *(f"ds.{call}" for call in made)))
 
     def _add(self, column: Column) -> bool:
-        """Add a missing column: empty, or with the same value in every row where it cannot be null."""
+        """Add a missing column: with nulls, or with a constant if it is not nullable."""
         if column.nullable:
             self.adds.append(column_code(column))
             return True
@@ -308,7 +312,7 @@ class _Calls:
         return True
 
     def _alter(self, path: tuple[str, ...], desired: Child, found: Child) -> bool:
-        """Change a column, or a field inside of one, where it is; False where pylance cannot."""
+        """Alter a column, or a field inside one, in place; False if pylance cannot."""
         where = f'"path": {text_code(".".join(path))}'
         parts = []
         if desired.type != found.type:
@@ -324,7 +328,7 @@ class _Calls:
         return True
 
     def _alter_inside(self, path: tuple[str, ...], desired: Child, found: Child) -> bool:
-        """Change the fields inside of a struct or a list; False where one of them cannot be."""
+        """Alter the fields of a struct or a list; return False if one cannot be altered."""
         children, there = _children(desired.type), _children(found.type)
         if children is None or there is None or desired.nullable != found.nullable:
             return False
@@ -340,7 +344,7 @@ class _Calls:
         return done
 
     def _copy(self, pair: ColumnPair, desired: Child, found: ArrowType) -> bool:
-        """Change a type that pylance does not cast, by way of another column."""
+        """Change a type that pylance cannot cast, through a second column."""
         name, other = pair.desired.name, f"{pair.desired.name}_new"
         by_sql = all(isinstance(kind, ScalarType) and kind.name in _BY_SQL for kind in (desired.type, found))
         if not by_sql or "`" in name or desired.nullable != pair.found.nullable or pair.found.metadata:
@@ -366,7 +370,7 @@ def _children(kind: ArrowType) -> dict[str, Child] | None:
 
 
 def _casts(found: ArrowType, desired: ArrowType) -> bool:
-    """Return whether pylance's ``alter_columns`` changes the one type to the other."""
+    """Return whether pylance's ``alter_columns`` casts ``found`` to ``desired``."""
     match found, desired:
         case ScalarType(name=one), ScalarType(name=other):
             together = any(one in family and other in family for family in _FAMILIES)
@@ -380,7 +384,7 @@ def _casts(found: ArrowType, desired: ArrowType) -> bool:
 
 
 def _value(kind: ArrowType) -> str | None:
-    """Return SQL for a value of a type, None for a type that SQL has no word for."""
+    """Return SQL for a value of a type; None if SQL has no name for the type."""
     if not isinstance(kind, ScalarType) or kind.name not in _BY_SQL:
         return None
     value = {"bool": "false", "string": "''", "large_string": "''"}.get(kind.name, "0")
@@ -388,7 +392,7 @@ def _value(kind: ArrowType) -> str | None:
 
 
 def _sql(kind: ArrowType) -> str:
-    """Return what DataFusion calls a type of ``_BY_SQL``."""
+    """Return DataFusion's name for a type of ``_BY_SQL``."""
     if not isinstance(kind, ScalarType):
         return str(kind)
     if kind.name in DECIMALS:

@@ -1,4 +1,7 @@
-"""The difference of one table: desired, live and stored. A pure function, fit for one table or for a million."""
+"""Compare one table: desired, live and stored.
+
+Pure functions, fast enough for a million tables.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ from reconciler.planner.schemas import (
     code_by_service,
     compare,
     evolved,
-    mending_of,
     named_metadata,
     rename_hint,
+    schema_remedy,
 )
 from reconciler.planner.views import ObjectView
 
@@ -35,14 +38,14 @@ def diff_table(
     facts: TableFacts | None = None,
     held: str = "",
 ) -> Outcome:
-    """Return what has to happen to one table.
+    """Return the outcome for one table.
 
     Args:
-        context: what is the same for the whole catalog.
-        desired: the manifest's block, None where there is none.
-        live: the catalog's entry, None where there is none.
-        facts: what storage holds, for the tables of ``facts.storage_questions``.
-        held: what has the name of a new table, in words; empty where nothing does.
+        context: the catalog.
+        desired: the manifest's block; None if there is none.
+        live: the catalog's entry; None if there is none.
+        facts: what storage holds, for tables of ``facts.storage_questions``.
+        held: describes an object with the name of a new table; empty if there is none.
     """
     if desired is None or desired.absent:
         return None if live is None else unwanted(context, desired, live)
@@ -50,13 +53,13 @@ def diff_table(
         return context.blocked(desired.refused, desired, live, facts)
     if live is None:
         return context.held(held, desired, facts) if held else _new(context, desired, facts)
-    if facts is None and _is_settled(context, desired, live):
+    if facts is None and _is_unchanged(context, desired, live):
         return None
     return _existing(context, desired, live, facts)
 
 
-def _is_settled(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> bool:
-    """Decide quickly, without building anything, that an owned table is exactly as its block says."""
+def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> bool:
+    """Return whether an owned table matches its block, without building anything."""
     properties = live.properties
     if context.capabilities.table_markers and (
         properties.get(ownership.MANAGED_BY) != context.owner
@@ -82,17 +85,17 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
         return context.blocked(Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts)
     if facts.location is None and not able.places_tables:
         return context.blocked(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
-    fault = (
-        unkeepable(context, desired)
-        or storage_fault(desired, facts, vends=able.vends_credentials)
-        or unregistrable(context, desired, facts)
+    blocking_reason = (
+        _unkeepable(context, desired)
+        or _blocked_by_storage(desired, facts, vends=able.vends_credentials)
+        or _unregistrable(context, desired, facts)
     )
-    if fault:
-        return context.blocked(fault, desired, None, facts)
+    if blocking_reason:
+        return context.blocked(blocking_reason, desired, None, facts)
     action, columns = Action.DECLARE_TABLE, None
     why = Why(ReasonCode.NEW_UNPROBED)
     if storage.kind is StorageKind.DATASET:
-        action, columns = Action.REGISTER_TABLE, found_columns(desired, facts)
+        action, columns = Action.REGISTER_TABLE, _found_columns(desired, facts)
         why = Why(ReasonCode.DATA_FOUND)
         if storage.detail:
             why = Why(ReasonCode.SOURCE_WRITES_DATA, {"name": storage.detail})
@@ -107,21 +110,20 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
 
 
 def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
-    """A table that is both in the manifest and in the catalog."""
     foreign = context.foreign(live, desired)
     if foreign:
         return foreign
     moved = _is_to_move(desired, live, facts, can_move=context.capabilities.relocate_table)
-    difference = schema_difference(desired, facts)
-    fault = (immovable(context, live) if moved else None) or unkeepable(context, desired)
-    fault = fault or existing_fault(desired, live, facts, difference, moved=moved)
-    if fault:
-        return context.blocked(fault, desired, live, facts)
+    difference = _schema_difference(desired, facts)
+    blocking_reason = (_immovable(context, live) if moved else None) or _unkeepable(context, desired)
+    blocking_reason = blocking_reason or _blocked_by_data(desired, live, facts, difference, moved=moved)
+    if blocking_reason:
+        return context.blocked(blocking_reason, desired, live, facts)
     before, after = _views(context, desired, live, facts, moved=moved)
-    found = found_columns(desired, facts)
+    found = _found_columns(desired, facts)
     if moved:
         action, why = Action.RELOCATE_TABLE, Why(ReasonCode.RELOCATED)
-    elif lacks_data(desired, facts):
+    elif _lacks_data(desired, facts):
         action, why = Action.CREATE_TABLE, Why(ReasonCode.NO_DATA)
         after = after.model_copy(update={"columns": desired.schema})
     elif found is not None and difference.grows:
@@ -139,7 +141,6 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
 
 
 def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
-    """Return why the columns of a table's data are changed."""
     params: Params = {}
     if difference.missing:
         params["added"] = tuple(column.name for column in difference.missing)
@@ -151,7 +152,7 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
 def remarks_on(
     context: CatalogContext, pair: MovedTable, facts: TableFacts | None, outcome: Outcome
 ) -> Iterator[Remark]:
-    """Yield what is to be said of a table beside its ``outcome``."""
+    """Yield remarks about a table beside its ``outcome``."""
     safeguard = context.capabilities.safeguard
     if safeguard is not None and not isinstance(outcome, Change):
         for entry in pair.there:
@@ -167,16 +168,16 @@ def remarks_on(
         hidden = tuple(key for key, value in desired.properties.items() if is_hidden(key, value, shown))
         if hidden:
             yield Remark(NoteCode.HIDDEN, desired.id, {"names": hidden})
-    extra = schema_difference(desired, facts).extra
+    extra = _schema_difference(desired, facts).extra
     if extra:
         yield Remark(NoteCode.EXTRA_COLUMNS, desired.id, {"columns": tuple(column.name for column in extra)})
 
 
 def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
-    """Return whether the table is to be elsewhere than its entry says.
+    """Return whether the table must be relocated.
 
-    A place that an interrupted run asked for is not asked for again where entries cannot move and nobody looks at
-    storage: the service then put the table where it is.
+    A location that an interrupted run requested is not requested again if entries cannot be relocated and storage is
+    not opened: the service chose the present one.
     """
     if not is_relocated(desired, live) or (facts is not None and locations.same(facts.location, live.location)):
         return False
@@ -186,7 +187,7 @@ def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None
 def _views(
     context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, moved: bool
 ) -> tuple[ObjectView, ObjectView]:
-    """Return an entry as it is and as it is to be; what the catalog cannot change of it stays as it is."""
+    """Return an entry as it is, and as it should be as far as the catalog can."""
     before = context.view(desired, live) or ObjectView()
     capabilities = context.capabilities
     after = context.marks(desired, live.properties, capabilities.table_markers)
@@ -210,10 +211,9 @@ def _views(
 
 
 def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:
-    """Return what the marks of the location asked for are to say of an entry that stays where it is.
+    """Return the location request to record on an entry that is not relocated.
 
-    Where the service's answer was never recorded, the place of the entry is taken for it, unless the manifest names
-    that place itself.
+    If the service's answer was never recorded, the entry's location counts as the answer, unless the manifest names it.
     """
     requested, chosen = before.request
     if before.is_request_true:
@@ -224,7 +224,7 @@ def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str
 
 
 def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
-    """Return whether two views of a table that stays where it is differ in anything that its entry keeps."""
+    """Return whether two views differ in what an entry at one location stores."""
     return any(
         one != other
         for one, other in (
@@ -247,7 +247,7 @@ def _update(
     why: Why,
     live: LiveTable,
 ) -> Outcome:
-    """Return the update, or why there is none where the catalog cannot make it."""
+    """Return the update, or the outcome if the catalog cannot make it."""
     relocates = action is Action.RELOCATE_TABLE
     if context.capabilities.alter_table or not (relocates or _touches_entry(before, after)):
         return change_of(context, action, desired.id, before, after, why, desired, facts, probe=desired.probe)
@@ -260,7 +260,7 @@ def _update(
 
 
 def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) -> NoteCode | None:
-    """Return the topic of an entry whose marks are not as they should be and stay so; None when it is updated."""
+    """Return the note on an entry whose marks stay wrong; None if it is updated."""
     can_alter = context.capabilities.alter_table
     unowned = before.managed_by is None
     if before.content == after.content and unowned and can_alter and not context.adopt:
@@ -291,34 +291,34 @@ def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, aft
 _NO_DIFFERENCE = SchemaDifference()
 
 
-def unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
-    """Return why the catalog cannot hold what the block says, None when it can."""
+def _unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
+    """Return why the catalog cannot store what the block says; None if it can."""
     keeps = context.capabilities.table_markers or not desired.properties
     return None if keeps else Why(ReasonCode.KEEPS_NO_PROPERTIES)
 
 
-def immovable(context: CatalogContext, live: LiveTable) -> Why | None:
-    """Return why an entry cannot be given another location; None where it can."""
+def _immovable(context: CatalogContext, live: LiveTable) -> Why | None:
+    """Return why an entry cannot be relocated; None if it can."""
     if context.capabilities.chooses_locations:
         return Why(ReasonCode.LOCATION_CHOSEN, {"location": locations.redact(live.location)})
     return None if context.capabilities.relocate_table else Why(ReasonCode.CANNOT_RELOCATE)
 
 
-def unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
-    """Return why data that was found cannot be registered as a new table; None where it can, or there is none."""
+def _unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
+    """Return why existing data cannot be registered; None if it can."""
     if facts.storage.kind is not StorageKind.DATASET:
         return None
     if context.capabilities.chooses_locations:
         return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
-    difference = schema_difference(desired, facts)
+    difference = _schema_difference(desired, facts)
     blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
     return _other_columns(facts, blocking, difference.extra, None) if blocking else None
 
 
-def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
-    """Return why nothing can be decided from storage, None when something can.
+def _blocked_by_storage(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
+    """Return why storage blocks any plan for a table; None if it does not.
 
-    ``vends``: its catalog hands out credentials for tables that it has, and it has none of this one yet.
+    ``vends``: the catalog hands out credentials for existing tables, and this one does not exist yet.
     """
     storage, params = facts.storage, Params(location=_place(facts))
     if facts.problem is not None:
@@ -333,20 +333,20 @@ def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = Fal
     return Why(code, {**params, "detail": storage.detail})
 
 
-def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
-    """Return whether nothing is where a table with a schema is to be."""
+def _lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
+    """Return whether a table with a schema has no data."""
     return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
 
 
-def existing_fault(
+def _blocked_by_data(
     desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, moved: bool
 ) -> Why | None:
-    """Return why what storage holds forbids any plan for a live table, None when it does not."""
+    """Return why storage blocks any plan for a live table; None if it does not."""
     if facts is None:
         return None
-    fault = storage_fault(desired, facts)
-    if fault:
-        return fault
+    blocking_reason = _blocked_by_storage(desired, facts)
+    if blocking_reason:
+        return blocking_reason
     served_as = live.id if live.managed_versioning else None
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking:
@@ -355,7 +355,7 @@ def existing_fault(
         return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
     if moved and difference.grows:
         return Why(ReasonCode.RELOCATED_AND_ALTERED)
-    if served_as is not None and not moved and (lacks_data(desired, facts) or difference.grows):
+    if served_as is not None and not moved and (_lacks_data(desired, facts) or difference.grows):
         code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
         return Why(code, {"code": code_by_service(served_as, difference)})
     if not difference.grows:
@@ -376,19 +376,18 @@ def _other_columns(
     evolve: Evolve | None,
     served_as: Identifier | None = None,
 ) -> Why:
-    """Return the fault of a table whose data has other columns than its block."""
-    mending = mending_of(blocking, extra, facts.location or "", evolve, served_as)
-    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **mending})
+    remedy = schema_remedy(blocking, extra, facts.location or "", evolve, served_as)
+    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **remedy})
 
 
-def schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
-    """Return what separates the data's columns from the block's; nothing where they are not compared."""
-    found = found_columns(desired, facts)
+def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
+    """Return how the block's and the data's columns differ, if they are compared."""
+    found = _found_columns(desired, facts)
     return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
 
 
-def found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
-    """Return the columns of the data as they are compared; None where they are not."""
+def _found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
+    """Return the data's columns as they are compared; None if they are not."""
     if desired.schema is None or facts is None or facts.storage.schema is None:
         return None
     return named_metadata(facts.storage.schema, desired.schema)

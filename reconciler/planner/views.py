@@ -1,4 +1,4 @@
-"""How a plan shows one object: the part of it that lancens compares."""
+"""The compared state of one object, and the difference of two states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties,
 
 
 class Document(BaseModel):
-    """Frozen; unknown keys are ignored, so that a plan of a later minor version can be read."""
+    """Base of plan models: frozen; unknown keys of later versions are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -32,16 +32,16 @@ Columns: TypeAlias = Annotated[tuple[Column, ...], WrapSerializer(_without_secre
 
 
 def concealed_columns(columns: Schema | None, address: str) -> Schema | None:
-    """Return the columns of the object at ``address`` with stand-ins for the sensitive values of their metadata."""
+    """Return columns with stand-ins for sensitive metadata."""
     if columns is None or not any(column.metadata for column in columns):
         return columns
     return tuple(replace(column, metadata=redact_properties(column.metadata, address)) for column in columns)
 
 
 class ObjectView(Document):
-    """The part of an object that lancens compares: never statistics or times.
+    """The state of an object that lancens compares: never statistics or times.
 
-    ``properties`` holds the managed keys that are set; ``columns`` is known only where the plan is about the schema.
+    ``properties`` holds the managed keys that are set; ``columns`` is known only if the plan is about the schema.
     """
 
     location: str | None = None
@@ -78,28 +78,28 @@ class ObjectView(Document):
 
     @property
     def content(self) -> tuple[dict[str, str], bool]:
-        """What the user asked for, as opposed to the marks that lancens keeps."""
+        """What the user asked for, without lancens' marks."""
         return self.properties, self.protect
 
     @property
     def request(self) -> tuple[str | None, str | None]:
-        """The location asked for and the one that the service chose instead."""
+        """The requested location and the one that the service chose instead."""
         return self.requested_location, self.chosen_location
 
     @property
     def is_request_true(self) -> bool:
-        """Whether the marks of the location asked for say how it is (see ``ownership.is_request_true``)."""
+        """Whether the recorded request is true (``ownership.is_request_true``)."""
         return ownership.is_request_true(*self.request, self.location)
 
     @property
     def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
-        """What lancens keeps for itself."""
+        """The marks that lancens keeps."""
         return self.managed_by, self.keys, self.secret_keys, self.mirror
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
-        """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
+        """Return the view as the saved form shows it, without secrets.
 
-        ``address`` is that of the object, ``secret`` more property keys whose values are secrets whatever their name.
+        ``address`` is that of the object, ``secret`` more property keys with secret values.
         """
         return self.model_copy(
             update={
@@ -112,13 +112,13 @@ class ObjectView(Document):
         )
 
     def revealed(self, other: ObjectView) -> ObjectView:
-        """Return this concealed view with the stand-ins of ``other`` for what a service does not show of it."""
+        """Return this concealed view with stand-ins of ``other`` for hidden values."""
         hidden = {key for key, value in self.properties.items() if value == REDACTED}
         known = {key: text for key in hidden if is_stand_in(text := other.properties.get(key, ""))}
         return self.model_copy(update={"properties": {**self.properties, **known}}) if known else self
 
     def digest(self) -> str:
-        """Return a SHA-256 over what is compared of a view that is concealed, with the location normalised."""
+        """Return the SHA-256 of a concealed view, with the location normalised."""
         parts = (
             None if self.location is None else locations.place(self.location),
             locations.redact(self.requested_location),
@@ -139,8 +139,8 @@ class ObjectView(Document):
     def satisfies(self, desired: ObjectView) -> bool:
         """Return whether this live view already is what ``desired`` asks for.
 
-        A location that the service chose itself satisfies the one that was asked for and recorded, also where an
-        interrupted run has not recorded the answer yet; ``is_request_true`` tells that apart.
+        A location that the service chose satisfies the recorded request, also if an interrupted run has not recorded
+        the answer yet; ``is_request_true`` tells that apart.
         """
         if desired.location is not None and not (
             locations.same(desired.location, self.location)
@@ -159,9 +159,9 @@ class ObjectView(Document):
 def view_of(
     live: LiveNamespace | LiveTable | None, managed_keys: Iterable[str], safeguard: Safeguard | None
 ) -> ObjectView | None:
-    """Return the view of a live object over ``managed_keys``; None for one that is not there.
+    """Return the view of a live object over ``managed_keys``; None without an object.
 
-    ``safeguard`` is the catalog's (``Capabilities.safeguard``).
+    ``safeguard`` is that of the catalog (``Capabilities.safeguard``).
     """
     if live is None:
         return None
@@ -183,7 +183,7 @@ def view_of(
 
 
 class FieldChange(Document):
-    """One field that differs, such as ``properties.tier``; sensitive values are already replaced."""
+    """One field that differs, such as ``properties.tier``, without secrets."""
 
     path: str
     before: str | None = None
@@ -193,10 +193,10 @@ class FieldChange(Document):
 def explain(
     before: ObjectView | None, after: ObjectView | None, address: str, secret: Collection[str] = ()
 ) -> tuple[FieldChange, ...]:
-    """Return the fields in which two views differ, in order of their paths, with sensitive values replaced.
+    """Return the fields in which two views differ, by path, without secrets.
 
-    Views of a creation or removal (one side None) have no fields to compare. ``address`` is the object's, ``secret``
-    the property keys whose values are secrets whatever they are called.
+    Creations and removals (one side None) have none. ``address`` is that of the object, ``secret`` the property keys
+    with secret values.
     """
     if before is None or after is None:
         return ()
@@ -226,7 +226,7 @@ def explain(
 
 
 def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
-    """Return ``view`` as it is compared; ``stays``: the entry is not moved, which changes what is recorded of it."""
+    """Return ``view`` as DeepDiff compares it; ``stays``: the table is not relocated."""
     plain: dict[str, Any] = {
         "properties": view.properties,
         "safeguards": view.safeguards,
@@ -242,7 +242,7 @@ def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
 
 
 def column_text(column: Column, address: str) -> str:
-    """Return the type of a column of the object at ``address``, with stand-ins for sensitive metadata."""
+    """Return a column's type and metadata, with stand-ins for sensitive values."""
     text = column.type if column.nullable else f"{column.type} not null"
     if column.metadata:
         metadata = sorted(redact_properties(column.metadata, address).items())

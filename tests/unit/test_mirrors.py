@@ -471,7 +471,7 @@ def test_names_that_come_to_one_are_blocked_with_the_line_to_add(world: World) -
         ("{from: lake, into: [a$b]}", "`into` in the mirror of prod (memory): `a$b`: a name cannot contain `$`"),
         ("{from: lake, names: {a: x, b: x}}", "`names` in the mirror of prod: `x` is a duplicate, first at"),
         ("{from: lake, names: {a: x//y}}", "`names` in the mirror of prod: `x//y`; expected names joined by a slash"),
-        ("{from: '${env:LAKE}'}", "`from` is `${env:LAKE}`, and what comes from the environment or a file is a secret"),
+        ("{from: '${env:LAKE}'}", "are secrets, which `from` cannot hold"),
         ("[lake]", "the mirror of prod is a list, expected a block of keys"),
     ],
 )

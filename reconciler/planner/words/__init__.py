@@ -1,6 +1,6 @@
-"""The sentences of a plan: how its codes and their parameters read. The planner speaks English nowhere else.
+"""Turn the codes of a plan into sentences; the planner has no other English.
 
-They are made in the planner and not in ``output``: the JSON form has them beside the codes, and its digest covers them.
+This is not in ``output`` because the JSON form has the sentences beside the codes, and its digest covers them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ def reason(code: ReasonCode, params: Params) -> str:
 
 
 def remedy(code: ReasonCode, params: Params) -> str:
-    """Return what to write or to run about an object that is blocked; of a mirrored one, how to leave it out."""
+    """Return what to write or to run about a blocked object.
+
+    For a mirrored table without a better remedy: how to exclude it.
+    """
     if "leave_out" in params:
         return said(MIRRORED.get(code, LEAVE_OUT), params)
     return said(REMEDIES.get(code, ""), params)

@@ -1,4 +1,4 @@
-"""What notes say: of one object and of several, where both are said."""
+"""The sentences of notes, for one object and for several."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reconciler.planner.words.sentences import Names, Sentence
 
 
 def _undecided(params: Params) -> str:
-    """Return which of the tables that go a new one may be; nobody can tell."""
+    """Return which removed tables a new one may be."""
     new = _one_of(params.get("added", ()), params.get("count", 0))
     gone = _one_of(params.get("names", ()), params.get("more", 0))
     return (

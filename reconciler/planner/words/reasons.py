@@ -1,4 +1,4 @@
-"""Why an object is changed, kept or blocked."""
+"""The reasons why objects are changed, kept or blocked."""
 
 from __future__ import annotations
 

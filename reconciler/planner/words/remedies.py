@@ -1,4 +1,4 @@
-"""What to write or to run about an object that is blocked."""
+"""The remedies for blocked objects."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from reconciler.model.reasons import Params, ReasonCode
 from reconciler.planner.words.sentences import Sentence, renaming
 
 
-def _mending(params: Params) -> str:
-    """Return what to write into the block, or what to run where the data is to follow it."""
+def _schema_remedy(params: Params) -> str:
+    """Return what to write into the block, or what to run to change the data."""
     return f"{_to_write(params)}, or {_to_run(params)}{renaming(params)}"
 
 
@@ -114,7 +114,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         "write the data there first, take `location` out of its block, or write `probe: false`"
     ),
     ReasonCode.NO_DEFAULT_LOCATION: "write the `location:` of the table in its block",
-    ReasonCode.OTHER_COLUMNS: _mending,
+    ReasonCode.OTHER_COLUMNS: _schema_remedy,
     ReasonCode.PROTECTED: _UNPROTECT,
     ReasonCode.RELOCATED_AND_ALTERED: (
         "relocate it first: give its block the columns that the data has, apply, and change them then"

@@ -1,4 +1,4 @@
-"""What a sentence is made of: clauses, each said where all that it names is given."""
+"""Sentences made of clauses, each left out if a parameter it names is missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_NAMED = 3
 
 
 class Names(tuple[str, ...]):
-    """Names in a sentence: the first few, and how many more there are; ``code`` puts each into backticks."""
+    """Names in a sentence: the first few and a count; ``code`` adds backticks."""
 
     def __format__(self, spec: str) -> str:
         shown = [f"`{name}`" if spec == "code" else name for name in self[:_MOST_NAMED]]
@@ -28,7 +28,10 @@ class Names(tuple[str, ...]):
 
 
 class Count(int):
-    """A number in a sentence: ``table`` is what it counts, and ``is|are`` a word for one and a word for several."""
+    """A number in a sentence.
+
+    ``{count:table}`` counts tables, ``{count:is|are}`` picks singular or plural.
+    """
 
     def __format__(self, spec: str) -> str:
         if "|" in spec:
@@ -37,7 +40,7 @@ class Count(int):
 
 
 def said(sentence: Sentence, params: Params) -> str:
-    """Return a sentence with what it names; a clause is left out where something of that is not given."""
+    """Return a sentence with its parameters, without clauses that lack one."""
     if callable(sentence):
         return sentence(params)
     values = {key: _wrapped(value) for key, value in params.items()}
@@ -64,7 +67,7 @@ def _named(clause: str) -> frozenset[str]:
 
 
 def renaming(params: Params) -> str:
-    """Return what to run where missing columns may be there under other names; empty where none may."""
+    """Return how to rename columns that may exist under other names; or nothing."""
     if "renames" not in params:
         return ""
     names = ", ".join(f"`{old}` is `{new}`" for old, new in params["renames"].items())

@@ -128,6 +128,6 @@ def test_a_variable_that_nothing_uses_is_an_error_with_the_nearest_name(load_tex
 
     assert_problems(
         caught.value,
-        ("lancens.yaml", "variable `other` is given"),
-        ("lancens.yaml", "variable `shelve` is given", "did you mean `shelf`?"),
+        ("lancens.yaml", "variable `other` is defined"),
+        ("lancens.yaml", "variable `shelve` is defined", "did you mean `shelf`?"),
     )

@@ -152,7 +152,7 @@ def plan_of(
             StorageKind.NOTHING, pair.desired.location or f"/data/{'/'.join(pair.desired.id)}.lance"
         )
         for pair in pairs(moves_of(wanted), wanted.tables, there.tables)
-        if pair.desired and pair.standing is None and not pair.desired.absent
+        if pair.desired and pair.renamed is None and not pair.desired.absent
     }
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
     facts = Facts(tables, {identifier(path): names for path, names in (occupants or {}).items()}, leftovers)

@@ -18,7 +18,7 @@ from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner import words
-from reconciler.planner.schemas import SchemaDifference, compare, mending_of
+from reconciler.planner.schemas import SchemaDifference, compare, schema_remedy
 
 ROWS = 1000
 ID = make_column("id", "int64")
@@ -30,7 +30,7 @@ def remedy(
     blocking: SchemaDifference, extra: Schema, location: str, evolve: Evolve | None, served_as: Identifier | None = None
 ) -> str:
     """Return what to do about a difference, as a plan says it."""
-    return words.remedy(ReasonCode.OTHER_COLUMNS, mending_of(blocking, extra, location, evolve, served_as))
+    return words.remedy(ReasonCode.OTHER_COLUMNS, schema_remedy(blocking, extra, location, evolve, served_as))
 
 
 def column(type_text: str, nullable: bool = True, **metadata: str) -> Column:

@@ -1,8 +1,8 @@
-"""What of a catalog's changes can be planned, once it is known which objects are blocked.
+"""Resolve conflicts between the changes of one catalog.
 
-What only all changes together show is found here: two that need one location or one name, and namespaces that stay
-because of what they hold. What waits with a blocked object is put aside: what is below it, and every removal of what
-it would stand in for. Each object found blocked may make more wait, so this is repeated until nothing is found.
+Only all changes together show that two need one location or name, or that a namespace is not empty. A change that
+depends on a blocked object waits: objects below it, and removals of what it would replace. Each newly blocked object
+may make more changes wait, so this repeats until nothing is found.
 """
 
 from __future__ import annotations
@@ -25,74 +25,74 @@ _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Clash:
-    """A change that cannot be planned because of others, and the live object or the data that is in its way, if any."""
+class _Conflict:
+    """A change that conflicts with others, and the object or data in its way."""
 
     change: Change
-    fault: Why
+    why: Why
     with_live: LiveNamespace | LiveTable | None = None
     unreferenced: str | None = None
 
 
-def settle(source: CatalogInput, settled: Outcomes, tables: LiveTables) -> None:
-    """Leave in ``settled.changes`` what of these and of ``drops`` can be planned; the rest waits or is blocked.
+def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> None:
+    """Keep in ``changes`` what can be planned; block or delay the rest.
 
     Args:
-        source: the catalog; its live tables and the facts about tables are not looked at.
-        settled: the outcomes of comparing its objects; whether a namespace of ``drops`` is empty is decided here.
-        tables: answers what has to be known of the live tables as a whole.
+        source: the catalog; its live tables and the facts about tables are not read.
+        outcomes: those of all its objects.
+        tables: answers questions about the live tables as a whole.
     """
-    candidates = settled.drops
+    candidates = outcomes.drops
     held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
     while True:
-        waits = _waits(settled, held)
+        waits = _waits(outcomes, held)
         while waits is not None:
-            found = [change for change in (*settled.changes, *candidates) if waits(change)]
-            found = found or _made_in_vain(source, settled)
+            found = [change for change in (*outcomes.changes, *candidates) if waits(change)]
+            found = found or _made_in_vain(source, outcomes)
             if not found:
                 break
             aside = {change.key for change in found}
-            settled.waiting += found
-            settled.changes = [change for change in settled.changes if change.key not in aside]
+            outcomes.waiting += found
+            outcomes.changes = [change for change in outcomes.changes if change.key not in aside]
             candidates = [change for change in candidates if change.key not in aside]
-            waits = _waits(settled, held)
-        decided, settled.notes = _decide_drops(source, settled.changes, candidates, tables)
+            waits = _waits(outcomes, held)
+        decided, outcomes.notes = _decide_drops(source, outcomes.changes, candidates, tables)
         # One that stays may be what blocks the object that its removal waits for from then on.
-        settled.occupied |= {change.identifier for change in candidates}
-        settled.occupied -= {change.identifier for change in decided}
-        planned = [*settled.changes, *decided]
-        clashes = {
-            clash.change.key: clash
-            for clash in (
-                *_shared_locations(source, planned, tables, settled.blocked.values()),
+        outcomes.occupied |= {change.identifier for change in candidates}
+        outcomes.occupied -= {change.identifier for change in decided}
+        planned = [*outcomes.changes, *decided]
+        conflicts = {
+            conflict.change.key: conflict
+            for conflict in (
+                *_shared_locations(source, planned, tables, outcomes.blocked.values()),
                 *_taken_defaults(source, planned, tables),
                 *_unreferenced(source, planned, tables),
                 *_namesakes(source, planned, tables),
             )
         }
-        if not clashes:
-            settled.changes = planned
+        if not conflicts:
+            outcomes.changes = planned
             return
-        for key, clash in clashes.items():
-            settled.blocked[key] = _blocked(clash)
-            if clash.with_live is not None:
-                settled.in_the_way[clash.with_live.id] = clash.with_live
-        settled.changes = [change for change in settled.changes if change.key not in clashes]
+        for key, conflict in conflicts.items():
+            outcomes.blocked[key] = _blocked(conflict)
+            if conflict.with_live is not None:
+                outcomes.in_the_way[conflict.with_live.id] = conflict.with_live
+        outcomes.changes = [change for change in outcomes.changes if change.key not in conflicts]
 
 
-def _made_in_vain(source: CatalogInput, settled: Outcomes) -> list[Change]:
-    """Return the creations of namespaces that only a mirror asks for, where every table below is blocked or waits."""
+def _made_in_vain(source: CatalogInput, outcomes: Outcomes) -> list[Change]:
+    """Return namespaces that a mirror creates only for blocked or waiting tables."""
     blocks = source.desired.namespaces
     made = [
         change
-        for change in settled.changes
+        for change in outcomes.changes
         if change.action is Action.CREATE_NAMESPACE and (block := blocks.get(change.identifier)) and block.mirrored
     ]
     if not made:
         return []
-    held = _above(one.identifier for one in (*settled.blocked.values(), *settled.waiting) if one.kind == "table")
+    held = _above(one.identifier for one in (*outcomes.blocked.values(), *outcomes.waiting) if one.kind == "table")
     used = _above(
-        change.identifier for change in settled.changes if change.kind == "table" and change.after is not None
+        change.identifier for change in outcomes.changes if change.kind == "table" and change.after is not None
     )
     return [change for change in made if change.identifier in held - used]
 
@@ -101,37 +101,37 @@ def _above(tables: Iterable[Identifier]) -> set[Identifier]:
     return {table[:depth] for table in tables for depth in range(1, len(table))}
 
 
-def _blocked(clash: _Clash) -> Blocked:
-    change = clash.change
+def _blocked(conflict: _Conflict) -> Blocked:
+    change = conflict.change
     return Blocked(
         catalog=change.catalog,
         kind=change.kind,
         identifier=change.identifier,
-        code=clash.fault.code,
-        params=clash.fault.params,
+        code=conflict.why.code,
+        params=conflict.why.params,
         source=change.source,
         before=change.found if change.moved_from else change.before,
         moved_from=change.moved_from,
         moved=change.before if change.moved_from else None,
         location=change.destination,
         storage=change.storage,
-        unreferenced=clash.unreferenced,
+        unreferenced=conflict.unreferenced,
         secret_keys=change.secret_keys,
     )
 
 
-def _waits(settled: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Change], bool] | None:
-    """Return what tells whether a change waits with something blocked; None where nothing can.
+def _waits(outcomes: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Change], bool] | None:
+    """Return a function that tells whether a change waits; None if none can.
 
-    ``mirrors`` are the tables that wait with what they follow in another catalog.
+    ``mirrors`` are the tables that wait for their source.
     """
-    if not settled.blocked and not mirrors:
+    if not outcomes.blocked and not mirrors:
         return None
-    above = {one.identifier for one in settled.blocked.values() if one.kind == "namespace"}
-    held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
+    above = {one.identifier for one in outcomes.blocked.values() if one.kind == "namespace"}
+    held: list[Blocked | Change] = [*outcomes.blocked.values(), *outcomes.waiting]
     places = {locations.place(one.destination) for one in held if one.destination is not None}
     names = {one.key for one in held if one.is_new}
-    kept = {one.kept_as for one in settled.blocked.values() if one.kept_as is not None}
+    kept = {one.kept_as for one in outcomes.blocked.values() if one.kept_as is not None}
 
     def waits(change: Change) -> bool:
         identifier = change.identifier
@@ -152,7 +152,7 @@ def _waits(settled: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Chan
 def _decide_drops(
     source: CatalogInput, changes: Sequence[Change], candidates: Collection[Change], tables: LiveTables
 ) -> tuple[list[Change], list[Note]]:
-    """Return the drops of namespaces that will be empty, and of the others why they stay."""
+    """Return the drops of namespaces that will be empty, and notes on the others."""
     if not candidates:
         return [], []
     held = Counter(dict(tables.count_in({change.identifier for change in candidates})))
@@ -178,7 +178,7 @@ def _decide_drops(
 
 
 def _kept_notes(catalog: str, kept: Sequence[Params]) -> Iterator[Note]:
-    """Yield why namespaces stay that should go; many of them are one note."""
+    """Yield notes on namespaces that are not empty; many of them are one note."""
     if len(kept) <= _MOST_NOTES:
         yield from (Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, params=params) for params in kept)
         return
@@ -189,8 +189,8 @@ def _kept_notes(catalog: str, kept: Sequence[Params]) -> Iterator[Note]:
 
 def _shared_locations(
     source: CatalogInput, changes: Collection[Change], tables: LiveTables, blocked: Collection[Blocked]
-) -> Iterator[_Clash]:
-    """Yield every table that would be where a dataset is written for another one, or that would be written so."""
+) -> Iterator[_Conflict]:
+    """Yield tables that share a location with a dataset to be written."""
     place_of = source.facts.place_of
     touched = {change.identifier for change in changes if change.kind == "table"}
     created = {
@@ -203,7 +203,7 @@ def _shared_locations(
     for table in sorted(tables.at(created), key=lambda table: table.id, reverse=True):
         if table.id not in touched:
             change = created[place_of(table.location)]
-            yield _Clash(change, Why(ReasonCode.LOCATION_TAKEN, {"name": address(change.catalog, table.id)}), table)
+            yield _Conflict(change, Why(ReasonCode.LOCATION_TAKEN, {"name": address(change.catalog, table.id)}), table)
     arriving: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         if change.destination:
@@ -211,19 +211,19 @@ def _shared_locations(
     for one in sorted(blocked, key=lambda one: one.identifier, reverse=True):
         writing = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
         if writing is not None and writing.key != one.key:
-            yield _Clash(writing, Why(ReasonCode.LOCATION_AWAITED, {"name": one.address}))
+            yield _Conflict(writing, Why(ReasonCode.LOCATION_AWAITED, {"name": one.address}))
     for place in sorted(arriving.keys() & created.keys()):
         sharing = sorted(arriving[place], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
             other = next(one for one in sharing if one is not change)
             shown = locations.redact(place)
-            yield _Clash(change, Why(ReasonCode.LOCATION_SHARED, {"name": other.address, "location": shown}))
+            yield _Conflict(change, Why(ReasonCode.LOCATION_SHARED, {"name": other.address, "location": shown}))
 
 
-def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
-    """Yield every new table without a location of its own that would show the data of another one, which stays.
+def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+    """Yield new tables whose default location holds data of a table that stays.
 
-    A table that was moved keeps its data at the place that is the default of its old name.
+    A moved table keeps its data at the default location of its old name.
     """
     place_of = source.facts.place_of
     found = {
@@ -243,11 +243,11 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
         if table.id not in leaving and table.id != change.identifier:
             shown = locations.redact(table.location)
             params: Params = {"location": shown, "name": address(change.catalog, table.id)}
-            yield _Clash(change, Why(ReasonCode.DEFAULT_LOCATION_TAKEN, params), table)
+            yield _Conflict(change, Why(ReasonCode.DEFAULT_LOCATION_TAKEN, params), table)
 
 
-def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
-    """Yield every new table whose data may be at a place that no entry has, now or by the plan."""
+def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+    """Yield new tables whose data may be at a location that no entry has."""
     place_of, stored = source.facts.place_of, source.facts.stored
     doubts = [
         (change, place)
@@ -261,12 +261,12 @@ def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: Liv
     taken |= {place_of(one.destination) for one in changes if one.destination}
     for change, place in doubts:
         if place_of(place) not in taken:
-            fault = Why(ReasonCode.UNREFERENCED_DATA, {"location": locations.redact(place)})
-            yield _Clash(change, fault, unreferenced=place)
+            why = Why(ReasonCode.UNREFERENCED_DATA, {"location": locations.redact(place)})
+            yield _Conflict(change, why, unreferenced=place)
 
 
-def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
-    """Yield every new object whose name a live one of the other kind keeps, where both share names."""
+def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+    """Yield new objects whose name a live object of the other kind keeps."""
     new = [change for change in changes if change.is_new]
     if not source.capabilities.one_name_space or not new:
         return
@@ -280,7 +280,7 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
         if there is None:
             continue
         if takes_emptied_name(change, left):
-            yield _Clash(change, Why(ReasonCode.NAME_TAKEN_UNTIL_MOVED), there)
+            yield _Conflict(change, Why(ReasonCode.NAME_TAKEN_UNTIL_MOVED), there)
         elif change.namesake not in leaving:
             params: Params = {"kind": change.kind, "other_kind": change.namesake[1]}
-            yield _Clash(change, Why(ReasonCode.NAME_TAKEN, params), there)
+            yield _Conflict(change, Why(ReasonCode.NAME_TAKEN, params), there)
