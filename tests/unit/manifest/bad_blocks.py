@@ -169,12 +169,12 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         manifest('tables: {t: {properties: {api_token: "(redacted 0a1b2c3d)", shown: "(redacted 0a1b2c3d)"}}}'),
         [
             (
-                f"{L}:7:31: property `api_token` in table lake/t is `(redacted 0a1b2c3d)`, which lancens shows in the "
-                "place of a secret; expected the value itself, such as `${env:NAME}`"
+                f"{L}:7:31: property `api_token` in table lake/t is `(redacted 0a1b2c3d)`, which lancens shows "
+                "instead of a secret; expected the value itself, such as `${env:NAME}`"
             ),
             (
-                f"{L}:7:65: property `shown` in table lake/t is `(redacted 0a1b2c3d)`, which lancens shows in the "
-                "place of a secret; expected the value itself, such as `${env:NAME}`"
+                f"{L}:7:65: property `shown` in table lake/t is `(redacted 0a1b2c3d)`, which lancens shows "
+                "instead of a secret; expected the value itself, such as `${env:NAME}`"
             ),
         ],
     ),
