@@ -73,16 +73,23 @@ types: $(INSTALLED)
 unit: $(INSTALLED)
 	$(call pytest,unit) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
-# Two at a time: each of these is one process with servers of its own. The longest come first, so that both ends are
-# busy to the last; a folder that is not named here comes last.
-LONGEST = pipeline pages hive clients iceberg torture catalogs unity action security mirrors end-to-end glue types
+# Two lanes side by side, and in each one folder after the other: every folder is one process with servers of its own.
+# Folders with JVMs share a lane, so that no two groups of JVMs run at once.
+JVMS = pipeline pages hive torture server iceberg clients mirrors
 FOLDERS = $(filter-out applier catalogs cli servers unit,$(notdir $(patsubst %/,%,\
 	$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py))))))
-RUNS = $(addprefix run-,$(LONGEST) $(filter-out $(LONGEST),$(FOLDERS)))
+OTHERS = types end-to-end catalogs $(filter-out $(JVMS),$(FOLDERS))
+RUNS = $(addprefix run-,$(JVMS) $(OTHERS))
 
-# One run tells all that is to mend: the others go on where one fails, and each prints what it has to say in one piece.
+# One run shows everything that fails: the others go on where one fails, and each prints its output in one piece.
 servers: $(INSTALLED)
-	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target $(RUNS)
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target lane-jvms lane-others
+
+.PHONY: lane-jvms lane-others
+lane-jvms:
+	@failed=; for each in $(JVMS); do $(MAKE) --no-print-directory run-$$each || failed=1; done; test -z "$$failed"
+lane-others:
+	@failed=; for each in $(OTHERS); do $(MAKE) --no-print-directory run-$$each || failed=1; done; test -z "$$failed"
 
 # Spark starts in half of the CPU seconds where its classes are prepared.
 CLASSES = $(VENV)/spark-classes.jsa
