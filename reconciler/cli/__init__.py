@@ -101,7 +101,8 @@ class _Commands(click.Group):
 )
 @click.version_option(package_name="lancens", prog_name="lancens")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the requests made.")
-def _lancens(debug: bool) -> None:
+@click.option("--quiet", is_flag=True, help="Print errors and the last line only.")
+def _lancens(debug: bool, quiet: bool) -> None:  # noqa: ARG001 - see `is_quiet`
     """Terraform for Lance tables: a manifest says which namespaces and tables exist in which data catalogs."""
     if debug:
         _log_to_stderr()
@@ -112,8 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _open_closed_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
-    if debug:  # accepted after the command as well
-        given = ["--debug", *(argument for argument in given if argument != "--debug")]
+    everywhere = [option for option in ("--debug", "--quiet") if option in given]  # accepted after the command as well
+    given = [*everywhere, *(argument for argument in given if argument not in everywhere)]
     try:
         _check_options(given)
         if threading.current_thread() is threading.main_thread():

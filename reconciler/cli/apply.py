@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.carrying_out import carry_out
-from reconciler.cli.options import CatalogSource, PlanFlags, full_option, journal_option, plan_flags
+from reconciler.cli.options import (
+    CatalogSource,
+    PlanFlags,
+    format_option,
+    full_option,
+    journal_option,
+    plan_flags,
+)
 from reconciler.cli.results import read_plan
 from reconciler.cli.showing import BLOCKED, make_plan, print_plan, removal_notes
 from reconciler.model.errors import LancensError
@@ -31,7 +38,8 @@ _BLOCKED = (
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @journal_option
 @click.option("--skip-blocked", is_flag=True, help="Apply the rest if some objects are blocked.")
-def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip_blocked: bool) -> None:
+@format_option("How to report: text, or a JSON object for each event.")
+def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip_blocked: bool, form: str) -> None:
     """Make the catalogs what the manifest says, or apply a saved plan.
 
     MANIFEST may be a plan saved by `lancens plan -o plan.json`: it is applied as it was reviewed, or refused if an
@@ -46,7 +54,10 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
     from reconciler.operations.apply import apply
 
     plan, manifest = _plan(flags)
-    print_plan(plan, "text", full=full, removed=removal_notes(flags, plan, manifest))
+    if form == "json" and not auto_approve:
+        raise click.UsageError("--format json answers no question: give --auto-approve")
+    if form == "text":
+        print_plan(plan, "text", full=full, removed=removal_notes(flags, plan, manifest))
     if plan.blocked and not skip_blocked:
         click.echo(_BLOCKED, err=True)
         sys.exit(BLOCKED)
@@ -65,7 +76,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
         skip_blocked=skip_blocked,
         parallelism=flags.parallelism,
     )
-    carry_out(plan, run, auto_approve=auto_approve)
+    carry_out(plan, run, auto_approve=auto_approve, form=form)
 
 
 def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:

@@ -46,7 +46,7 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 
 @click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
 @catalog_options("Audit a catalog that no manifest describes.")
-@click.option("--out", metavar="DIR", help="Write audit.html, audit.json, audit.sarif and Parquet files here.")
+@click.option("--out", metavar="DIR", help="Write the report here: HTML, JSON, SARIF, JUnit and Parquet.")
 @click.option("--history", metavar="URI", help="Append the run to this Lance dataset; the report shows the trend.")
 @click.option(
     "--stale-after",
@@ -161,12 +161,14 @@ def _create_folder(out: str) -> Path:
 def _write(document: AuditDocument, folder: Path) -> None:
     from reconciler.report.html import render_html
     from reconciler.report.json import render_json
+    from reconciler.report.junit import render_junit_findings
     from reconciler.report.parquet import write_parquet
     from reconciler.report.sarif import render_sarif
 
     for name, text in (
         ("audit.json", render_json(document)),
         ("audit.sarif", render_sarif(document)),
+        ("audit.junit.xml", render_junit_findings(document)),
         ("audit.html", render_html(document)),
     ):
         write_result(text, str(folder / name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
-from reconciler.cli.results import say
+from reconciler.cli.results import is_quiet, say
+from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.errors import ApplyError
 
 if TYPE_CHECKING:
     from reconciler.applier.report import Event
+    from reconciler.planner.entries import Change
     from reconciler.planner.plan import Plan
 
 _STYLES: Mapping[Status, str] = {
@@ -47,7 +50,9 @@ def _ask(plan: Plan, verb: str) -> None:
         raise ApplyError(f"The answer was not `yes`, so there was no {verb.lower()}. Nothing was changed.")
 
 
-def carry_out(plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool, verb: str = "Apply") -> None:
+def carry_out(
+    plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool, verb: str = "Apply", form: str = "text"
+) -> None:
     """Confirm, apply and exit with the report's code.
 
     ``run`` is called with ``on_event`` and ``stop``. The first Ctrl-C finishes what is in flight; the second one ends
@@ -59,19 +64,30 @@ def carry_out(plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool
     if not auto_approve:
         _ask(plan, verb)
     stop = StopSignal()
-    with shown_progress(len(plan.changes)) as show, _interruptible(stop):
+    with shown_progress(len(plan.changes), form) as show, _interruptible(stop):
         report = run(on_event=show, stop=stop)
-    say(summary_line(report))
+    if form == "json":
+        _print_event("summary", ok=report.ok, journal=str(report.journal_path), **_counts(report))
+    else:
+        say(summary_line(report))
     if not report.ok:
         sys.exit(130 if stop.is_set() else 1)
 
 
 @contextmanager
-def shown_progress(total: int) -> Iterator[Callable[[Event], None]]:
-    """Yield the function that shows an event on stderr.
+def shown_progress(total: int, form: str = "text") -> Iterator[Callable[[Event], None]]:
+    """Yield the function that shows an event: on stderr, or as a line of JSON on stdout.
 
     It prints a line for each change, and on a terminal a bar below them. ``NO_COLOR`` removes the colours, not the bar.
     """
+    if form == "json":
+        yield _print_json
+        return
+    if is_quiet():
+        from reconciler.operations.apply import ignore_event
+
+        yield ignore_event
+        return
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
 
         def print_line(event: Event) -> None:
@@ -96,6 +112,28 @@ def shown_progress(total: int) -> Iterator[Callable[[Event], None]]:
                 bar.advance(task)
 
         yield print_above_bar
+
+
+def _print_json(event: Event) -> None:
+    if isinstance(event, ChangeResult):
+        seconds = round(event.seconds, 3)
+        outcome = {"status": event.status.value, "seconds": seconds, "message": event.message, "note": event.note}
+        _print_event("ended", **_named(event.change), **outcome)
+    else:
+        _print_event("started", **_named(event))
+
+
+def _named(change: Change) -> Mapping[str, object]:
+    return {"action": change.action.value, "address": change.address}
+
+
+def _counts(report: ApplyReport) -> Mapping[str, int]:
+    ends = [result.status for result in report.results]
+    return {status.value: ends.count(status) for status in Status}
+
+
+def _print_event(event: str, **fields: object) -> None:
+    click.echo(display.json_text(json.dumps({"event": event, **fields})))
 
 
 @contextmanager

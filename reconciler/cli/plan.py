@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option, spark_options
-from reconciler.cli.results import say, write_result
+from reconciler.cli.results import inform, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
+from reconciler.model import display
 
 if TYPE_CHECKING:
     from reconciler.spark.session import SparkOptions
@@ -67,7 +68,7 @@ def command(
     plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
-        say(f"Saved to {out}; `lancens apply {out}` applies exactly this plan.", err=True)
+        inform(display.message(f"Saved to {out}; `lancens apply {out}` applies exactly this plan."))
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty:

@@ -21,6 +21,18 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(display.message(text), err=err)
 
 
+def is_quiet() -> bool:
+    """Return whether ``--quiet`` was given: only errors and the last line are printed."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("quiet"))
+
+
+def inform(text: str) -> None:
+    """Print a line on progress to stderr, unless ``--quiet`` was given."""
+    if not is_quiet():
+        click.echo(text, err=True)
+
+
 def check_new_manifest(out: str | None, command: str) -> None:
     """Check that ``command`` can write a new manifest to ``out``, if that is a file.
 
@@ -38,10 +50,10 @@ def check_new_manifest(out: str | None, command: str) -> None:
         raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
 
 
-def write_result(text: str, path: str | None = None, *, private: bool = False) -> None:
-    """Write a result to ``path`` as :func:`write_file` does, or to stdout."""
+def write_result(text: str, path: str | None = None, *, private: bool = False, color: bool | None = None) -> None:
+    """Write a result to ``path`` as :func:`write_file` does, or to stdout, with its colours if ``color``."""
     if path in (None, "-"):
-        click.echo(text, nl=not text.endswith("\n"))
+        click.echo(text, nl=not text.endswith("\n"), color=color or None)
         return
     write_file(path, text.encode("utf-8"), private=private)
 

@@ -11,10 +11,8 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
-import click
-
 from reconciler.cli.options import PlanFlags
-from reconciler.cli.results import write_result
+from reconciler.cli.results import inform, is_quiet, write_result
 from reconciler.model import display
 
 if TYPE_CHECKING:
@@ -36,6 +34,7 @@ def make_plan(
 
     ``spark`` plans on Spark; otherwise ``profile`` receives the duration of each stage.
     """
+    from reconciler.operations.connections import missing_roots
     from reconciler.output.wording import read_line
 
     started = monotonic()
@@ -48,7 +47,9 @@ def make_plan(
             allow_mass_removal=True,
             parallelism=flags.parallelism,
         )
-    click.echo(f"{read_line(made)}  {monotonic() - started:.1f} s", err=True)
+    inform(f"{read_line(made)}  {monotonic() - started:.1f} s")
+    for missing in missing_roots(manifest):
+        inform(f"{missing} The first change creates it.")
     return made
 
 
@@ -80,14 +81,16 @@ def _engine(manifest: Manifest, profile: Profile | None, spark: SparkOptions | N
 def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
     """Print ``plan`` to stdout, with notes on the data of ``removed`` tables.
 
-    A terminal gets colour, unless the environment forbids it (https://no-color.org).
+    A terminal gets colour; NO_COLOR and FORCE_COLOR in the environment change that (https://no-color.org).
     """
     from reconciler.output import render
 
     terminal = sys.stdout.isatty()
-    color = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    wanted = os.environ.get("FORCE_COLOR") or (terminal and os.environ.get("TERM") != "dumb")
+    color = bool(wanted) and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if terminal else None
-    write_result(render(plan, form, color=color, full=full, width=width, removed=removed))
+    text = render(plan, form, color=color, full=full, width=width, removed=removed)
+    write_result(text.splitlines()[-1] if form == "text" and is_quiet() else text, color=color)
 
 
 def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from dataclasses import asdict
+
 import click
 
-from reconciler.cli.options import CatalogSource, manifest_options
-from reconciler.cli.results import say
+from reconciler.cli.options import CatalogSource, format_option, manifest_options
+from reconciler.cli.results import say, write_result
+from reconciler.model import display
 from reconciler.model.display import count
+from reconciler.model.errors import ManifestError
 
 
 @click.command("validate")
 @manifest_options
-def command(source: CatalogSource) -> None:
+@format_option("How to print the result, errors included.")
+def command(source: CatalogSource, form: str) -> None:
     """Check manifests without reading any catalog.
 
     All errors of all files are printed at once, each as file:line:column. ${env:…} and ${file:…} are not resolved, so
@@ -22,9 +29,20 @@ def command(source: CatalogSource) -> None:
       lancens validate
       lancens validate prod.yaml --var region=eu
     """
-    manifest = source.load(checking=True)
+    try:
+        manifest = source.load(checking=True)
+    except ManifestError as error:
+        if form == "text":
+            raise
+        errors = [asdict(problem) for problem in error.problems]
+        write_result(display.json_text(json.dumps({"valid": False, "errors": errors})))
+        sys.exit(1)
     blocks = [catalog.desired for catalog in manifest.catalogs.values()]
     namespaces = sum(len(block.namespaces) for block in blocks)
     tables = sum(len(block.tables) for block in blocks)
+    if form == "json":
+        counted = {"catalogs": len(blocks), "namespaces": namespaces, "tables": tables}
+        write_result(display.json_text(json.dumps({"valid": True, "name": manifest.name, **counted})))
+        return
     counts = f"{count(len(blocks), 'catalog')}, {count(namespaces, 'namespace')}, {count(tables, 'table')}"
     say(f"{manifest.name} is valid: {counts}.")

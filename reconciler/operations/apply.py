@@ -16,6 +16,7 @@ from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import ask_places, links_to, problem_of
+from reconciler.operations.manifests import expect
 from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput, Facts, TableFacts
@@ -29,6 +30,18 @@ if TYPE_CHECKING:
 
     from reconciler.applier.report import ApplyReport, Event
     from reconciler.manifest import Manifest
+
+
+def _check_arguments(plan: Plan, manifest: Manifest) -> None:
+    from reconciler.manifest import Manifest
+
+    expect("apply", plan, Plan, "a plan and then its manifest, such as reconciler.plan(manifest)")
+    expect("apply", manifest, Manifest, "the plan's manifest, such as reconciler.load('lancens.yaml')")
+    if plan.manifest.digest != manifest.digest:
+        raise StalePlanError(
+            f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
+            f"{manifest.digest[:12]} now). Plan again. Nothing was changed."
+        )
 
 
 def ignore_event(event: Event) -> None:
@@ -66,11 +79,7 @@ def apply(
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
     """
-    if plan.manifest.digest != manifest.digest:
-        raise StalePlanError(
-            f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
-            f"{manifest.digest[:12]} now). Plan again. Nothing was changed."
-        )
+    _check_arguments(plan, manifest)
     desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
     check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
     if not skip_blocked:

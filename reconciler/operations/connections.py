@@ -17,7 +17,7 @@ from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
 from reconciler.model.names import EVERYTHING, Scope
-from reconciler.model.redaction import is_sensitive, slow_digest
+from reconciler.model.redaction import is_sensitive, scrub, slow_digest
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -260,5 +260,6 @@ def missing_roots(manifest: Manifest) -> list[str]:
         with spec.connect() as backend:
             root = missing_root(backend)
         if root is not None:
-            said.append(f"{spec.name} ({spec.impl}): the root {root} is not there.")
+            hint = " `$` is not expanded; write `${env:NAME}`." if "$" in root else ""
+            said.append(scrub(f"{spec.name} ({spec.impl}): the root {root} does not exist.{hint}", spec.secrets))
     return said

@@ -26,7 +26,18 @@ def load(
     Raises:
         ManifestError: with every problem of every file.
     """
+    expect("load", path, (str, os.PathLike), "a path, such as 'lancens.yaml'")
     return manifest.load([path, *paths], _installed(), variables=variables, policy=policy)
+
+
+def expect(function: str, given: object, kind: type | tuple[type, ...], wanted: str) -> None:
+    """Check an argument of the Python API.
+
+    Raises:
+        TypeError: ``given`` is not of ``kind``.
+    """
+    if not isinstance(given, kind):
+        raise TypeError(f"reconciler.{function}: expected {wanted}, but found a {type(given).__name__}")
 
 
 def manifest_of_service(impl: str, properties: Mapping[str, str]) -> Manifest:

@@ -29,6 +29,7 @@ from reconciler.operations.facts import (
     names_kept,
     schemas_to_show,
 )
+from reconciler.operations.manifests import expect
 from reconciler.planner.catalog import compare_namespaces, plan_catalog
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Change, Key
@@ -78,6 +79,10 @@ def plan(
         SelectionError: a glob of ``select`` matches nothing.
         SafetyError: too much would be removed.
     """
+    from reconciler.manifest import Manifest
+
+    expect("plan", manifest, Manifest, "a manifest, such as reconciler.load('lancens.yaml')")
+    expect("plan", select, (list, tuple, set, frozenset), "a list of globs as `select`, such as ['lake/**']")
     selection, concerned = selected_catalogs(manifest, select)
 
     planning, profile = Planning(), profile or Profile()

@@ -134,7 +134,7 @@ def test_what_was_moved_is_told_and_not_taken_for_removed(shop: Path, capsys: py
     assert "move-table from lake/a b/other: done" in shown
     assert "create-namespace from lake/a b: done" in shown
     blocks = lancens(capsys, "show", run, "--manifest").out
-    assert "entries of `moved` from" in blocks
+    assert "of `moved` from lake/a b" in blocks
     assert "properties" not in blocks
     assert "other" not in blocks
     Path("back.yaml").write_text(blocks)

@@ -71,6 +71,10 @@ class DirConfig(BackendConfig):
     def _absolute(cls, root: str) -> str:
         local = storage.local_path(root)
         if local is not None:
+            if "~" in local.parts:
+                raise ValueError("`~` stays as it is in a manifest; expected the whole path")
+            if Path(local).is_file():
+                raise ValueError("it is a file; expected a directory")
             return os.path.normpath(Path.cwd() / local)
         if ".." in locations.names_in(root):
             raise ValueError("expected a URI without `..`")

@@ -1,0 +1,148 @@
+"""Mistakes that people make, and the one line that each of them gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import reconciler
+from reconciler.output import render
+from tests.cli.running import lancens
+
+HEAD = "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n"
+GOOD = HEAD + "    config: {root: ./lake}\n    tables: {a: {schema: [{name: x, type: int64}]}}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lancens.yaml").write_text(GOOD)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD + "    config: {root: ${env:X}}\n", '6:21: `${env:X}` inside `{…}` must be quoted: "${env:X}"'),
+        (HEAD + "    config:\n\troot: ./lake\n", "7:1: a tab; YAML indents with spaces"),
+        (HEAD + "    config: {root: {{ root }}}\n", "belongs to another tool; write `${var:name}`"),
+        (HEAD + "    config: {root: ./{{ root }}/x}\n", "write `${var:name}`, in double quotes"),
+        (HEAD + "    config: {root: !Env X}\n", "`${env:NAME}` reads the environment"),
+        (HEAD + "    config: {root: ~/lake}\n", "expected the whole path"),
+        (HEAD + "    config: {root: ./lancens.yaml}\n", "it is a file; expected a directory"),
+        (HEAD + "    tables: {a: {comment: x}}\n", "`comment` in table lake/a; expected `properties: {comment: …}`"),
+        (
+            HEAD + "    tables: {a: {schema: [{name: x, type: int8, comment: z}]}}\n",
+            "`metadata: {comment: …}`",
+        ),
+        (HEAD + "    mirror: {from: zzz}\n", "is `zzz`, which is not a catalog of this manifest"),
+        ("catalogs: {lake: {impl: memory}}\n", "if another manifest includes this file, give that one"),
+    ],
+)
+def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str, said: str) -> None:
+    (folder / "lancens.yaml").write_text(text)
+    ran = lancens(capsys, "validate")
+    assert ran.code == 1
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plan", "--no-color"), "--no-color: set the environment variable NO_COLOR=1"),
+        (("plan", "--target", "a"), "--target: write `--select"),
+        (("plan", "-target=a"), "-target: write `--select"),
+        (("plan", "--auto-approve"), "other commands change nothing"),
+        (("plan", "-out=p.json"), "-out: write `-o FILE`"),
+        (("plan", "-var", "a=b"), "-var: write `--var NAME=VALUE`"),
+        (("plan", "--select", "a"), "a glob begins with the catalog: CATALOG/a"),
+        (("plan", "-o", "no/such/p.json"), "there is no folder no/such"),
+        (("plan", "--var-file", "list.yaml"), "expected a block of keys such as `region:"),
+        (("show", "lancens.yaml"), "is a manifest, not a saved plan"),
+        (("show", "binary.json"), "is not a saved plan"),
+        (("apply", "binary.json"), "is not a saved plan"),
+        (("apply", "--format", "json"), "give --auto-approve"),
+    ],
+)
+def test_a_command_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    (folder / "binary.json").write_bytes(b"\xfe\xff\x00")
+    (folder / "list.yaml").write_text("- a\n")
+    ran = lancens(capsys, *arguments)
+    assert ran.code == 1
+    assert said in ran.err
+    assert sorted(path.name for path in folder.iterdir()) == ["binary.json", "lancens.yaml", "list.yaml"]
+
+
+@pytest.mark.parametrize(("root", "hint"), [("./nowhere", ""), ("$HOME/lake", "`${env:NAME}`")])
+def test_a_root_that_does_not_exist_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], root: str, hint: str
+) -> None:
+    (folder / "lancens.yaml").write_text(GOOD.replace("./lake", root))
+    ran = lancens(capsys, "plan")
+    assert ran.code == 0
+    assert "does not exist" in ran.err
+    assert hint in ran.err
+
+
+def test_the_python_interface_names_what_it_expected() -> None:
+    manifest = reconciler.load("lancens.yaml")
+    plan = reconciler.plan(manifest)
+    with pytest.raises(TypeError, match="expected a manifest"):
+        reconciler.plan("lancens.yaml")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="list of globs"):
+        reconciler.plan(manifest, select="lake/a")
+    with pytest.raises(TypeError, match="expected a plan"):
+        reconciler.apply(manifest, plan)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a path"):
+        reconciler.load({"version": 1})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected one of text, json"):
+        render(plan, "yaml")
+
+
+def test_quiet_prints_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
+    planned = lancens(capsys, "plan", "--quiet")
+    assert (planned.out.count("\n"), planned.err) == (1, "")
+    assert planned.out.startswith("Plan: 1 to create")
+    applied = lancens(capsys, "apply", "--quiet", "--auto-approve")
+    assert applied.err == ""
+    assert applied.out.splitlines()[-1].startswith("Applied 1 of 1 change")
+
+
+def test_force_color_colours_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in lancens(capsys, "plan").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in lancens(capsys, "plan").out
+
+
+def test_validate_reports_in_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = json.loads(lancens(capsys, "validate", "--format", "json").out)
+    assert good == {"valid": True, "name": "shop", "catalogs": 1, "namespaces": 0, "tables": 1}
+    (folder / "lancens.yaml").write_text(GOOD.replace("schema", "schemaa"))
+    bad = lancens(capsys, "validate", "--format", "json")
+    assert bad.code == 1
+    [error] = json.loads(bad.out)["errors"]
+    assert (error["file"], error["line"], error["column"]) == ("lancens.yaml", 7, 18)
+
+
+def test_apply_reports_each_event_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = lancens(capsys, "apply", "--auto-approve", "--format", "json")
+    events = [json.loads(line) for line in ran.out.splitlines()]
+    assert [event["event"] for event in events] == ["started", "ended", "summary"]
+    assert events[1]["status"] == "done"
+    assert (events[2]["ok"], events[2]["done"]) == (True, 1)
+
+
+def test_junit_fails_for_what_is_blocked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lancens(capsys, "apply", "--auto-approve")
+    (folder / "lancens.yaml").write_text(GOOD.replace("int64", "int32").replace("{a:", "{b: {}, a:"))
+    ran = lancens(capsys, "plan", "--format", "junit")
+    assert ran.code == 3
+    [suite] = ElementTree.fromstring(ran.out.encode())  # noqa: S314 - our own
+    assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("lake", "2", "1")
+    assert [case.get("name") for case in suite] == ["blocked lake/a", "declare lake/b"]
