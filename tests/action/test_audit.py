@@ -58,7 +58,7 @@ def test_what_could_not_be_read_fails_the_step_with_a_report(workspace: Workspac
         version.write_bytes(b"no dataset")
     failed = audit(workspace)
     assert (failed.code, failed.outputs["exit-code"], failed.outputs["failure-reason"]) == (1, "1", "audit-failed")
-    assert "not everything could be read" in failed.commands("error")[0]
+    assert "the audit is incomplete" in failed.commands("error")[0]
     assert "__manifest" in failed.summary
     assert (Path(failed.outputs["report"]) / "audit.html").exists()
 

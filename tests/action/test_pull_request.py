@@ -141,7 +141,7 @@ def test_a_plan_too_large_to_be_kept_in_the_comment_is_still_approved(workspace:
     workspace.edit("tier: gold", "tier: silver")
     refused = workspace.push(command="apply")
     assert refused.outputs["failure-reason"] == "plan-changed"
-    assert "too large to be kept" in api.comments_on(7, "apply")[0]
+    assert "too large for its comment" in api.comments_on(7, "apply")[0]
     workspace.edit("tier: silver", "tier: gold")
     assert workspace.push(command="apply").code == 0
 

@@ -254,7 +254,8 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
 
 
 def _is_timeout(error: BaseException) -> bool:
-    return isinstance(getattr(error, "inner", None) or error, TimeoutError)
+    inner = getattr(error, "inner", None) or error
+    return isinstance(inner, TimeoutError) and not isinstance(inner, SlowAnswerError)
 
 
 def _reason(error: Exception) -> str:
