@@ -145,7 +145,7 @@ def test_an_audit_hands_on_what_it_found(repository: Repository, api: GitHubApi,
     audited = repository.run("workflow_dispatch", "audit")
     assert audited.ok, audited.log
     report = repository.artifact(audited.output("artifact")) / "audit"
-    shown = {"audit.html", "audit.json", "audit.sarif"}
+    shown = {"audit.html", "audit.json", "audit.junit.xml", "audit.sarif"}
     assert {path.name for path in report.iterdir()} == shown | {"findings.parquet", "tables.parquet"}
     handed_on = repository.artifact("code-scanning")
     assert handed_on.read_bytes() == (report / "audit.sarif").read_bytes()

@@ -42,7 +42,7 @@ def test_findings_are_shown_kept_and_fail_the_step_where_that_is_asked_for(works
     report = Path(failed.outputs["report"])
     assert report.parent == Path(failed.outputs["folder"])
     assert failed.outputs["artifact"].startswith("lancens-audit-default-")
-    shown = {"audit.html", "audit.json", "audit.sarif"}
+    shown = {"audit.html", "audit.json", "audit.junit.xml", "audit.sarif"}
     assert {path.name for path in report.iterdir()} == shown | {"findings.parquet", "tables.parquet"}
     [run] = json.loads((report / "audit.sarif").read_text())["runs"]
     found = {result["ruleId"] for result in run["results"]}

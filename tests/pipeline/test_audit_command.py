@@ -61,7 +61,7 @@ def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFix
         "Adding up",
     ]
     names = sorted(path.name for path in Path("report").iterdir())
-    assert names == ["audit.html", "audit.json", "audit.sarif", "findings.parquet", "tables.parquet"]
+    assert names == ["audit.html", "audit.json", "audit.junit.xml", "audit.sarif", "findings.parquet", "tables.parquet"]
     written = {name: Path("report", name).read_bytes().decode("utf-8", "replace") for name in names}
     assert sorted(pq.read_table("report/findings.parquet")["rule"].to_pylist()) == [
         "dangling",
