@@ -110,7 +110,7 @@ def test_a_mistyped_root_is_said(
     for command in (["inventory", "-o", "i.json"], ["audit", "--out", "report"]):
         ran = lancens(capsys, *command)
         assert ran.code == 0, ran.err
-        assert f"lake (dir): the root {tmp_path}/lkae is not there.\n" in ran.err
+        assert f"lake (dir): the root {tmp_path}/lkae does not exist.\n" in ran.err
 
 
 @pytest.mark.parametrize(
