@@ -250,13 +250,13 @@ def missing_root(backend: Backend) -> str | None:
     return None
 
 
-def missing_roots(manifest: Manifest) -> list[str]:
-    """Return a sentence for each local root that does not exist.
+def missing_roots(manifest: Manifest, names: Collection[str] | None = None) -> list[str]:
+    """Return a sentence for each local root that does not exist, of all catalogs or of those in ``names``.
 
     Outside a plan, a typo would pass unnoticed.
     """
     said = []
-    for spec in catalog_specs(manifest):
+    for spec in catalog_specs(manifest, names):
         with spec.connect() as backend:
             root = missing_root(backend)
         if root is not None:

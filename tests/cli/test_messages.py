@@ -146,3 +146,11 @@ def test_junit_fails_for_what_is_blocked(folder: Path, capsys: pytest.CaptureFix
     [suite] = ElementTree.fromstring(ran.out.encode())  # noqa: S314 - our own
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("lake", "2", "1")
     assert [case.get("name") for case in suite] == ["blocked lake/a", "declare lake/b"]
+
+
+def test_a_catalog_that_is_not_selected_needs_no_credentials(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "lancens.yaml").write_text(
+        GOOD + '  prod: {impl: rest, config: {uri: "${env:NOT_SET}"}, tables: {b: {}}}\n'
+    )
+    ran = lancens(capsys, "plan", "--select", "lake/**")
+    assert (ran.code, "create" in ran.out) == (0, True), ran.err
