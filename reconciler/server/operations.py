@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.live import PropertyChanges
+from reconciler.model.names import DELIMITER
 from reconciler.namespace.shared import specification_errors
 from reconciler.server.served import ServedNamespace
 
@@ -41,6 +42,16 @@ class AlterTableRequest(AlterNamespaceRequest):
     """A merge into a table's properties, and optionally a new location."""
 
     location: StrictStr | None = None
+
+
+class ListAllTablesRequest(spec.ListTablesRequest):
+    """A page of all tables, whose identifiers are joined by ``delimiter``."""
+
+    delimiter: StrictStr | None = Field(default=None, max_length=16)
+
+    def written(self, tables: list[str]) -> list[str]:
+        """Return identifiers that are joined by `$` with the client's delimiter."""
+        return [table.replace(DELIMITER, self.delimiter or DELIMITER) for table in tables]
 
 
 class RowCount(RootModel[int]):
@@ -145,7 +156,7 @@ _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "AlterTable": (AlterTableRequest, spec.DescribeTableResponse),
     "CountTableRows": (spec.CountTableRowsRequest, RowCount),
     "CreateEmptyTable": (spec.DeclareTableRequest, spec.DeclareTableResponse),
-    "ListAllTables": (spec.ListTablesRequest, spec.ListTablesResponse),
+    "ListAllTables": (ListAllTablesRequest, spec.ListTablesResponse),
 }
 """The models of operations that have none of their name in the specification."""
 

@@ -26,6 +26,7 @@ _IN_QUERY = {
     "page_token": str,
     "limit": int,
     "branch": str,
+    "delimiter": str,
     "descending": bool,
     "include_declared": bool,
     "with_table_uri": bool,

@@ -80,6 +80,27 @@ def test_a_request_without_a_body_is_one_without_wishes(api: Api) -> None:
     assert api("POST", "/v1/table/a%24t/deregister").json["location"] == "s3://lake/t.lance"
 
 
+def test_all_tables_are_listed_with_the_delimiter_of_the_client(api: Api) -> None:
+    assert api("GET", "/v1/table?delimiter=.").json == {"tables": ["a.t"]}
+    assert api("GET", f"/v1/table?delimiter={'x' * 17}").status == 400
+
+
+def test_all_tables_are_listed_without_the_declared_ones(tmp_path: Path) -> None:
+    backends = {name: DirBackend(root=str(tmp_path / name)) for name in ("lake", "pond")}
+    for name, backend in backends.items():
+        backend.insert_namespace(("a",), {})
+        for table in ("full", "declared"):
+            location = backend.insert_table(("a", table), backend.default_location(("a", table)), {}).location
+            if table == "full":
+                lance.write_dataset(pa.table({"id": [1]}), location)
+    for catalogs, above in ((OneCatalog(backends["lake"]), [""]), (ManyCatalogs(backends), ["lake$", "pond$"])):
+        whole = [f"{name}a${table}" for name in above for table in ("declared", "full")]
+        with served(catalogs) as url, closing(Api(url)) as api:
+            assert api("GET", "/v1/table").json == {"tables": whole}
+            assert api("GET", "/v1/table?include_declared=false").json == {"tables": whole[1::2]}
+            assert api("GET", "/v1/table?include_declared=false&limit=1").json["tables"] == whole[1:2]
+
+
 def test_another_delimiter_splits_the_identifier(api: Api) -> None:
     assert api("POST", "/v1/table/a.t/describe?delimiter=.", {}).json["table"] == "t"
     assert api("GET", "/v1/namespace/./list?delimiter=.").json == {"namespaces": ["a"]}
