@@ -372,8 +372,8 @@ def section(catalogs: tuple[str, ...] = CATALOGS) -> Any:
         what = f"{row['catalog']}: scan of {row['tables']:,} tables at {delay}, against the bare calls"
         goals.append(Goal(what, over, MOST_OVER_BARE, why))
     text = (__doc__ or "").partition("\n\n")[2].strip()
-    text += "\n\nTables that lance-namespace-impls (`impls`) does not show are lost: its times are compared by the tables it "
-    text += "has.\n\n"
+    text += "\n\nTables that lance-namespace-impls (`impls`) does not show are lost: its times are compared by the "
+    text += "tables it has.\n\n"
     text += "\n\n".join(filter(None, (table(head, lines), "\n".join(left_out))))
     return Section("Reading a catalog", "python -m benchmarks.peers", text, goals)
 
