@@ -161,10 +161,7 @@ class Resolver:
         """
         template = self.template(text)
         if is_from_outside(text):
-            raise TemplateError(
-                "values of the environment and of files are secrets, which a name cannot hold; pass it as a variable, "
-                "`${var:name}`"
-            )
+            raise TemplateError("a name takes variables only, such as `${var:stage}`; others are secrets")
         return self.text(template, "") if self.knows(template) else text
 
     def knows(self, template: Template) -> bool:
