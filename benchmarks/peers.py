@@ -1,9 +1,9 @@
 """Reading a catalog, beside lance-namespace-impls and the bare calls: `python -m benchmarks.peers [CATALOG ...]`.
 
 Everybody reads the same tables of the same real server (Glue is moto, as the tests run it), each in a process of its
-own, in turns, directly and through a proxy that adds 5 ms to every round trip. lancens scans; the peer, in an
-environment of its own, lists the tables of every namespace and describes each, which is what a plan needs to know;
-"bare" sends the calls that lancens made once more, from as many threads and with nothing else but reading the answers,
+own, in turns, directly and through a proxy that adds 5 ms to every round trip. lancens scans;
+lance-namespace-impls, in an environment of its own, lists the tables of every namespace and describes each, which is
+what a plan needs to know; "bare" repeats the calls that lancens made, from as many threads, and only reads the answers,
 which is the least that those calls can take. Seconds begin when the client has been made; calls are what a client sent.
 """
 
@@ -336,8 +336,8 @@ def section(catalogs: tuple[str, ...] = CATALOGS) -> Any:
     """Measure all of them and return the part of the page."""
     from benchmarks.page import Goal, Section, spread, table
 
-    head = ["catalog, tables, delay", "peer / lancens", "lancens / bare", "lancens s", "peer s", "bare s"]
-    head += ["calls", "peer's calls", "peer's tables"]
+    head = ["catalog, tables, delay", "impls / lancens", "lancens / bare", "lancens s", "impls s", "bare s"]
+    head += ["calls", "impls calls", "impls tables"]
     lines, goals = [], []
     measured, left_out = [], []
     for catalog in catalogs:
@@ -372,7 +372,8 @@ def section(catalogs: tuple[str, ...] = CATALOGS) -> Any:
         what = f"{row['catalog']}: scan of {row['tables']:,} tables at {delay}, against the bare calls"
         goals.append(Goal(what, over, MOST_OVER_BARE, why))
     text = (__doc__ or "").partition("\n\n")[2].strip()
-    text += "\n\nTables that the peer does not show are lost: its times are compared by the tables it has.\n\n"
+    text += "\n\nTables that lance-namespace-impls (`impls`) does not show are lost: its times are compared by the "
+    text += "tables it has.\n\n"
     text += "\n\n".join(filter(None, (table(head, lines), "\n".join(left_out))))
     return Section("Reading a catalog", "python -m benchmarks.peers", text, goals)
 

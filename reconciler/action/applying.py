@@ -71,7 +71,8 @@ def _check_approved(job: Job, now: Plan) -> None:
     if approval.covers(now):
         return
     if now.manifest.digest != approval.manifest:
-        moved = "the manifest"
+        names = approval.plan.manifest.differing_variables(now.manifest) if approval.plan else []
+        moved = f"the value of {', '.join(f'`{name}`' for name in names)}" if names else "the manifest"
     elif options_of(now) != approval.options:
         moved = _OTHER_OPTIONS
     elif services_of(now) != approval.services:

@@ -19,7 +19,7 @@ from reconciler.action.context import PullRequest, StepContext
 from reconciler.action.events import Trust
 from reconciler.action.inputs import Command, CommentWhen, InputError, Inputs, PlanKey
 from reconciler.action.outcome import FailureReason, RefusedError
-from reconciler.action.workflow import annotate_plan, mask, verbatim
+from reconciler.action.workflow import annotate, annotate_plan, mask, verbatim
 from reconciler.model import display
 from reconciler.model.errors import LancensError, ManifestError
 from reconciler.model.redaction import is_sensitive_key, scrub
@@ -118,6 +118,8 @@ class Job:
         for path in self.inputs.manifest:
             self._keep_inside(path, "manifest")
         manifest = load(*self.inputs.manifest, variables=self.variables, policy=self._policy())
+        for warning in manifest.warnings:
+            annotate("warning", str(warning), title="lancens: unused variable")
         for catalog in manifest.catalogs.values() if self._resolves else ():
             try:
                 hidden = catalog.resolve_config().secrets

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.clients.catalogs import CATALOGS
-from tests.clients.trials import CLIENTS, REFUSALS, Trial, refusal_of
+from tests.clients.trials import CLIENTS, Trial, refusal_of
 from tests.clients.walk import OPERATIONS, Result
 
 __all__ = ["PAGE", "cells", "generated", "versions", "with_tables"]
@@ -42,23 +42,29 @@ def cells() -> Mapping[Trial, Sequence[Result]]:
 
 
 def _tables(results: Mapping[Trial, Sequence[Result]]) -> Iterator[str]:
-    for client in CLIENTS:
-        yield f"### {client}\n\n"
-        yield f"| | {' | '.join(OPERATIONS)} |\n|---|{'---|' * len(OPERATIONS)}\n"
-        for catalog in CATALOGS:
-            trial = Trial(catalog, client)
-            yield f"| {catalog} | {' | '.join(_cell(trial, result) for result in results[trial])} |\n"
-        yield "\n"
-    for number, refusal in enumerate(REFUSALS, 1):
-        yield f"{number}. {refusal.note}\n"
+    yield f"Operations: {', '.join(OPERATIONS)}.\n\nClients: {'; '.join(CLIENTS)}.\n\n"
+    yield f"Catalogs: {', '.join(CATALOGS)}.\n\n"
+    yield "Every operation works with every client on every catalog, except:\n\n"
+    yield "| operation | clients | catalogs | instead |\n|---|---|---|---|\n"
+    for (operation, instead), trials in _refused(results).items():
+        clients = [client for client in CLIENTS if any(trial.client == client for trial in trials)]
+        catalogs = [catalog for catalog in CATALOGS if any(trial.catalog == catalog for trial in trials)]
+        who = "; ".join(clients)
+        where = "all" if catalogs == list(CATALOGS) else ", ".join(catalogs)
+        yield f"| {operation} | {who} | {where} | {instead} |\n"
     yield "\n"
 
 
-def _cell(trial: Trial, result: Result) -> str:
-    refusal = refusal_of(trial, result.operation)
-    if result.refusal is None:
-        return "ok"
-    return "FAILED" if refusal is None else f"n/a ({REFUSALS.index(refusal) + 1})"
+def _refused(results: Mapping[Trial, Sequence[Result]]) -> Mapping[tuple[str, str], Sequence[Trial]]:
+    """Return the trials of each operation that was refused, by what the page says of it."""
+    found: dict[tuple[str, str], list[Trial]] = {}
+    for trial, ended in results.items():
+        for result in ended:
+            if result.refusal is not None:
+                refusal = refusal_of(trial, result.operation)
+                instead = refusal.note if refusal else f"FAILED: {trial}"
+                found.setdefault((result.operation, instead), []).append(trial)
+    return found
 
 
 def versions(page: str) -> dict[str, str]:

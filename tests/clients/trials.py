@@ -73,25 +73,23 @@ REFUSALS = (
         _PYTHON,
         tuple(CATALOGS),
         r"drop_table would delete data; use deregister_table",
-        "These clients' `drop_table` deletes data, which lancens never does: `deregister_table`, on the namespace "
-        "client (LanceDB: `db.namespace_client()`), takes the table out of the catalog and leaves its data. "
-        "lance-spark's `DROP TABLE` does just that.",
+        "Their `drop_table` deletes data: call `deregister_table` on the namespace client (LanceDB: "
+        "`db.namespace_client()`). It removes the entry and leaves the data, as lance-spark's `DROP TABLE` does.",
     ),
     Refusal(
         "rename",
         _PYTHON,
         ("rest", "Glue", "Unity"),
         r"cannot be renamed to .* in place; register it under the new name and deregister it under the old one",
-        "The service renames no table: `register_table` under the new name, then `deregister_table` under the old one; "
-        "`lancens apply` does both for `moved` in a manifest.",
+        "The service renames no table: `register_table` under the new name, then `deregister_table` the old one, or "
+        "use `moved` in a manifest.",
     ),
     Refusal(
         "rename",
         (SPARK,),
         tuple(CATALOGS),
         r"Table renaming is not supported",
-        "lance-spark 0.4.0 renames no table, wherever it is: rename with another client, or with `moved` in a "
-        "manifest.",
+        "lance-spark 0.4.0 renames no table: rename with another client, or with `moved` in a manifest.",
     ),
 )
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import closing
 
 import lance
+import lance_namespace
 import pyarrow as pa
+from lance_namespace import CreateNamespaceRequest
 
 from reconciler.auditor import history
+from reconciler.backends import registry
 from tests.pages.blocks import ROOT, Section, first_yaml, sections
 from tests.pages.running import Place, Run
 from tests.servers.glue import GlueServer
@@ -18,7 +22,9 @@ from tests.unit.pipeline.documents import small_document
 
 __all__ = ["ANSWERS", "NOT_RUN", "RUNS", "TUTORIAL", "run_of"]
 
+ADOPTING = "docs/adopt.md"
 ANSWERS = "docs/how-do-i.md"
+MIGRATING = "docs/migrate.md"
 TUTORIAL = "docs/tutorial.md"
 _TOKEN = "a-token-of-the-tests-of-the-pages"
 
@@ -93,14 +99,40 @@ def _audited(place: Place) -> None:
     place.instead["s3://ops/lancens-audits.lance"] = "audits.lance"
 
 
-def _so_far(place: Place) -> None:
-    """The folder of a reader of the tutorial, who has typed the sections above."""
-    place.write("lancens.yaml", first_yaml(ROOT / TUTORIAL))
-    here = place.request.node.callspec.params["section"]
-    for section in (one for one in sections() if str(one).startswith(TUTORIAL) and str(one) in RUNS):
-        if section == here:
-            break
-        Run(_nothing).type(section, place)
+def _after(page: str, make: Callable[[Place], None]) -> Callable[[Place], None]:
+    """The folder of a reader of a page, who has typed the sections above."""
+
+    def made(place: Place) -> None:
+        make(place)
+        here = place.request.node.callspec.params["section"]
+        for section in (one for one in sections() if str(one).startswith(f"{page}#")):
+            if section == here:
+                break
+            if str(section) in RUNS or NOT_RUN.get(str(section)) == _TYPED_BEFORE:
+                Run(_nothing).type(section, place)
+
+    return made
+
+
+def _of_spark(place: Place) -> None:
+    """A directory as lance-spark jobs leave it: tables of its namespace, and a dataset that was written by path."""
+    catalog = lance_namespace.connect("dir", {"root": str(place.folder / "lake")})
+    catalog.create_namespace(CreateNamespaceRequest(id=["features"]))
+    for name in ("users", "clicks"):
+        lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=catalog, table_id=["features", name])
+    lance.write_dataset(pa.table({"id": [1]}), str(place.folder / "lake/landing/events.lance"))
+
+
+def _of_hive(place: Place) -> None:
+    """A metastore with a database that is to be migrated, and an empty Glue."""
+    hive: Metastore = place.request.getfixturevalue("hive")
+    with closing(registry.connect("hive2", {"uri": hive.uri})) as backend:
+        backend.insert_namespace(("shop",), {})
+        for name in ("users", "clicks"):
+            lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(place.folder / f"lake/{name}.lance"))
+            backend.insert_table(("shop", name), str(place.folder / f"lake/{name}.lance"), {"owner": "ml"})
+    _with_glue(place)
+    place.instead["thrift://metastore:9083"] = hive.uri
 
 
 def _environments(place: Place) -> None:
@@ -113,8 +145,7 @@ def _environments(place: Place) -> None:
         place.write(f"{name}.vars.yaml", f"root: ./{name}-lake\nenvironment: {name}\n")
 
 
-def _doctored(place: Place) -> None:
-    _shop(place)
+def _with_glue(place: Place) -> None:
     glue: GlueServer = place.request.getfixturevalue("glue")
     config = glue.config()
     place.environment.update(
@@ -123,6 +154,11 @@ def _doctored(place: Place) -> None:
         AWS_ENDPOINT_URL_GLUE=config["endpoint"],
         NO_PROXY="127.0.0.1",
     )
+
+
+def _doctored(place: Place) -> None:
+    _shop(place)
+    _with_glue(place)
 
 
 def _served(place: Place) -> None:
@@ -176,6 +212,12 @@ RUNS: Mapping[str, Run] = {
     "README.md#Try it": Run(_datasets, ("Wrote lancens.yaml: 0 namespaces, 2 tables", "No changes.", "+ tier: gold")),
     "README.md#A fleet of tables": Run(_fleet, ("Wrote inventory.lance", "Report: report/audit.html", "No changes.")),
     "README.md#Documentation": Run(_changed),
+    f"{ADOPTING}#Write the manifest": Run(_of_spark, ("Wrote lancens.yaml", "1 to register", "No data is deleted")),
+    f"{ADOPTING}#Set defaults": Run(_after(ADOPTING, _of_spark), ("+ owner: ml-platform",)),
+    f"{ADOPTING}#Adopt": Run(_after(ADOPTING, _of_spark), ("No changes.",)),
+    f"{ADOPTING}#Keep up with new tables": Run(
+        _after(ADOPTING, _of_spark), ("Added to lancens.yaml: 0 namespaces, 1 table", "No changes.")
+    ),
     "docs/apply.md": Run(_changed, ("Only `yes` is accepted", "Applied 1 of 1 change")),
     "docs/audit.md": Run(_audited, ("Report: report/audit.html",)),
     "docs/catalogs/memory.md": Run(_nothing),
@@ -189,6 +231,9 @@ RUNS: Mapping[str, Run] = {
     "docs/manifest.md": Run(_from_page("docs/manifest.md"), ("is valid", "Plan: 2 to create", "Applied")),
     "docs/manifest.md#Environments": Run(
         _environments, ("at ./dev-lake/users.lance", "at ./prod-lake/users.lance", "Applied 1 of 1 change")
+    ),
+    f"{MIGRATING}#Take the entries out of Hive": Run(
+        _after(MIGRATING, _of_hive), ("2 to deregister, 1 to drop", "Applied 3 of 3 changes", "No changes.")
     ),
     "docs/pipeline.md": Run(_shop, ("Wrote inventory.lance",)),
     "docs/pipeline.md#Plans": Run(_changed),
@@ -205,21 +250,24 @@ RUNS: Mapping[str, Run] = {
     "docs/recovery.md#The catalog is lost": Run(_shop, ("No changes.", "Wrote found.yaml")),
     "docs/serve.md": Run(_served),
     "docs/tutorial.md#Write a manifest and apply it": Run(
-        _so_far, ("Plan: 2 to create", "No changes.", "user_id: int64")
+        _after(TUTORIAL, _from_page(TUTORIAL)), ("Plan: 2 to create", "No changes.", "user_id: int64")
     ),
-    "docs/tutorial.md#Change something": Run(_so_far, ("Applied 1 of 1 change",)),
+    "docs/tutorial.md#Change something": Run(_after(TUTORIAL, _from_page(TUTORIAL)), ("Applied 1 of 1 change",)),
     "docs/tutorial.md#Adopt a table that is there already": Run(
-        _so_far, ("1 table in lake is not managed", "Added to lancens.yaml", "No changes.")
+        _after(TUTORIAL, _from_page(TUTORIAL)),
+        ("1 table in lake is not managed", "Added to lancens.yaml", "No changes."),
     ),
     "docs/serve.md#Behind a proxy": Run(_behind_a_proxy),
 }
 """How each section is run; each answer of the page of answers is run alike."""
 
+_TYPED_BEFORE = "typed before the last section of the page, which starts from it"
 NOT_RUN: Mapping[str, str] = {
     "make demo": "tests/cli/test_examples.py runs the demo",
     "make test": "runs this test",
     "make torture": "takes hours; tests/torture has a sample",
     ".venv/bin/python -m tests.torture": "takes hours; tests/torture has a sample",
+    **dict.fromkeys((f"{MIGRATING}#Mirror", f"{MIGRATING}#Check", f"{MIGRATING}#Cut over"), _TYPED_BEFORE),
     "docs/tutorial.md#Install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "pip install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "gh attestation verify": "needs GitHub, and a release",

@@ -16,4 +16,6 @@ def test_a_section_works_as_it_is_written(section: Section, tmp_path: Path, requ
     run = run_of(section)
     assert run is not None
     (tmp_path / "here").mkdir()
-    run.type(section, Place(tmp_path / "here", request), NOT_RUN)
+    place = Place(tmp_path / "here", request)
+    run.type(section, place, NOT_RUN)
+    assert place.instead.keys() == place.replaced, "the page does not say this any more"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,23 +26,6 @@ pytestmark = pytest.mark.soak
 
 ROOT = Path(__file__).parents[2]
 _FULL = bool(os.environ.get("LANCENS_SOAK"))
-
-
-def _row(catalog: str) -> tuple[set[str], set[str]]:
-    """Return the actions of AWS that the table in docs/security.md has for plan, and those on top for apply."""
-    text = (ROOT / "docs/security.md").read_text()
-    (line,) = [line for line in text.splitlines() if line.startswith(f"| [{catalog}]")]
-    plan, apply = ({*re.findall(r"`(?:glue:)?(\w+)`", part.replace("s3:", "s3"))} for part in line.split("|")[2:4])
-    return {name for name in plan if name[:2] != "s3"}, {name for name in apply if name[:2] != "s3"}
-
-
-def test_the_table_has_what_the_policies_of_glue_have() -> None:
-    """The tests of Glue run with exactly those."""
-    blocks = re.findall(r"```json\n(.*?)```", (ROOT / "docs/catalogs/glue.md").read_text(), re.DOTALL)
-    policies = [
-        {name.removeprefix("glue:") for name in json.loads(block)["Statement"][0]["Action"]} for block in blocks
-    ]
-    assert list(_row("Glue")) == policies[:2]
 
 
 @pytest.fixture(params=[name for name in SERVERS if name != "dir"] if _FULL else ["serve", "glue", "dir-s3"])

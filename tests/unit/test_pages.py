@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -133,6 +135,23 @@ def test_nothing_is_said_to_be_run_that_is_on_no_page() -> None:
         "take a column away",
         "bring back what was removed",
     }
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """Yield the texts of a module; what an f-string fills in is an ellipsis."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_the_messages_of_the_troubleshooting_page_are_those_of_the_code() -> None:
+    written = "\n".join(text for path in (ROOT / "reconciler").rglob("*.py") for text in _texts(path))
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/troubleshooting.md").read_text("utf-8"), re.MULTILINE)
+    parts = {part.strip("?!; ") for row in rows for text in re.findall("`([^`]+)`", row) for part in text.split("…")}
+    assert len(parts) > 20
+    assert [part for part in sorted(parts) if part not in written] == []
 
 
 def test_the_extras_that_pages_install_are_there() -> None:
