@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.results import check_folder, say, write_file
-from reconciler.model.errors import LancensError
+from reconciler.model.errors import LancensError, MissingExtraError
 from reconciler.operations.profile import Profile, span
 
 if TYPE_CHECKING:
@@ -181,6 +182,8 @@ def metrics_option(command: Callable[..., None]) -> Callable[..., None]:
         run = RunMetrics(name)
         if metrics is not None:
             check_folder(metrics)
+            if find_spec("prometheus_client") is None:
+                raise MissingExtraError("`--metrics`", "metrics")
         try:
             with span(name, {}):
                 command(run=run, **given)

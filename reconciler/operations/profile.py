@@ -72,7 +72,7 @@ class Profile:
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, str | list[str]]) -> Iterator[None]:
-    """Make the block a span of OpenTelemetry, if whoever runs the process has loaded that.
+    """Make the block a span of OpenTelemetry, if the process has loaded that.
 
     An error's text may hold secrets, so a span has its class alone.
     """
