@@ -48,7 +48,9 @@ class Model:
         return f"{kind} {'/'.join(self._target.identifier(self._room, path))}"
 
     def happened(self, act: Act) -> None:
-        """Remember what somebody else has done."""
+        """Remember what somebody else has done to an entry."""
+        if not act.path:
+            return
         key = self._key("table", act.path)
         match act.what:
             case "add" | "remake":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import traceback
@@ -27,6 +28,8 @@ LONGEST_SECONDS = 600
 """What takes longer counts as hanging: many times what the worst schedule of faults can cost."""
 IMPATIENT_SECONDS = 2
 _PATIENT, _IMPATIENT = "60", str(IMPATIENT_SECONDS)
+_REWRITTEN = re.compile(r"(.*/)?(\.lance-[^/]*|latest_version_hint\.json)")
+"""Marks of a directory, and Lance's hint: every commit writes it again, and readers list the versions all the same."""
 _UNCLEAN = ("Traceback (most recent call last)", "fault of lancens")
 
 ResultT = TypeVar("ResultT")
@@ -61,7 +64,7 @@ class Play:
     def __post_init__(self) -> None:
         self.room = self.target.room()
         set_up(self.target, self.room, self.scenario)
-        self.files = dict(self.target.files(self.room))
+        self.files = self._lasting_files()
         self.model = Model(self.target, self.room, tuple(self.scenario.before))
         if self.second is not None:
             self.second_model = Model(self.second, self.room)
@@ -89,7 +92,7 @@ class Play:
             self.model.happened(act)
         self.touched |= touched(self.target, self.room, acts)
         if cleans_up:
-            self.files = dict(self.target.files(self.room))
+            self.files = self._lasting_files()
 
     def variables(self, *, faulty: bool, patient: bool = True) -> dict[str, str]:
         """Return the values of the manifest's variables."""
@@ -99,10 +102,9 @@ class Play:
         text = (self.room.folder / "lancens.yaml").read_text("utf-8")
         return {name: value for name, value in values.items() if f"${{var:{name}}}" in text}
 
-    def manifest(self, *, faulty: bool) -> Manifest:
-        return reconciler.load(
-            self.room.folder / "lancens.yaml", variables=self.variables(faulty=faulty, patient=not faulty)
-        )
+    def manifest(self, *, faulty: bool, patient: bool = False) -> Manifest:
+        variables = self.variables(faulty=faulty, patient=patient or not faulty)
+        return reconciler.load(self.room.folder / "lancens.yaml", variables=variables)
 
     # ---- what lancens does ---------------------------------------------------------------------------------------
 
@@ -110,8 +112,10 @@ class Play:
         manifest = self.manifest(faulty=faulty)
         return within(lambda: reconciler.plan(manifest, allow_mass_removal=True, parallelism=parallelism))
 
-    def apply(self, plan: Plan, *, faulty: bool = False, parallelism: int = 4) -> reconciler.ApplyReport:
-        manifest = self.manifest(faulty=faulty)
+    def apply(
+        self, plan: Plan, *, faulty: bool = False, patient: bool = False, parallelism: int = 4
+    ) -> reconciler.ApplyReport:
+        manifest = self.manifest(faulty=faulty, patient=patient)
         report = within(
             lambda: reconciler.apply(
                 plan,
@@ -149,9 +153,11 @@ class Play:
         for name, digest in self.files.items():
             if found.get(name) != digest:
                 raise Violation(f"data lost or changed: {name}")
-        self.files = {
-            name: digest for name, digest in found.items() if not name.rpartition("/")[2].startswith(".lance-")
-        }
+        self.files = self._lasting_files(found)
+
+    def _lasting_files(self, found: Mapping[str, str] | None = None) -> dict[str, str]:
+        files = self.target.files(self.room) if found is None else found
+        return {name: digest for name, digest in files.items() if not _REWRITTEN.fullmatch(name)}
 
     def expect_complete(self, plan: Plan) -> None:
         """Check that a plan that was made under faults is the plan that is made without."""
