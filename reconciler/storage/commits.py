@@ -91,7 +91,9 @@ def _expect_written(location: str, fragments: Iterable[Any]) -> None:
         OSError: naming the file.
     """
     folder = local_path(location)
-    for file in (file for fragment in fragments for file in fragment.files) if folder is not None else ():
+    if folder is None:
+        return
+    for file in (file for fragment in fragments for file in fragment.files):
         path = folder / "data" / file.path
         size = path.stat().st_size
         if file.file_size_bytes is not None and size < file.file_size_bytes:
