@@ -123,7 +123,7 @@ class Directory(Target):
         return found
 
     def _has_manifest(self, room: Room) -> bool:
-        return Path(self.root(room), _MANIFEST).is_dir()
+        return any(Path(self.root(room), _MANIFEST, "_versions").glob("*.manifest"))
 
     def _is_of(self, room: Room, object_id: str) -> bool:
         return True
