@@ -109,7 +109,7 @@ class Apache(_Iceberg):
     """Apache's adapter, behind a login: each room is a warehouse of its own."""
 
     name = "iceberg"
-    abilities = Abilities(depth=2)
+    abilities = Abilities(depth=2, known_places=False)
 
     def __init__(self, folder: Path, server: IcebergServer) -> None:
         super().__init__(folder)
