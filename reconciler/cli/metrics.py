@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _LAST_SUCCESS = "lancens_last_success_timestamp_seconds"
-_METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "lancens_exit_code": ("The exit code.", ()),
     "lancens_success": ("1 if the command did what it is for, which includes finding drift; otherwise 0.", ()),
     "lancens_last_run_timestamp_seconds": ("When the last run ended.", ()),
@@ -72,10 +72,10 @@ class RunMetrics:
         families: dict[str, Metric] = {}
         earlier = self._earlier(path)
         self.manifest = self.manifest or earlier.get("manifest", "")
-        for name, (text, labels) in _METRICS.items():
+        for name, (text, labels) in METRICS.items():
             families[name] = GaugeMetricFamily(name, text, labels=("command", "manifest", *labels))
         for name, value, found in (*self._ending(code, earlier), *self._samples()):
-            labels = ("command", "manifest", *_METRICS[name][1])
+            labels = ("command", "manifest", *METRICS[name][1])
             values = (self.command, self.manifest, *found)
             families[name].add_sample(name, dict(zip(labels, values, strict=True)), value)
         write_file(path, generate_latest(_Collected(families)))  # type: ignore[no-untyped-call]
