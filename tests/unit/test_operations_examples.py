@@ -118,7 +118,7 @@ def test_the_image_runs_without_root_and_copies_what_there_is() -> None:
 def test_the_steps_of_the_image_make_a_working_lancens(tmp_path: Path) -> None:
     [step] = re.findall(r"^RUN ((?:.*\\\n)*.*)$", _DOCKERFILE, re.MULTILINE)
     home = tmp_path / "opt"
-    script = step.replace("/opt/lancens", str(home)).replace("/tmp/", f"{tmp_path}/").replace("${EXTRAS}", "metrics")
+    script = step.replace("/tmp/", f"{tmp_path}/").replace("/opt/lancens", str(home)).replace("${EXTRAS}", "metrics")
     script = script.replace("python -m venv", f"{shlex.quote(sys.executable)} -m venv")
     subprocess.run(["/bin/bash", "-ec", script], cwd=ROOT, check=True, capture_output=True, text=True)
     done = subprocess.run([home / "bin/lancens", "--version"], cwd="/", capture_output=True, text=True, check=True)
