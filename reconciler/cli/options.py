@@ -286,7 +286,12 @@ plan_format_option = format_option("How to print the plan.", list(FORMATS))
 
 full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
 
-journal_option = click.option("--journal", metavar="DIR", default=".lancens", help="The folder of the journals.")
+journal_option = click.option(
+    "--journal",
+    metavar="DIR|URI",
+    default=".lancens",
+    help="The folder of the journals, here or in object storage, such as s3://ops/lancens.",
+)
 
 
 # ---- options of plans and of Spark -----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from reconciler.storage.commits import commit_first, commit_whole, expect_no_cle
 from reconciler.storage.files import (
     DEEPEST,
     Looked,
+    ObjectFolder,
     as_plain_path,
     holds_data_files,
     list_directory,

@@ -73,7 +73,7 @@ def test_runs_are_listed_and_what_one_removed_comes_back(
 ) -> None:
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     newest, oldest = lancens(capsys, "runs").out.splitlines()
-    listed = re.fullmatch(r"(\w+)  (20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC)  shop  1 done of 1 change", newest)
+    listed = re.fullmatch(r"(\w+)  (20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC)  shop  \S+  1 done of 1 change", newest)
     assert listed is not None, newest
     run, when = listed.groups()
     assert lancens(capsys, "show", run).out.startswith(f"Run {run} of shop, begun {when}, plan ")
