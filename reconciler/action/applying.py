@@ -67,11 +67,19 @@ def _check_approved(job: Job, now: Plan) -> None:
             f"no merged pull request made commit {job.context.sha[:12]} of {job.context.branch}, so no plan was "
             f"approved. {_HOW_ELSE}",
         )
+    if len(job.merged_pull_requests) > 1:
+        numbers = " and ".join(str(one.number) for one in job.merged_pull_requests)
+        raise RefusedError(
+            FailureReason.NOT_APPROVED,
+            f"commit {job.context.sha[:12]} merged pull requests {numbers}, so the approved plan is unknown. Nothing "
+            f"was changed. {_HOW_ELSE}",
+        )
     approval = _approval(job, pull_request)
     if approval.covers(now):
         return
     if now.manifest.digest != approval.manifest:
-        moved = "the manifest"
+        names = approval.plan.manifest.differing_variables(now.manifest) if approval.plan else []
+        moved = f"the value of {', '.join(f'`{name}`' for name in names)}" if names else "the manifest"
     elif options_of(now) != approval.options:
         moved = _OTHER_OPTIONS
     elif services_of(now) != approval.services:

@@ -55,8 +55,8 @@ def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
     inputs = job.inputs
     command = ["audit", *inputs.manifest, "--out", str(folder), "--fail-on", inputs.fail_on]
     command += ["--parallelism", str(inputs.parallelism)]
-    for name, value in job.variables.items():
-        command += ["--var", f"{name}={value}"]
+    command += [f"--var-file={path}" for path in inputs.var_file]
+    command += [f"--var={name}={value}" for name, value in inputs.variables.items()]
     command += [f"--allow-env={name}" for name in sorted(inputs.environment) or [""]]
     command += [f"--allow-host={host}" for host in inputs.allow_hosts]
     if inputs.allow_outside:

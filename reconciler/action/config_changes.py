@@ -20,7 +20,15 @@ from reconciler.action.api import GitHubError
 from reconciler.action.approval import ConfigChanges
 from reconciler.action.job import Job
 from reconciler.action.pages import cut, fenced
-from reconciler.manifest import UNTRUSTED, Manifest, ManifestCatalog, files_read_by, read_variables
+from reconciler.manifest import (
+    UNTRUSTED,
+    VARIABLES_FILE,
+    Manifest,
+    ManifestCatalog,
+    files_read_by,
+    folders_of,
+    read_variables,
+)
 from reconciler.model import display
 from reconciler.model.errors import ManifestError
 from reconciler.model.redaction import is_sensitive_key, redact_value
@@ -74,14 +82,17 @@ def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[st
         base = "it has too many files" if answer.get("truncated") else _base(job, tree, Path(folder))
         if isinstance(base, str):
             yield [f"! the manifest of the base could not be read, so every `config` counts as new: {base}"]
-        before = {} if isinstance(base, str) else _texts(base)
+        texts = {} if isinstance(base, str) else _texts(base)
+        before = {manifest.expanded(name): text for name, text in texts.items()}
         for name, now in sorted(_texts(manifest).items()):
             was = before.get(name, {})
             lines = [line for key in sorted({*was, *now}) for line in _differing(key, was.get(key), now.get(key), key)]
             lines += _files_differing(job, manifest.catalogs[name], tree)
             if lines:
                 yield [f"! catalog {display.printable(name)}{'' if name in before else ', which is new'}", *lines]
-        for path in job.key.files:
+        top = os.path.realpath(job.context.workspace)
+        beside = [Path(os.path.relpath(one, top), VARIABLES_FILE).as_posix() for one in folders_of(job.inputs.manifest)]
+        for path in dict.fromkeys((*job.key.files, *beside)):
             lines = [*_variables_differing(job, manifest, tree, path, Path(folder, "variables"))]
             new = "" if path in tree else ", which is new"
             if lines:
@@ -100,7 +111,7 @@ def _variables_differing(
         was = read_variables(str(scratch))
     except ManifestError:
         was = {}
-    now = read_variables(str(here))
+    now = read_variables(str(here)) if here.is_file() else {}
     keys = defaultdict(set)
     for catalog in manifest.catalogs.values():
         for entry in catalog.config.entries:

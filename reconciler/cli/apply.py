@@ -100,12 +100,10 @@ def _manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:
 
     A plan names its files relative to the current folder or to its own.
     """
-    from reconciler.operations.manifests import load
-
     for folder in (Path(), path.parent):
         files = [folder / name for name in plan.manifest.files]
         if files and all(file.exists() for file in files):
-            return load(*files, variables=source.variables, policy=source.policy())
+            return source.load_files(*files)
     raise LancensError(
         f"{path} was made from {', '.join(plan.manifest.files)}, not in this folder; run apply where the plan was made"
     )

@@ -93,6 +93,7 @@ def _import(
 
 def _append(path: str, source: CatalogSource, catalog: str | None, options: ImportOptions) -> None:
     """Add missing blocks to the file at ``path``; restore it if it cannot be loaded."""
+    from reconciler.operations.manifests import load
     from reconciler.writing.grafting import graft
 
     manifests = replace(source, manifests=source.manifests or (path,), impl=None, config={})
@@ -112,9 +113,9 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
         say(f"{path} has a block for everything; nothing was written.", err=True)
         return
     before = Path(path).read_bytes()
-    write_file(path, graft(path, before, made.text))
+    write_file(path, graft(path, before, made.text, manifest.expanded))
     try:
-        manifests.load()
+        load(*manifests.manifests, variables=source.variables, policy=source.policy())
     except ManifestError:
         write_file(path, before)
         raise

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from reconciler.cli.results import say
+from reconciler.cli.results import is_quiet, say
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError
 from reconciler.output import FORMATS
@@ -138,7 +138,7 @@ class CatalogSource:
             ManifestError, ConfigError: it cannot be used.
             LancensError: no path was given and there is no default manifest.
         """
-        from reconciler.operations.manifests import load, manifest_of_service
+        from reconciler.operations.manifests import manifest_of_service
 
         if self.impl is not None:
             return manifest_of_service(self.impl, self.config)
@@ -152,8 +152,20 @@ class CatalogSource:
             raise LancensError(
                 f"{saved} is not a manifest; `lancens show {saved}` and `lancens apply {saved}` take saved plans"
             )
-        paths = self.manifests or (DEFAULT_MANIFEST,)
-        return load(*paths, variables=self.variables, policy=self.policy(checking=checking))
+        return self.load_files(*(self.manifests or (DEFAULT_MANIFEST,)), checking=checking)
+
+    def load_files(self, *paths: str | Path, checking: bool = False) -> Manifest:
+        """Return the manifest in ``paths``, and report its warnings.
+
+        Raises:
+            ManifestError: it cannot be used.
+        """
+        from reconciler.operations.manifests import load
+
+        manifest = load(*paths, variables=self.variables, policy=self.policy(checking=checking))
+        for warning in () if is_quiet() else manifest.warnings:
+            say(f"Warning: {warning}", err=True)
+        return manifest
 
     def load_existing(self) -> Manifest:
         """Return the manifest, and report missing root directories.
@@ -199,7 +211,8 @@ _SOURCE_OPTIONS = (
         multiple=True,
         callback=pairs,
         metavar="NAME=VALUE",
-        help="A value for ${var:NAME}. Can be repeated.",
+        help="A value for ${var:NAME}. Can be repeated. Next in order: --var-file, the environment's LANCENS_VAR_NAME, "
+        "lancens.vars.yaml beside the manifest.",
     ),
     click.option(
         "--var-file",
@@ -207,7 +220,7 @@ _SOURCE_OPTIONS = (
         multiple=True,
         callback=_read_files,
         metavar="FILE",
-        help="A YAML file of NAME: VALUE. Can be repeated, the last one wins; --var wins over all.",
+        help="A YAML file of NAME: VALUE. Can be repeated, the last one wins.",
     ),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.manifest.config import Implementation, Implementations, ResolvedConfig, files_read_by
-from reconciler.manifest.files import read_variables
+from reconciler.manifest.files import VARIABLES_FILE, folders_of, read_variables
 from reconciler.manifest.loading import collector_paused, load, manifest_of_service
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
 from reconciler.manifest.policy import CHECKING, OPEN, UNTRUSTED, Policy
@@ -13,6 +13,7 @@ __all__ = [
     "CHECKING",
     "OPEN",
     "UNTRUSTED",
+    "VARIABLES_FILE",
     "Implementation",
     "Implementations",
     "Manifest",
@@ -22,6 +23,7 @@ __all__ = [
     "check_services",
     "collector_paused",
     "files_read_by",
+    "folders_of",
     "json_schema",
     "load",
     "manifest_of_service",

@@ -14,14 +14,7 @@ from reconciler.arrow_types import TypeSyntaxError, make_column
 from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
-from reconciler.manifest.variables import (
-    Placeholder,
-    Resolver,
-    Template,
-    TemplateError,
-    is_from_outside,
-    parse_template,
-)
+from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Column, Schema
 from reconciler.model.names import EVERYTHING, Identifier, Scope
@@ -64,8 +57,6 @@ class BlockReader:
         self.policy = resolver.policy
         self._resolver = resolver
         self._unresolved: set[Place] = set()
-        self.used: set[str] = set()
-        """The names of the variables that templates use, defined or not."""
         self._schemas: MappingOf[str, Schema | None] | None = {}
 
     def read(self, model: type[BlockT], node: Node, what: str, apart: Collection[str] = ()) -> BlockT | None:
@@ -179,7 +170,7 @@ class BlockReader:
 
     def _resolved(self, node: ScalarNode, key: str) -> str:
         try:
-            template = self.template(node.text)
+            template = self._resolver.template(node.text)
             if key in _NEVER_SECRET and is_from_outside(node.text):
                 raise TemplateError(
                     f"`{key}` is `{node.text}`: values of the environment and of files are secrets, which `{key}` "
@@ -191,16 +182,6 @@ class BlockReader:
             self.problems.at(node.place, str(error))
         self._unresolved.add(node.place)
         return node.text
-
-    def template(self, text: str) -> Template:
-        """Return the template in ``text``, and record the variables that it uses.
-
-        Raises:
-            TemplateError: a placeholder is malformed.
-        """
-        template = parse_template(text)
-        self.used.update(part.name for part in template if isinstance(part, Placeholder) and part.scheme == "var")
-        return template
 
     # ---- errors
 

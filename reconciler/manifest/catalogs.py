@@ -10,7 +10,7 @@ from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.defaults import BlockText, Defaults
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, entries_of
-from reconciler.manifest.variables import is_from_outside
+from reconciler.manifest.variables import is_from_outside, is_unresolved
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Expectations
@@ -85,7 +85,7 @@ class CatalogReader:
 
     def _identifier(self, parent: Identifier, name: str, node: Node, kind: str) -> Identifier | None:
         reason = self.capabilities.name_problem(name)
-        if reason is not None:
+        if reason is not None and not is_unresolved(name):
             self.problem(node, f"{kind} `{name}` in {address(self.catalog, parent)} ({self.impl}): {reason}")
             return None
         identifier = (*parent, self.capabilities.folded(name))
@@ -100,7 +100,8 @@ class CatalogReader:
         return identifier
 
     def _check_place(self, identifier: Identifier, node: Node, what: str, *, is_path: bool = False) -> None:
-        if not (self.scope.contains(identifier) or (is_path and self.scope.reaches(identifier))):
+        is_inside = self.scope.contains(identifier) or (is_path and self.scope.reaches(identifier))
+        if not (is_inside or any(map(is_unresolved, identifier))):
             self.problem(node, f"{what} is outside of the catalog's scope: {', '.join(self.scope.patterns)}")
 
     def _check_absent(self, node: Node, block: NamespaceBlock | TableBlock, what: str, parent_absent: bool) -> None:

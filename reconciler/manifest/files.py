@@ -11,13 +11,18 @@ from glob import has_magic, iglob
 from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 
+from reconciler.manifest.expansion import expand_names
 from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, is_block
 from reconciler.manifest.policy import Policy, UnreadableFileError, read_file
 from reconciler.manifest.problems import Problems, SourceFile
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
+from reconciler.manifest.variables import FileValue, Resolver
 from reconciler.model.errors import LancensError
 
 _SUFFIXES = (".yaml", ".yml")
+_OF_VARIABLES = (".vars.yaml", ".vars.yml")
+VARIABLES_FILE = "lancens.vars.yaml"
+"""The file of variables that is read if it is in the folder of the manifest."""
 _MAX_FILES = 10_000
 _LEADS_OUT = "leads out of the manifest's folder; --allow-outside lets it be read"
 _is_file, _is_dir = os.path.isfile, os.path.isdir  # unlike a Path's, these raise for no path
@@ -29,28 +34,28 @@ _REPEATABLE = ("version", "name")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The merged content of all files; not ``complete`` where a file could not be read.
+    """The merged content of all files; not ``complete`` where a file could not be read."""
 
-    ``folders`` are those of the paths, links resolved.
-    """
-
-    folders: tuple[str, ...]
     root: Mapping
     complete: bool
 
 
-def read_files(paths: SequenceOf[str | os.PathLike[str]], problems: Problems, policy: Policy) -> Content:
-    """Return the merged content of ``paths`` and all they include.
+def folders_of(paths: SequenceOf[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Return the folders of ``paths``, links resolved."""
+    return tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
 
-    A folder means the YAML files directly in it, ``-`` standard input. A file that is reached twice is read once.
-    Errors go to ``problems``; ``problems.files`` lists the files in the order they were read. Included files, and those
-    in a folder, must be beneath the folders of ``paths``, unless ``policy`` allows others.
+
+def read_files(paths: SequenceOf[str | os.PathLike[str]], problems: Problems, resolver: Resolver) -> Content:
+    """Return the merged content of ``paths`` and all they include, with the variables in names resolved.
+
+    A folder means the YAML files directly in it without ``*.vars.yaml``, ``-`` standard input. A file that is reached
+    twice is read once. Errors go to ``problems``; ``problems.files`` lists the files in the order they were read.
+    Included files, and those in a folder, must be beneath the resolver's folders, unless its policy allows others.
     """
-    folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
-    reading = _Reading(folders, problems, policy)
+    reading = _Reading(problems, resolver)
     for path in paths:
         reading.add(os.fspath(path))
-    return Content(folders, reading.merged, reading.complete)
+    return Content(reading.merged, reading.complete)
 
 
 def _folder_of(path: Path) -> str:
@@ -58,10 +63,9 @@ def _folder_of(path: Path) -> str:
 
 
 class _Reading:
-    def __init__(self, folders: tuple[str, ...], problems: Problems, policy: Policy) -> None:
-        self._folders = folders
+    def __init__(self, problems: Problems, resolver: Resolver) -> None:
         self._problems = problems
-        self._policy = policy
+        self._resolver = resolver
         self._seen: set[str] = set()
         self._open: list[str] = []
         self.merged = Mapping(0, 0)
@@ -74,7 +78,7 @@ class _Reading:
             self._read(os.path.realpath(given), given)
             return
         try:
-            inside = sorted(entry for entry in path.iterdir() if entry.suffix in _SUFFIXES and _is_file(entry))
+            inside = sorted(entry for entry in path.iterdir() if _is_manifest(entry.name) and _is_file(entry))
         except OSError as error:
             self._problems.in_file(given, f"cannot be read: {error.strerror}")
             return
@@ -98,10 +102,13 @@ class _Reading:
         name = Path(os.path.relpath(path)).as_posix()
         self._problems.files.append(SourceFile(name, str(Path(path).parent)))
         document = read_document(data, number, self._problems)
+        may_expand = b"${" in data
         del data
         if document is None:
             self.complete = False
             return
+        if may_expand:
+            expand_names(document, self._problems, self._resolver)
         include = document.pop("include", None)
         self._merge(self.merged, document, ())
         if include is not None:
@@ -163,7 +170,7 @@ class _Reading:
                 self._read(path, name)
 
     def _may_read(self, path: str | Path) -> bool:
-        return self._policy.may_read(os.path.realpath(path), self._folders)
+        return self._resolver.policy.may_read(os.path.realpath(path), self._resolver.folders)
 
     # ---- merging
 
@@ -187,6 +194,10 @@ class _Reading:
                 self._problems.at(node.key_place, f"`{label}` is a duplicate, first at {first}")
 
 
+def _is_manifest(name: str) -> bool:
+    return name.endswith(_SUFFIXES) and not name.endswith(_OF_VARIABLES)
+
+
 def _fixed_part(pattern: str) -> str:
     """Return the folder of all matches of ``pattern``, apart from links."""
     return os.path.join(*takewhile(lambda part: not has_magic(part), Path(os.path.normpath(pattern)).parts), "")  # noqa: PTH118
@@ -195,7 +206,8 @@ def _fixed_part(pattern: str) -> str:
 def _matches(pattern: str, folder: Path) -> list[str]:
     # Path.glob takes no absolute pattern, and matches hidden files.
     names = iglob(pattern, root_dir=folder, recursive=True) if has_magic(pattern) else [pattern]  # noqa: PTH207
-    return sorted(name for name in islice(names, _MAX_FILES + 1) if _is_file(folder / name))
+    found = (name for name in islice(names, _MAX_FILES + 1) if _is_file(folder / name))
+    return sorted(name for name in found if name == pattern or not name.endswith(_OF_VARIABLES))
 
 
 def _no_match(pattern: str, folder: Path) -> str:
@@ -208,6 +220,23 @@ def _no_match(pattern: str, folder: Path) -> str:
 
 def _same_text(one: Node, other: Node) -> bool:
     return isinstance(one, ScalarNode) and isinstance(other, ScalarNode) and one.text == other.text
+
+
+def read_variables_beside(folders: SequenceOf[str], policy: Policy) -> dict[str, str]:
+    """Return the variables of ``lancens.vars.yaml`` in the manifest's folders; the first folder wins.
+
+    Raises:
+        LancensError, ManifestError: one cannot be used, or is a link out of the folders.
+    """
+    found: dict[str, str] = {}
+    for folder in reversed(folders):
+        path = Path(os.path.relpath(Path(folder, VARIABLES_FILE))).as_posix()
+        if not _is_file(path):
+            continue
+        if not policy.may_read(os.path.realpath(path), folders):
+            raise LancensError(f"{path} {_LEADS_OUT}")
+        found |= read_variables(path)
+    return found
 
 
 def read_variables(path: str) -> dict[str, str]:
@@ -224,10 +253,10 @@ def read_variables(path: str) -> dict[str, str]:
         reason = error.strerror if isinstance(error, OSError) else "the path is not valid"
         raise LancensError(f"the variables in {path} cannot be read: {reason}") from None
     problems = Problems([SourceFile(path, str(Path(path).parent))])
-    found = {}
+    found: dict[str, str] = {}
     for name, node in (read_document(data, 0, problems, "such as `region: eu-west-1`") or {}).items():
         if isinstance(node, ScalarNode):
-            found[name] = "" if node.is_null else node.text
+            found[name] = FileValue.at(problems.source(node.key_place), "" if node.is_null else node.text)
         else:
             problems.at(node.key_place, f"variable `{name}` is not text; expected `{name}: value`")
     problems.raise_if_any()

@@ -15,7 +15,7 @@ from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.config import ConfigEntry, ConfigText, Implementation, Implementations
 from reconciler.manifest.defaults import Defaults
-from reconciler.manifest.files import Content, read_files
+from reconciler.manifest.files import Content, folders_of, read_files, read_variables_beside
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, digest_of, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile
@@ -23,11 +23,11 @@ from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, ScalarNode, entries_of
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.problems import Problems
-from reconciler.manifest.variables import Resolver, TemplateError
+from reconciler.manifest.variables import FileValue, Resolver, TemplateError, environment_values, is_unresolved
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredCatalog, Source, Thresholds
 from reconciler.model.display import did_you_mean
-from reconciler.model.errors import ConfigError, MissingExtraError
+from reconciler.model.errors import ConfigError, MissingExtraError, Problem
 from reconciler.model.names import check_name
 
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
@@ -43,18 +43,21 @@ def load(
     """Return the manifest in the given files and folders, with their includes merged.
 
     Placeholders in a catalog's ``config`` are checked for their form and left unresolved. All others are resolved from
-    the environment, ``variables`` and files, as far as ``policy`` allows.
+    the environment, variables and files, as far as ``policy`` allows. The value of a variable is in ``variables``, in
+    the environment (``LANCENS_VAR_name``) or in ``lancens.vars.yaml`` beside the manifest; the first wins.
 
     Raises:
         ManifestError: with every error of every file.
     """
     problems = Problems()
     with collector_paused():
-        content = read_files(paths, problems, policy)
+        folders, variables = folders_of(paths), variables or {}
+        beside = read_variables_beside(folders, policy)
+        resolver = Resolver(policy, {**beside, **environment_values(), **variables}, folders)
+        content = read_files(paths, problems, resolver)
         if not problems.files:
             problems.raise_if_any()
-        resolver = Resolver(policy, dict(variables or {}), content.folders)
-        return _Loading(problems, resolver, content, implementations).manifest()
+        return _Loading(problems, resolver, content, implementations).manifest({**beside, **variables})
 
 
 @contextmanager
@@ -97,13 +100,14 @@ class _Loading:
         self._implementations = implementations
         self._blocks = BlockReader(problems, resolver)
 
-    def manifest(self) -> Manifest:
-        root, what, folder = self._content.root, "the manifest", self._content.folders[0]
+    def manifest(self, given: MappingOf[str, str]) -> Manifest:
+        """Return the manifest; ``given`` are the variables that it should use."""
+        root, what, folder = self._content.root, "the manifest", self._resolver.folders[0]
         top = self._blocks.read(ManifestFile, root, what, ("catalogs", "defaults")) or ManifestFile()
         is_part = root and not {"name", "version"} & root.keys()
         included = "; if another manifest includes this file, give that one" if is_part else ""
         self._require(root, "name", what, f"expected a name, such as `name: feature-store`{included}")
-        name = self._verbatim(root, "name", what) or ""
+        name = self._name(root, what)
         self._require(root, "version", what, "expected `version: 1`")
         if "schemas" in root:
             self._blocks.read_schemas(top.schemas, root["schemas"])
@@ -113,8 +117,8 @@ class _Loading:
         catalogs = self._with_mirrors(read, nodes)
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):
             self._problems.add(problem)
-        if not self._problems:  # an unreadable part may use them
-            self._check_variables()
+        # An unreadable part may use them.
+        warnings = () if self._problems else tuple(self._unused(given))
         self._problems.raise_if_any()
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
         digests = [(catalog, read[each][1].relative) for each, catalog in catalogs.items()]
@@ -125,6 +129,8 @@ class _Loading:
             folder=folder,
             thresholds=thresholds,
             catalogs=catalogs,
+            variables={key: value for key, value in self._resolver.variables.items() if key in self._resolver.used},
+            warnings=warnings,
         )
 
     def _with_mirrors(
@@ -140,16 +146,26 @@ class _Loading:
             for name, (catalog, _) in read.items()
         }
 
-    def _check_variables(self) -> None:
-        """Reject unused variables; they are probably typos."""
-        for name in sorted(self._resolver.variables.keys() - self._blocks.used):
-            hint = did_you_mean(name, sorted(self._blocks.used))
+    def _unused(self, given: MappingOf[str, str]) -> Iterator[Problem]:
+        """Yield the unused variables of files, which several manifests may share; reject others as typos."""
+        used = self._resolver.used
+        for name in sorted(given.keys() - used):
+            hint, value = did_you_mean(name, sorted(used)), given[name]
             message = f"variable `{name}` is defined, but nothing uses it{hint and f'; {hint}'}"
-            self._problems.in_file(self._problems.files[0].name, message)
+            if isinstance(value, FileValue):
+                yield value.source.problem(message)
+            else:
+                self._problems.in_file(self._problems.files[0].name, message)
 
     def _require(self, node: Node, key: str, what: str, expected: str) -> None:
         if key not in entries_of(node) and self._content.complete:
             self._problems.at(node.key_place, f"{what} has no `{key}`; {expected}")
+
+    def _name(self, root: Mapping, what: str) -> str:
+        name = root.get("name")
+        if isinstance(name, ScalarNode) and is_unresolved(name.text):
+            return name.text
+        return self._verbatim(root, "name", what) or ""
 
     def _verbatim(self, node: Mapping, key: str, what: str) -> str | None:
         """Return the text of a key that holds a name; reading the block reports other shapes."""
@@ -168,7 +184,7 @@ class _Loading:
     def _catalog(self, owner: str, name: str, node: Node) -> tuple[ManifestCatalog, CatalogReader] | None:
         what = f"catalog {name}"
         reason = check_name(name)
-        if reason is not None:
+        if reason is not None and not is_unresolved(name):
             self._problems.at(node.key_place, f"catalog `{name}`: {reason}")
         block = self._blocks.read(CatalogBlock, node, what, _BELOW_CATALOG)
         if block is not None:
@@ -234,7 +250,7 @@ class _Loading:
                 else:
                     seen.add(full)
                     try:
-                        template = self._blocks.template(text.text)
+                        template = self._resolver.template(text.text)
                     except TemplateError as error:
                         self._problems.at(text.place, str(error))
                         continue

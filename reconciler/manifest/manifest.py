@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler.manifest.config import ConfigText, ResolvedConfig
-from reconciler.manifest.variables import Resolver
+from reconciler.manifest.policy import CHECKING
+from reconciler.manifest.variables import Resolver, TemplateError
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Thresholds
@@ -49,7 +50,8 @@ class Manifest:
 
     ``digest`` is the SHA-256 of the normalised content. Files, layout, order, comments, the folder and the values of
     placeholders in ``config`` make no difference. ``files`` are relative to the current folder; ``folder`` is the
-    absolute one of the first file.
+    absolute one of the first file. ``variables`` are the values of those it uses. ``warnings`` name unused keys in
+    files of variables.
     """
 
     name: str
@@ -58,6 +60,15 @@ class Manifest:
     folder: str
     thresholds: Thresholds
     catalogs: Mapping[str, ManifestCatalog] = field(repr=False)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    warnings: tuple[Problem, ...] = ()
+
+    def expanded(self, name: str) -> str:
+        """Return ``name`` with its variables resolved; ``name`` itself if one has no value."""
+        try:
+            return Resolver(CHECKING, self.variables).name(name)
+        except TemplateError:
+            return name
 
 
 def service_problems(configs: Iterable[tuple[ManifestCatalog, BackendConfig | None]]) -> Iterator[Problem]:

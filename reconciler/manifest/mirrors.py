@@ -9,6 +9,7 @@ from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.models import MirrorBlock
 from reconciler.manifest.nodes import Node, Place, Sequence, entries_of
 from reconciler.manifest.problems import Problems, expected_keys
+from reconciler.manifest.variables import is_unresolved
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredMirror
 from reconciler.model.names import Identifier
@@ -102,7 +103,7 @@ class _Reading:
         first: dict[Identifier, Place] = {}
         for key, node in entries_of(entries_of(self.written).get("names")).items():
             value = self.block.names.get(key)
-            if value is None or not blocks.is_known(node):
+            if value is None or is_unresolved(key) or not blocks.is_known(node):
                 continue
             origin = blocks.path(key, node.key_place, what, followed)
             to = blocks.path(value, node.place, what, self.reader.capabilities)

@@ -46,6 +46,8 @@ def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) ->
     where, able = f"in `moved` ({reader.impl})", reader.capabilities
     for block, item in zip(moved, items, strict=True):
         entries = entries_of(item)
+        if not all(map(reader.blocks.is_known, entries.values())):
+            continue
         origin = reader.blocks.path(block.origin, entries["from"].place, f"`from` {where}", able)
         to = reader.blocks.path(block.to, entries["to"].place, f"`to` {where}", able)
         if origin is not None and to is not None:

@@ -1,6 +1,6 @@
-"""Placeholders in values: ``${env:NAME}``, ``${var:name}``, ``${file:path}``, each with ``:-default``; ``$${`` escapes.
+"""Placeholders: ``${env:NAME}``, ``${var:name}``, ``${file:path}``, each with ``:-default``; ``$${`` escapes.
 
-A value is used as it is: placeholders within it are not resolved.
+All work in values, variables also in names. A value is used as it is: placeholders within it are not resolved.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from reconciler.manifest.policy import OPEN, MissingFileError, Policy, UnreadableFileError, read_file
+from reconciler.model.desired import Source
 from reconciler.model.display import did_you_mean
 
 _SCHEMES = {
@@ -22,6 +23,7 @@ _SCHEMES = {
 }
 _TOKEN = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<body>[^}]*)\}|\$\{")
 _MAX_FILE_BYTES = 1024 * 1024
+_OF_ENVIRONMENT = "LANCENS_VAR_"
 
 
 class TemplateError(ValueError):
@@ -41,6 +43,30 @@ class Placeholder:
 
 
 Template: TypeAlias = tuple[str | Placeholder, ...]
+
+
+class FileValue(str):
+    """The value of a variable in a file, at ``source``."""
+
+    source: Source
+
+    @classmethod
+    def at(cls, source: Source, text: str) -> FileValue:
+        """Return the value ``text`` at ``source``."""
+        value = cls(text)
+        value.source = source
+        return value
+
+
+def environment_values() -> dict[str, str]:
+    """Return the variables in the environment: ``LANCENS_VAR_name`` is the value of ``${var:name}``."""
+    names = (name for name in os.environ if name.startswith(_OF_ENVIRONMENT))
+    return {name.removeprefix(_OF_ENVIRONMENT): os.environ[name] for name in names}
+
+
+def is_unresolved(name: str) -> bool:
+    """Return whether ``name`` holds a placeholder: it has an error, or the policy resolves no variables."""
+    return "${" in name
 
 
 def is_literal(template: Template) -> bool:
@@ -109,11 +135,34 @@ class Resolver:
         policy: the placeholders, variables and files that are allowed.
         variables: the values of ``${var:…}``.
         folders: of the manifest's files, without links.
+        used: the names of the variables in all templates so far, defined or not.
     """
 
     policy: Policy = OPEN
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     folders: tuple[str, ...] = ()
+    used: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    def template(self, text: str) -> Template:
+        """Return the template in ``text``, and record the variables that it uses.
+
+        Raises:
+            TemplateError: a placeholder is malformed.
+        """
+        template = parse_template(text)
+        self.used.update(part.name for part in template if isinstance(part, Placeholder) and part.scheme == "var")
+        return template
+
+    def name(self, text: str) -> str:
+        """Return the name that ``text`` stands for; ``text`` itself if the policy resolves no variables.
+
+        Raises:
+            TemplateError: a placeholder is malformed, is not a variable, or has no value.
+        """
+        template = self.template(text)
+        if is_from_outside(text):
+            raise TemplateError("a name takes variables only, such as `${var:stage}`; others are secrets")
+        return self.text(template, "") if self.knows(template) else text
 
     def knows(self, template: Template) -> bool:
         """Return whether the policy lets every placeholder in ``template`` be resolved."""

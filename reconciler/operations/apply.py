@@ -38,9 +38,20 @@ def _check_arguments(plan: Plan, manifest: Manifest) -> None:
     expect("apply", plan, Plan, "a plan and then its manifest, such as reconciler.plan(manifest)")
     expect("apply", manifest, Manifest, "the plan's manifest, such as reconciler.load('lancens.yaml')")
     if plan.manifest.digest != manifest.digest:
+        _check_variables(plan, manifest)
         raise StalePlanError(
             f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
             f"{manifest.digest[:12]} now). Plan again. Nothing was changed."
+        )
+
+
+def _check_variables(plan: Plan, manifest: Manifest) -> None:
+    """Raise StalePlanError, naming the variables, if some have other values than the plan was made with."""
+    names = plan.manifest.differing_variables(reference(manifest))
+    if names:
+        raise StalePlanError(
+            f"{plan.manifest.name} was planned with other values of {', '.join(f'`{name}`' for name in names)}. "
+            "Apply with the values of the plan, or plan again. Nothing was changed."
         )
 
 
@@ -88,7 +99,7 @@ def apply(
         check_removals(plan)
     concerned = with_sources_of(manifest, plan.concerned)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        _check_services(plan, connections)
+        _check_services(plan, manifest, connections)
         saved, plan = plan, show_places(plan, places_of(connections.values()))
         sources = {name: _source(plan, connection) for name, connection in connections.items()}
         known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
@@ -140,11 +151,12 @@ def carry_out(
         )
 
 
-def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:
+def _check_services(plan: Plan, manifest: Manifest, connections: Mapping[str, Connection]) -> None:
     """Raise StalePlanError if a catalog's ``config`` now leads to another service."""
     for catalog in plan.catalogs:
         connection = connections.get(catalog.name)
         if connection is not None and connection.service != catalog.service:
+            _check_variables(plan, manifest)
             raise StalePlanError(
                 f"{catalog.name} ({catalog.impl}) now reaches another service or root than the plan was made for: its "
                 "`config` has other values. Plan again. Nothing was changed."

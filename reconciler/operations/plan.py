@@ -17,6 +17,7 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
 from reconciler.model.live import StorageKind
 from reconciler.model.names import EVERYTHING, Scope
+from reconciler.model.redaction import slow_digest
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import (
     ask_held,
@@ -190,7 +191,8 @@ def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
 
 def reference(manifest: Manifest) -> ManifestRef:
     """Return the plan's reference to ``manifest``."""
-    return ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files))
+    variables = {name: slow_digest(value, name) for name, value in sorted(manifest.variables.items())}
+    return ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files), variables=variables)
 
 
 FORMAT_VERSION = "1.0"

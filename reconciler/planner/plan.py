@@ -53,11 +53,20 @@ class CatalogSummary(Document):
 
 
 class ManifestRef(Document):
-    """The manifest of a plan; paths are relative to the folder it was made in."""
+    """The manifest of a plan; paths are relative to the folder it was made in.
+
+    ``variables`` has a slow digest of the value of each variable that the manifest uses.
+    """
 
     name: str
     digest: str
     files: tuple[str, ...]
+    variables: Mapping[str, str] = {}
+
+    def differing_variables(self, other: ManifestRef) -> list[str]:
+        """Return the names of the variables that have another value in ``other``."""
+        names = self.variables.keys() | other.variables.keys()
+        return sorted(name for name in names if self.variables.get(name) != other.variables.get(name))
 
 
 class Options(Document):

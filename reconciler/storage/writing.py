@@ -31,8 +31,8 @@ ReturnedT = TypeVar("ReturnedT")
 _ATTEMPTS = 5
 
 MANAGED = (
-    "the service keeps the versions of its data itself (`managed_versioning`), so that nothing is written to storage "
-    "behind its back; write the dataset by way of the service, with pylance's "
+    "the service manages its versions (`managed_versioning`), so lancens must not write to its storage; write the "
+    "dataset through the service, with pylance's "
     "`lance.write_dataset(..., namespace_client=..., table_id=...)`"
 )
 """Why lancens does not write to a table with ``LiveTable.managed_versioning``, and what to do instead."""

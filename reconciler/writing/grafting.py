@@ -7,7 +7,7 @@ the text is inserted there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,7 +22,7 @@ Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-def graft(name: str, data: bytes, added: str) -> bytes:
+def graft(name: str, data: bytes, added: str, expanded: Callable[[str], str] = str) -> bytes:
     """Return the file's content with the keys below ``catalogs`` of ``added`` that the file lacks.
 
     The file wins where both have a key. Every line of it stays, comments included, but for ``{}`` and ``null`` that are
@@ -32,6 +32,7 @@ def graft(name: str, data: bytes, added: str) -> bytes:
         name: of the file, for errors.
         data: its content.
         added: a manifest from :func:`reconciler.writing.export.to_yaml`.
+        expanded: returns the name that a key with placeholders stands for.
 
     Raises:
         ManifestError: the file cannot be read, or cannot be extended in place.
@@ -46,17 +47,17 @@ def graft(name: str, data: bytes, added: str) -> bytes:
     base, extra = _composed(text), _composed(added)
     if extra is None:
         return data
-    splices = _Splices(text)
+    splices = _Splices(text, expanded)
     if base is None:  # an empty file, or one of comments
         splices.append(lines)
         expected = _plain(extra)
     else:
         below = [entry for entry in _entries(extra, lines, len(lines)) if entry.key.value == "catalogs"]
         _graft(base, below, splices)
-        expected = _merged(_plain(base), {entry.key.value: _plain(entry.value) for entry in below})
+        expected = _merged(_plain(base, expanded), {entry.key.value: _plain(entry.value) for entry in below})
     made = splices.done()
     try:
-        is_right = _plain(_composed(made)) == expected
+        is_right = _plain(_composed(made), expanded) == expected
     except yaml.YAMLError:
         is_right = False
     if not is_right:
@@ -67,10 +68,11 @@ def graft(name: str, data: bytes, added: str) -> bytes:
 
 
 class _Splices:
-    """Insertions into a text."""
+    """Insertions into a text, whose keys ``expanded`` resolves."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, expanded: Callable[[str], str]) -> None:
         self.text = text
+        self.expanded = expanded
         self._line_end = "\r\n" if "\r\n" in text else "\n"
         self._found: list[tuple[int, int, str]] = []
 
@@ -127,7 +129,7 @@ def _entries(node: yaml.MappingNode, lines: Sequence[str], end: int) -> Iterator
 
 
 def _graft(into: yaml.MappingNode, entries: Iterable[_Entry], splices: _Splices) -> None:
-    have = {key.value: (key, value) for key, value in into.value}
+    have = {splices.expanded(key.value): (key, value) for key, value in into.value}
     missing = []
     for entry in entries:
         if entry.key.value not in have:
@@ -206,11 +208,11 @@ def _composed(text: str) -> yaml.MappingNode | None:
     return node if isinstance(node, yaml.MappingNode) else None
 
 
-def _plain(node: yaml.Node | None) -> Plain:
+def _plain(node: yaml.Node | None, expanded: Callable[[str], str] = str) -> Plain:
     if isinstance(node, yaml.MappingNode):
-        return {key.value: _plain(value) for key, value in node.value}
+        return {expanded(key.value): _plain(value, expanded) for key, value in node.value}
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(item) for item in node.value]
+        return [_plain(item, expanded) for item in node.value]
     return {} if node is None or _is_nothing(node) else str(node.value)
 
 

@@ -337,7 +337,7 @@ class HeldNames:
             assert skipped.code == 0, skipped
             left = planned(example.manifest)
             assert (actions(left), ["/".join(one.identifier) for one in left.blocked]) == ([], [held])
-            assert "a table of another kind has the name" in left.blocked[0].reason
+            assert "of another kind already has this name" in left.blocked[0].reason
             assert (example.look(held), example.look(path) is None) == (there, False)
         finally:
             take_away()

@@ -38,8 +38,64 @@ def test_three_environments_come_from_one_manifest(
         others = ("--var-file", "dev.vars.yaml" if name != "dev" else "prod.vars.yaml")
         refused = lancens(capsys, "apply", saved, *others, "--auto-approve")
         assert refused.code == 1, "a plan of one environment is not applied to another"
+        assert "other values of `environment`, `root`" in refused.err
         assert lancens(capsys, "apply", saved, *variables, "--auto-approve").code == 0
         assert lancens(capsys, "drift", *variables).code == 0
         table = registry.connect("dir", {"root": f"lakes/{name}"}).load_table(("features", "users"))
         assert table.properties["environment"] == name
     assert sorted(path.name for path in Path("lakes").iterdir()) == ["dev", "prod", "staging"]
+
+
+NAMED = """\
+version: 1
+name: "${var:stage}-store"
+catalogs:
+  account:
+    impl: dir
+    config: {root: ./lake}
+    scope: ["${var:stage}_*", "${var:stage}_*/**"]
+    moved: [{from: "${var:stage}_features/people", to: "${var:stage}_features/users"}]
+    namespaces:
+      "${var:stage}_features": {tables: {users: {}, "t_${var:stage}": {}}}
+"""
+
+
+def test_two_environments_share_one_catalog_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text(NAMED)
+    Path("lancens.vars.yaml").write_text("stage: dev\n")
+    for stage in ((), ("--var", "stage=prod")):
+        assert lancens(capsys, "apply", *stage, "--auto-approve").code == 0
+        assert lancens(capsys, "drift", *stage).code == 0, "neither environment sees the other's tables"
+    found = registry.connect("dir", {"root": "lake"}).scan().tables
+    assert sorted("/".join(name) for name in found) == [
+        "dev_features/t_dev",
+        "dev_features/users",
+        "prod_features/t_prod",
+        "prod_features/users",
+    ]
+    assert found["prod_features", "users"].properties["lancens.managed-by"] == "prod-store/account"
+
+    backend = registry.connect("dir", {"root": "lake"})
+    backend.insert_table(("dev_features", "made"), str(tmp_path / "lake" / "made.lance"), {})
+    assert lancens(capsys, "import", "--append", "lancens.yaml").code == 0
+    assert "${var:stage}_features" in Path("lancens.yaml").read_text()
+    assert Path("lancens.yaml").read_text().count("_features:") == 0, "the block is found below its placeholder"
+    assert lancens(capsys, "drift", "--fail-on", "unmanaged").code == 0
+
+
+def test_an_unused_key_of_a_file_is_a_warning_and_an_unused_option_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text(MANIFEST)
+    Path("prod.vars.yaml").write_text("environment: prod\nroot: ./lake\nregoin: eu\n")
+    planned = lancens(capsys, "plan", "--var-file", "prod.vars.yaml")
+    assert planned.code == 0
+    assert "Warning: prod.vars.yaml:3:1: variable" in planned.err
+    assert "regoin" not in lancens(capsys, "plan", "--var-file", "prod.vars.yaml", "--quiet").err
+    refused = lancens(capsys, "plan", "--var-file", "prod.vars.yaml", "--var", "rot=x")
+    assert refused.code == 1
+    assert "did you mean `root`?" in refused.err

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.cli.running import lancens
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -24,3 +27,15 @@ def test_the_mirror_follows_what_somebody_else_wrote(capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     assert "mirrored/features/users" in shown
     assert "mirrored/clicks has 2 rows" in shown
+
+
+def test_the_environments_share_a_catalog(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(EXAMPLES / "environments", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for stage, variables in (("dev", ()), ("prod", ("--var", "stage=prod"))):
+        applied = lancens(capsys, "apply", *variables, "--auto-approve")
+        assert applied.code == 0
+        assert f"+ {stage}_features/users" in applied.out
+        assert lancens(capsys, "drift", *variables).code == 0

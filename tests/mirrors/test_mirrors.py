@@ -192,7 +192,7 @@ def test_from_a_directory_to_unity(lake: Lake, stack: ExitStack) -> None:
         ("register-table", "added"),
         ("register-table", "renamed"),
     ]
-    said = "unity/main/mirrored/t0001 differs from what it mirrors (tier) and stays so"
+    said = "unity/main/mirrored/t0001 differs from what it mirrors (tier)"
     assert any(said in note.message for note in plan.notes), plan.notes
     lake.assert_followed("unity", ("main", "mirrored"), without=("dotted.name", "with space"))
 

@@ -14,7 +14,7 @@ def _undecided(params: Params) -> str:
     gone = _one_of(params.get("names", ()), params.get("more", 0))
     return (
         f"{new} (new) may be {gone} (deregister) under "
-        "another name. To keep the data with the name, write in the catalog's block: "
+        "another name. To keep the data under its new name, write in the catalog's block: "
         f"moved: [{{from: {params.get('name')}, to: {params.get('other')}}}]"
     )
 
@@ -54,67 +54,68 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
         ),
     ),
     NoteCode.CANNOT_FOLLOW: (
-        "{where}/{name} differs from what it mirrors ({names}) and stays so: this catalog cannot change an entry.",
+        "{where}/{name} differs from what it mirrors ({names}): this catalog cannot change entries.",
         (
-            "{count:table} in {where} differ from what they mirror and stay so ({name}: {names}): "
-            "this catalog cannot change an entry."
+            "{count:table} in {where} differ from what they mirror ({name}: {names}): "
+            "this catalog cannot change entries."
         ),
     ),
     NoteCode.MIRRORED_BEFORE: (
         (
-            "{where}/{name} was mirrored from {mirror}, and stays now that no `mirror` asks for it; "
-            "`lancens import --append` writes its block, one with `absent: true` removes it."
+            "{where}/{name} was mirrored from {mirror}; no `mirror` names it any more, and its entry stays. "
+            "`lancens import --append` writes its block; `absent: true` removes it."
         ),
         (
-            "{count:table} in {where} were mirrored from {mirror}, and stay now that no `mirror` asks for them; "
-            "`lancens import --append` writes their blocks, one with `absent: true` removes a table."
+            "{count:table} in {where} were mirrored from {mirror}; no `mirror` names them any more, and their entries "
+            "stay. `lancens import --append` writes their blocks; `absent: true` removes a table."
         ),
     ),
     NoteCode.HIDDEN: (
         (
-            "{where}/{name} has properties whose values the service does not show, so that a new one is not seen: "
+            "{where}/{name} has properties whose values the service does not show, so changes to them go unnoticed: "
             "{names:code}."
         ),
         (
-            "{count:table} in {where} have properties whose values the service does not show, so that a new one is "
-            "not seen; {name} has {names:code}."
+            "{count:table} in {where} have properties whose values the service does not show, so changes to them go "
+            "unnoticed; {name} has {names:code}."
         ),
     ),
     NoteCode.UNMARKABLE: (
-        "{count:object} in {where} {count:is as its block says|are as their blocks say}, but this catalog cannot mark "
-        "{count:it now; it is|them now; they are} never pruned."
+        "{count:object} in {where} {count:matches its block|match their blocks}, but this catalog cannot mark "
+        "{count:it now, so it is|them now, so they are} never pruned."
     ),
     NoteCode.UNPROTECTABLE: (
         "{count:object} in {where} {count:is|are} protected only while {count:its block says|their blocks say} so: "
         "this catalog cannot mark {count:it|them} now."
     ),
     NoteCode.STAYS_PROTECTED: (
-        "{count:object} in {where} {count:stays|stay} protected: this catalog cannot take the {count:mark|marks} away."
+        "{count:object} in {where} {count:stays|stay} protected: this catalog cannot remove the {count:mark|marks}."
     ),
     NoteCode.STAYS_MARKED: (
-        "{count:object} in {where} {count:keeps|keep} the marks {count:it has|they have}: this catalog cannot renew "
-        "them."
+        "{count:object} in {where} {count:keeps its|keep their} old marks: this catalog cannot update them."
     ),
     NoteCode.KEPT_NAMESPACE: [
         "{where} is kept: it holds {count:object} that {count:stays|stay}",
         ", among them {names:code}",
     ],
-    NoteCode.KEPT_NAMESPACES: "{count:,} namespaces are kept, as each holds what stays: {names} and {more:,} more",
+    NoteCode.KEPT_NAMESPACES: (
+        "{count:,} namespaces are kept, because each holds objects that stay: {names} and {more:,} more"
+    ),
     NoteCode.MOVE_DONE: (
-        "{name} is {other} already; its line in `moved` can go ({line}).",
-        "{count:,} lines of `moved` can go, what they name has its new name: {names}.",
+        "{name} is already renamed to {other}; remove its line from `moved` ({line}).",
+        "{count:,} lines of `moved` are done and can be removed: {names}.",
     ),
     NoteCode.MOVE_LEAVES_NAMESPACE: (
-        "{name} stays when its tables have moved: this manifest neither made nor adopted it."
+        "{name} stays after its tables have moved: this manifest neither created nor adopted it."
     ),
     NoteCode.MOVE_LEAVES_PROPERTIES: (
-        "{other} is there already and does not get properties of {name}: {names:code}. "
-        "Write those it is to have in its block."
+        "{other} already exists and does not get these properties of {name}: {names:code}. "
+        "Write those that it should have in its block."
     ),
     NoteCode.RENAMES_LIKELY: "{count:,} more {count:pair|pairs} of changes look like renames.",
     NoteCode.RENAME_LIKELY: (
-        "{other} ({other_does}) and {name} ({does}) look like a rename. To keep the data with the name, write in the "
-        "catalog's block: moved: [{{from: {name}, to: {other}}}]"
+        "{other} ({other_does}) and {name} ({does}) look like a rename. To keep the data under its new name, "
+        "write in the catalog's block: moved: [{{from: {name}, to: {other}}}]"
     ),
     NoteCode.RENAME_UNDECIDED: _undecided,
     NoteCode.SCAN: "{detail}",

@@ -10,7 +10,7 @@ from reconciler.planner.words.sentences import Sentence, renaming
 
 def _growth(params: Params) -> str:
     parts = ["to add"] if "added" in params else []
-    parts += ["to let be null"] if "relaxed" in params else []
+    parts += ["to make nullable"] if "relaxed" in params else []
     return f"columns {' and '.join(parts)}{renaming(params)}"
 
 
@@ -20,7 +20,7 @@ def _differing(params: Params) -> str:
 
 
 _CHOSEN = "this catalog chooses the location of every table itself"
-_VERSIONED = "the service keeps the versions of its data itself (`managed_versioning`), and lancens writes to storage"
+_VERSIONED = "the service manages its versions (`managed_versioning`), so lancens must not"
 _RENAMING = "{name} cannot be renamed: that takes a new entry"
 
 REASONS: Mapping[ReasonCode, Sentence] = {
@@ -30,15 +30,15 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.DATA_FOUND: "data found at its location",
     ReasonCode.DIFFERS: [("differs from {mirror}", "differs from the manifest")],
     ReasonCode.IN_MANIFEST: "in the manifest",
-    ReasonCode.LEFTOVER: "left by an interrupted run of lancens; nobody's data goes with it",
-    ReasonCode.LOCATION_NOTED: "not at the location asked for, and not noted that the service chose another",
-    ReasonCode.LOCATION_NOTE_STALE: "what is noted of the location asked for is out of date",
+    ReasonCode.LEFTOVER: "left by an interrupted run of lancens; no data is affected",
+    ReasonCode.LOCATION_NOTED: "the service chose another location than the requested one, which is not recorded yet",
+    ReasonCode.LOCATION_NOTE_STALE: "the recorded requested location is out of date",
     ReasonCode.MARKS: "marks to renew",
     ReasonCode.MIRRORED: "mirrors {mirror}",
     ReasonCode.MIRROR_ENDED: "mirrored, no longer in {mirror}",
     ReasonCode.MOVED: ["was {name}", "; re-created, which loses {lost}"],
-    ReasonCode.MOVED_AWAY: "{name} now",
-    ReasonCode.MOVE_RESUMED: "was {name}; a run that was interrupted left both names",
+    ReasonCode.MOVED_AWAY: "now {name}",
+    ReasonCode.MOVE_RESUMED: "was {name}; an interrupted run left both names",
     ReasonCode.NAMESPACE_MOVED: [
         ("mirrors {mirror}", "in the manifest"),
         ", was {name}",
@@ -54,7 +54,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.RELOCATED: "registered elsewhere",
     ReasonCode.SAFEGUARD: "{detail}",
     ReasonCode.SHOWN_COLUMNS: "its entry shows other columns than the data has",
-    ReasonCode.SOURCE_WRITES_DATA: "its data is written as that of {name}",
+    ReasonCode.SOURCE_WRITES_DATA: "its data is written when {name} is created",
     ReasonCode.TAKEN_OVER: "taken over",
     ReasonCode.BAD_DEPTH: "it would be a table {detail}",
     ReasonCode.BAD_LOCATION: [
@@ -62,17 +62,16 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ],
     ReasonCode.BAD_NAME: "`{name}`: {detail}",
     ReasonCode.BAD_PROPERTY: "property `{key}`: {detail}",
-    ReasonCode.BOTH_NAMES_THERE: "{name} and it are both there, at {location} and {other_location}",
+    ReasonCode.BOTH_NAMES_THERE: "both {name} and it exist, at {location} and {other_location}",
     ReasonCode.CANNOT_ALTER: "it cannot be changed: this catalog cannot alter a table",
     ReasonCode.CANNOT_ALTER_NAMESPACE: "it cannot be changed: this catalog cannot alter a namespace",
     ReasonCode.CANNOT_RELOCATE: "it cannot be relocated: this catalog cannot alter a table",
     ReasonCode.CANNOT_RENAME: (
-        "{name} cannot be renamed: this catalog renames no table and keeps no properties to make it anew with"
+        "{name} cannot be renamed: this catalog cannot rename tables, and keeps no properties to re-create one with"
     ),
     ReasonCode.CLEANUP_DUE: "{location}: {detail}",
     ReasonCode.CREDENTIALS_NOT_VENDED: (
-        "{location} is not accessible ({detail}); the catalog hands out credentials for tables that it has, and it "
-        "has not got this one"
+        "{location} is not accessible ({detail}); the catalog vends credentials for existing tables only"
     ),
     ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CHOSEN}",
     ReasonCode.DEFAULT_LOCATION_TAKEN: "its default place, {location}, holds the data of {name}",
@@ -84,26 +83,24 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.KIND_HOLDS_NO_TABLES: "it is a {kind}, which holds no tables",
     ReasonCode.KIND_NOT_CREATABLE: "it is a {kind}, and here they can be neither asked for nor made",
     ReasonCode.KIND_NOT_NESTABLE: (
-        "it is a {kind} inside a {kind}, which has to be there already: this service cannot create one"
+        "it is a {kind} inside a {kind}, which must exist already: this service cannot create one"
     ),
-    ReasonCode.LOCATION_AWAITED: "a dataset would be written where {name}, which is blocked, is to be",
+    ReasonCode.LOCATION_AWAITED: "its dataset would be written at the location of {name}, which is blocked",
     ReasonCode.LOCATION_CHOSEN: [
         (f"{_RENAMING}, and {_CHOSEN}", f"it cannot be relocated: {_CHOSEN}; it is at {{location}}")
     ],
     ReasonCode.LOCATION_SHARED: "it and {name} would both be at {location}, where a dataset would be written",
-    ReasonCode.LOCATION_TAKEN: "it would be written where {name} is registered",
-    ReasonCode.MADE_OUTSIDE: "it does not exist, and is made outside lancens",
+    ReasonCode.LOCATION_TAKEN: "its dataset would be written at the location of {name}",
+    ReasonCode.MADE_OUTSIDE: "it does not exist, and lancens cannot create it",
     ReasonCode.MAKES_NO_TABLES: [f"{_RENAMING}. ", "{detail}"],
-    ReasonCode.MIRROR_CANNOT_PLACE: f"{_CHOSEN}, and a mirror's is that of its source",
-    ReasonCode.MOVED_AND_RELOCATED: (
-        "it cannot be renamed and be given another location in one plan; it is at {location}"
-    ),
+    ReasonCode.MIRROR_CANNOT_PLACE: f"{_CHOSEN}, but a mirrored table must be at its source's location",
+    ReasonCode.MOVED_AND_RELOCATED: ("it cannot be renamed and relocated in one plan; it is at {location}"),
     ReasonCode.NAMED_BY_DIRECTORY: (
         "{name} cannot be renamed: directly under the root a table is named by its directory"
     ),
-    ReasonCode.NAME_HELD: "a table of another kind has the name in the catalog ({detail})",
+    ReasonCode.NAME_HELD: "a table of another kind already has this name ({detail})",
     ReasonCode.NAME_MOVED_AWAY: "`moved` takes this name away ({line})",
-    ReasonCode.NAME_OF_NAMESPACE: "a namespace has the name here",
+    ReasonCode.NAME_OF_NAMESPACE: "a namespace has this name here",
     ReasonCode.NAME_OF_TABLE: "{name} is a table here",
     ReasonCode.NAME_TAKEN: "it cannot be a {kind}: a {other_kind} has the name",
     ReasonCode.NAME_TAKEN_UNTIL_MOVED: (
@@ -116,13 +113,15 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.OUT_OF_SCOPE: "it is outside of the catalog's scope: {detail}",
     ReasonCode.PROTECTED: "{name} is protected, and a move takes that name away",
     ReasonCode.RELOCATED_AND_ALTERED: "a table cannot be relocated and its columns changed in one plan",
-    ReasonCode.SERVICE_KEEPS_VERSIONS: f"{_VERSIONED}: it does not add its columns behind the service's back",
-    ReasonCode.SERVICE_MAKES_DATA: f"{_VERSIONED}: it does not make its dataset behind the service's back",
-    ReasonCode.SEVERAL_SOURCES: lambda params: f"{' and '.join(params.get('names', ()))} have this one name here",
+    ReasonCode.SERVICE_KEEPS_VERSIONS: f"{_VERSIONED} add columns in storage",
+    ReasonCode.SERVICE_MAKES_DATA: f"{_VERSIONED} create its dataset in storage",
+    ReasonCode.SEVERAL_SOURCES: lambda params: (
+        f"{' and '.join(params.get('names', ()))} would both have this name here"
+    ),
     ReasonCode.SOURCE_BLOCKED: "{name} is blocked itself",
-    ReasonCode.SOURCE_NOT_READY: "{name} gets its location only when it is made",
+    ReasonCode.SOURCE_NOT_READY: "{name} gets its location only when it is created",
     ReasonCode.STORAGE_DENIED: "{location} is not accessible ({detail})",
     ReasonCode.STORAGE_UNREADABLE: "{location} cannot be opened: {detail}",
     ReasonCode.UNBOUND_COMMIT: "{location}: {detail}",
-    ReasonCode.UNREFERENCED_DATA: "no entry has the dataset at {location}, which may be its data",
+    ReasonCode.UNREFERENCED_DATA: "no entry points to the dataset at {location}, which may be its data",
 }

@@ -19,12 +19,12 @@ def _to_write(params: Params) -> str:
     if "extra" in params:
         return f"write {lines or 'the columns'} in its block or `extra_columns: keep`"
     if "evolves" in params:
-        steps = [f"let {_codes(params['relaxed'])} be null"] if "relaxed" in params else []
+        steps = [f"make {_codes(params['relaxed'])} nullable"] if "relaxed" in params else []
         steps += ["write `evolve: additive`"] if params["evolves"] else []
         return f"{' and '.join(steps)} in its block"
     if not out and not lines:
         return "write the columns that the data has in its block"
-    steps = [f"take {out} out of its block"] if out else []
+    steps = [f"remove {out} from its block"] if out else []
     steps += [f"write {lines} in {'it' if out else 'its block'}"] if lines else []
     return " and ".join(steps)
 
@@ -32,8 +32,8 @@ def _to_write(params: Params) -> str:
 def _to_run(params: Params) -> str:
     code = params.get("code")
     if "impossible" in params:
-        anew = f"write the data anew: no call of pylance makes {_codes(params['impossible'])} so"
-        return f"{anew}; the rest with `{code}`" if code else anew
+        rewrite = f"rewrite the data: pylance cannot change {_codes(params['impossible'])} in place"
+        return f"{rewrite}; the rest with `{code}`" if code else rewrite
     return f"{'give every row a value' if params.get('fills') else 'change the data'}: `{code}`"
 
 
@@ -44,13 +44,13 @@ def _codes(names: tuple[str, ...]) -> str:
 _LINE = "the line in `moved` ({line})"
 _ANOTHER_LOCATION = "write another `location:` in its block"
 _ANOTHER_OF_BOTH = "write another `location:` in one of their blocks"
-_UNPROTECT = "write `protect: false` in its block, apply, and protect it again then"
+_UNPROTECT = "write `protect: false` in its block, apply, then protect it again"
 _CREDENTIALS = "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its "
 _OPENABLE = (
-    "plan again once it can be opened, set what opens it (credentials, region, endpoint) in `storage.*` of the "
+    "plan again once it can be opened, set its options (credentials, region, endpoint) in `storage.*` of the "
     "catalog's `config`, or write `probe: false` in "
 )
-_BY_SERVICE = "by way of the service, with `namespace = lance_namespace.connect(...)`: `{code}`, and plan again"
+_BY_SERVICE = "through the service, with `namespace = lance_namespace.connect(...)`: `{code}`, and plan again"
 _PUT_BACK = "deregister it with `absent: true`, apply, and put the block back"
 LEAVE_OUT = "leave it out with `{leave_out}` in {catalog}"
 _WRITE = "write `{write}` in the `mirror` of {catalog}"
@@ -61,66 +61,64 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.BAD_LOCATION: _ANOTHER_LOCATION,
     ReasonCode.BAD_NAME: _WRITE,
     ReasonCode.BOTH_NAMES_THERE: (
-        f"remove one of the two past lancens, or take out {_LINE} and say of each name what it is to be"
+        f"remove one of the two outside lancens, or remove {_LINE} and write a block for each name"
     ),
     ReasonCode.CANNOT_ALTER: _PUT_BACK,
-    ReasonCode.CANNOT_ALTER_NAMESPACE: "write the `properties` that it has in its block, or take them out",
+    ReasonCode.CANNOT_ALTER_NAMESPACE: "write the `properties` that it has in its block, or remove them",
     ReasonCode.CANNOT_RELOCATE: _PUT_BACK,
-    ReasonCode.CANNOT_RENAME: f"take out {_LINE}; a table of the new name is registered at the same `location:`",
+    ReasonCode.CANNOT_RENAME: f"remove {_LINE}, and write the new name with the same `location:`",
     ReasonCode.CLEANUP_DUE: CLEANUP_REMEDY,
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}block",
     ReasonCode.DATA_ELSEWHERE: (
-        "take `location` out of its block, apply, and copy the data to the place that apply tells"
+        "remove `location` from its block, apply, and copy the data to the location that apply reports"
     ),
     ReasonCode.DEFAULT_LOCATION_TAKEN: "write a `location:` of its own in its block",
     ReasonCode.FOREIGN_OWNER: [
-        (f"take out {_LINE}", "leave it alone with `{key}`", "take its block out"),
+        (f"remove {_LINE}", "leave it alone with `{key}`", "remove its block"),
         ", or claim it with --take-over",
     ],
-    ReasonCode.KEEPS_NO_PROPERTIES: "take `properties` out of its block",
+    ReasonCode.KEEPS_NO_PROPERTIES: "remove `properties` from its block",
     ReasonCode.KEPT_UNDER_ANOTHER_NAME: _WRITE,
     ReasonCode.KIND_CHANGED: "write `kind: {kind}` in its block, or give the {other_kind} another name",
     ReasonCode.KIND_HOLDS_NO_NAMESPACES: "put its namespaces into a {other_kind}, under another name",
     ReasonCode.KIND_HOLDS_NO_TABLES: "put its tables into a {other_kind} inside it",
     ReasonCode.KIND_NOT_CREATABLE: "allow the credentials to, or put what it holds into a {other_kind}",
-    ReasonCode.KIND_NOT_NESTABLE: "make it outside lancens, or put what it holds into a {kind} higher up",
+    ReasonCode.KIND_NOT_NESTABLE: "create it outside lancens, or put what it holds into a {kind} higher up",
     ReasonCode.LOCATION_AWAITED: _ANOTHER_OF_BOTH,
     ReasonCode.LOCATION_CHOSEN: [
-        (f"take out {_LINE}, and copy the data into a new table", "take `location` out of its block")
+        (f"remove {_LINE}, and copy the data into a new table", "remove `location` from its block")
     ],
     ReasonCode.LOCATION_SHARED: _ANOTHER_OF_BOTH,
     ReasonCode.LOCATION_TAKEN: _ANOTHER_LOCATION,
-    ReasonCode.MADE_OUTSIDE: "have the administrator of the service make it, or take its block out",
+    ReasonCode.MADE_OUTSIDE: "have the service's administrator create it, or remove its block",
     ReasonCode.MAKES_NO_TABLES: [
         (
-            f"take out {_LINE}, and rename the table with the service's own tools",
-            "take its block out, or put it into another catalog",
+            f"remove {_LINE}, and rename the table with the service's own tools",
+            "remove its block, or put it into another catalog",
         )
     ],
-    ReasonCode.MOVED_AND_RELOCATED: "take `location` out of its block, apply, and put it back then",
+    ReasonCode.MOVED_AND_RELOCATED: "remove `location` from its block, apply, then put it back",
     ReasonCode.NAMED_BY_DIRECTORY: (
-        f"take out {_LINE}; rename the directory with no writer at work, or move the data into a namespace"
+        f"remove {_LINE}; rename the directory while nobody writes, or move the data into a namespace"
     ),
-    ReasonCode.NAME_HELD: (
-        "write another name in its block, or take that table out of the catalog with the tool that made it"
-    ),
-    ReasonCode.NAME_MOVED_AWAY: ["take that line out once it has been applied", f", or {_WRITE}"],
+    ReasonCode.NAME_HELD: ("give its block another name, or remove that table with the tool that made it"),
+    ReasonCode.NAME_MOVED_AWAY: ["remove that line once it has been applied", f", or {_WRITE}"],
     ReasonCode.NAME_OF_NAMESPACE: _WRITE,
     ReasonCode.NAME_OF_TABLE: _WRITE,
     ReasonCode.NAME_TAKEN: "give its block another name, or remove the {other_kind} with `absent: true`",
-    ReasonCode.NAME_TAKEN_UNTIL_MOVED: "move it to another name, apply, and give it this one then",
+    ReasonCode.NAME_TAKEN_UNTIL_MOVED: "move it to another name, apply, then move it to this one",
     ReasonCode.NOT_LANCE: f"{_ANOTHER_LOCATION}, or `probe: false`",
     ReasonCode.NO_DATA_TO_RELOCATE_TO: (
-        "write the data there first, take `location` out of its block, or write `probe: false`"
+        "write the data there first, remove `location` from its block, or write `probe: false`"
     ),
     ReasonCode.NO_DEFAULT_LOCATION: "write the `location:` of the table in its block",
     ReasonCode.OTHER_COLUMNS: _schema_remedy,
     ReasonCode.PROTECTED: _UNPROTECT,
     ReasonCode.RELOCATED_AND_ALTERED: (
-        "relocate it first: give its block the columns that the data has, apply, and change them then"
+        "relocate it first: write the columns that the data has in its block, apply, then change them"
     ),
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_BY_SERVICE}",
-    ReasonCode.SERVICE_MAKES_DATA: f"make its dataset {_BY_SERVICE}",
+    ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_BY_SERVICE}",
     ReasonCode.SEVERAL_SOURCES: _WRITE,
     ReasonCode.SOURCE_BLOCKED: _AFTER_SOURCE,
     ReasonCode.SOURCE_NOT_READY: _AFTER_SOURCE,
@@ -136,7 +134,7 @@ MIRRORED: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}`defaults`",
     ReasonCode.OUT_OF_SCOPE: f"widen the `scope` of {{catalog}}, or {LEAVE_OUT}",
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_BY_SERVICE}",
-    ReasonCode.SERVICE_MAKES_DATA: f"make its dataset {_BY_SERVICE}",
+    ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_BY_SERVICE}",
     ReasonCode.STORAGE_DENIED: f"{_CREDENTIALS}`defaults`",
     ReasonCode.STORAGE_UNREADABLE: f"{_OPENABLE}the catalog's `defaults`",
 }

@@ -31,7 +31,7 @@ from tests.servers.lance_rest import adapter
 TABLE = ["n", "t"]
 ID = "{name: id, type: int64}"
 NAME = "{name: name, type: string}"
-REASON = "the service keeps the versions of its data itself (`managed_versioning`)"
+REASON = "the service manages its versions (`managed_versioning`)"
 
 
 @dataclass

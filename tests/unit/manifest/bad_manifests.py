@@ -87,7 +87,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "placeholder in name",
         'version: 1\nname: "${env:HOME}"\ncatalogs: {}\n',
-        [f"{L}:2:7: `name` in the manifest is `${{env:HOME}}`: placeholders do not work in `name`"],
+        [f"{L}:2:7: name `${{env:HOME}}`: a name takes variables only, such as `${{var:stage}}`; others are secrets"],
     ),
     (
         "slash in name",

@@ -174,7 +174,7 @@ def test_a_blocked_object_shows_its_reason_and_its_remedy() -> None:
     assert "; 1 blocked." in closing_line(plan)
     for form in ("markdown", "html"):
         shown = render(plan, form)
-        for said in ("it does not exist", "have the administrator", "1 change waits", "1 blocked"):
+        for said in ("it does not exist", "create it, or remove its block", "1 change waits", "1 blocked"):
             assert said in shown, (form, said)
 
 

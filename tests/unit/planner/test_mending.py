@@ -148,7 +148,7 @@ def test_a_column_that_cannot_be_null_gets_a_value_in_every_row(tmp_path: Path, 
 def test_where_there_is_no_call_it_says_so(tmp_path: Path, text: str) -> None:
     place = written(tmp_path / "t.lance")
     found = compare((ID, column(text, nullable=False)), (ID,))
-    assert "no call of pylance makes `c` so" in remedy(found, (), place, Evolve.NEVER)
+    assert "pylance cannot change `c`" in remedy(found, (), place, Evolve.NEVER)
 
 
 @pytest.mark.parametrize(
@@ -202,12 +202,12 @@ NULLABLE: Schema = (ID, make_column("c", "int8"))
     ("desired", "found", "evolve", "written_first"),
     [
         (NULLABLE, (ID,), Evolve.NEVER, "write `evolve: additive` in its block, or change the data: "),
-        (NULLABLE, (ID,), None, "take `c` out of its block, or change the data: "),
+        (NULLABLE, (ID,), None, "remove `c` from its block, or change the data: "),
         (
             (ID, column("int8", nullable=False)),
             (ID,),
             Evolve.NEVER,
-            "let `c` be null and write `evolve: additive` in its block, or give every row a value: ",
+            "make `c` nullable and write `evolve: additive` in its block, or give every row a value: ",
         ),
         (
             (ID,),
@@ -225,7 +225,7 @@ NULLABLE: Schema = (ID, make_column("c", "int8"))
             (*NULLABLE, make_column("d", "int8")),
             (ID, column("list<float32>", nullable=False)),
             Evolve.NEVER,
-            'take `d` out of its block and write `{name: c, type: "list<float32>", nullable: false}` in it',
+            'remove `d` from its block and write `{name: c, type: "list<float32>", nullable: false}` in it',
         ),
         (
             (ID, *(make_column(name, "int8") for name in "abcd")),

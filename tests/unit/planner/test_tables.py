@@ -234,7 +234,7 @@ class TestExisting:
         assert [(field.path, field.before, field.after) for field in change.fields] == [
             ("chosen-location", None, "s3://x")
         ]
-        assert change.reason.startswith("not at the location asked for")
+        assert change.code is ReasonCode.LOCATION_NOTED
         facts = {"t": stored(StorageKind.NOTHING, "s3://x")}
         empty = plan_of(desired(table("t", location=location, schema=USERS)), there, storage=facts)
         assert steps(empty) == ["create-table t"]
