@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import lance
@@ -54,6 +55,33 @@ def test_one_line_merges_a_namespace_into_another(manifest: Path, capsys: pytest
     }
     assert after["old/both"] == before["old/both"]
     assert lance.dataset(after["new/a"]).count_rows() == 3
+
+
+def test_after_a_move_the_manifest_can_keep_where_the_data_is(
+    manifest: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = AFTER.replace(f", both: {SCHEMA}", "").replace(f"a: {SCHEMA}", f"# the first\n        a: {SCHEMA}")
+    manifest.write_text(text, encoding="utf-8")
+    assert lancens(capsys, "apply", "--auto-approve", "--allow-mass-removal").code == 0
+    before = locations(capsys)
+    plan = json.loads(lancens(capsys, "plan", "--format", "json").out)
+    [note] = [note for note in plan["notes"] if note["code"] == "keep-location"]
+    assert note["params"]["count"] == 2
+
+    assert lancens(capsys, "import", "--append", manifest).code == 0
+    written = manifest.read_text(encoding="utf-8")
+    assert "# the first" in written
+    assert written.count("location:") == 2
+    after = lancens(capsys, "plan", "--format", "json").out
+    assert "keep-location" not in after
+    assert "changes" not in json.loads(after)
+
+    manifest.write_text(written.replace("moved: [{from: old/*, to: new/*}]", "moved: []"), encoding="utf-8")
+    lost = next((manifest.parent / "lake").glob("__manifest*"))
+    shutil.rmtree(lost)
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    found = locations(capsys)
+    assert {name: found[name] for name in ("new/a", "new/b")} == {name: before[name] for name in ("new/a", "new/b")}
 
 
 def test_a_line_with_stars_is_done_when_all_of_it_is(manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
