@@ -90,14 +90,16 @@ def _schema(row: Row) -> str | None:
 def _names(fold: Fold) -> list[str]:
     """Return a line for each namespace of a fold, with the names that there is room for."""
     lines, room = [], _LONGEST_NAMES
-    for namespace, part in fold.by_namespace():
+    parts = dict(fold.by_namespace())
+    for namespace, part in parts.items():
         length = max(length_of(display.name(entry.identifier[-1])) for entry in part.entries) + 2
         most = min(max(room // length, 0), len(part.entries))
         lines.append(_part("names", namespace=namespace, number=len(part.entries), names=part.names(most)))
         room -= length_of(lines[-1])
         if room < 0:
             break
-    return lines
+    rest = len(parts) - len(lines)
+    return [*lines, f"- and {count(rest, 'more namespace')}\n"] if rest else lines
 
 
 def _column(column: ShownField) -> str:
