@@ -90,15 +90,21 @@ def test_an_object_is_shown_with_what_writes_each_value(folder: Path, capsys: py
     manifest = folder / "lancens.yaml"
     manifest.write_text(MANIFEST.replace("tier: gold", "tier: silver"), encoding="utf-8")
     ran = lancens(capsys, "show", "lake/features/users", "--why")
-    lines = [line.strip() for line in ran.out.splitlines()]
-    assert "protect: true    (defaults, lancens.yaml:6)" in lines
-    assert "properties.team: ads    (defaults, lancens.yaml:5)" in lines
-    assert "properties.tier: silver    (block, lancens.yaml:16)" in lines
-    assert "properties.tier: gold" in lines
-    assert lines[-1].startswith("plan: update")
+    found = written(ran.out)
+    assert found["protect"] == ("true", "(defaults, lancens.yaml:6)")
+    assert found["properties.team"] == ("ads", "(defaults, lancens.yaml:5)")
+    assert found["properties.tier"] == ("silver", "(block, lancens.yaml:16)")
+    assert ran.out.splitlines()[-1].startswith("plan: update")
     assert "hunter2" not in ran.out
-    clicks = lancens(capsys, "show", "lake/features/clicks", "--why").out
-    assert "properties.team: web    (block, lancens.yaml:17)" in clicks
+    clicks = written(lancens(capsys, "show", "lake/features/clicks", "--why").out)
+    assert clicks["properties.team"] == ("web", "(block, lancens.yaml:17)")
+
+
+def written(shown: str) -> dict[str, tuple[str, str]]:
+    """Return the desired values that `show --why` prints, each with what writes it."""
+    lines = shown.partition("\ndesired\n")[2].partition("\nlive\n")[0].splitlines()
+    found = (line.strip().partition(": ") for line in lines)
+    return {key: (text.partition("    ")[0], text.partition("    ")[2]) for key, _, text in found}
 
 
 def test_an_object_is_shown_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
