@@ -154,5 +154,5 @@ def test_a_star_that_means_nothing_is_an_error(write: Write, entry: str, said: s
 
 def test_two_blocks_cannot_have_had_one_name(write: Write) -> None:
     blocks = "namespaces: {a: {tables: {b-c: {}}}, a-b: {tables: {c: {}}}}"
-    with pytest.raises(ManifestError, match="`x/a-b-c` would become `a/b-c` and `a-b/c`"):
+    with pytest.raises(ManifestError, match="would become `a/b-c` and `a-b/c`"):
         load(write(lancens=manifest(f"moved: [{{from: 'x/*-*', to: '*/*'}}]\n{blocks}")))
