@@ -9,7 +9,7 @@ SYSTEM := $(VENV)/.system
 # With this set, every Python that a test starts would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help system install demo test clean-reports lint types unit servers coverage durations size soak torture bench schemas docs lock dist thrift clean
+.PHONY: help system install demo test clean-reports lint types unit servers coverage durations size soak torture mutants bench schemas docs lock dist thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -113,6 +113,10 @@ soak: $(INSTALLED)
 ## make torture    every server under faults, kills and races, against what it truly holds (docs/reliability.md)
 torture: $(INSTALLED)
 	$(BIN)/python -m tests.torture
+
+## make mutants    change one thing of lancens at a time, and see whether a test fails: a sample, its seed is printed
+mutants: $(INSTALLED)
+	$(BIN)/python -m tests.mutants
 
 ## make bench      benchmarks side by side, as ratios and call counts, written to benchmarks/RESULTS.md
 bench: $(INSTALLED)

@@ -54,10 +54,13 @@ def test_actions_of_others_are_pinned_to_a_commit(path: Path) -> None:
     assert all(re.search(r"@[0-9a-f]{40}$", action) or action == "OWNER/lancens@RELEASE_COMMIT" for action in used)
 
 
+_SHELL = "/bin/bash --noprofile --norc -peo pipefail {0}"
+
+
 def test_every_step_names_its_shell_by_path_and_reads_no_file_of_the_environment() -> None:
     for step in ACTION["runs"]["steps"]:
         assert {"BASH_ENV": "", "ENV": ""}.items() <= step["env"].items(), step
-        assert step.get("shell") == ("/bin/bash --noprofile --norc -peo pipefail {0}" if "run" in step else None)
+        assert step.get("shell") == (_SHELL if "run" in step else None)
 
 
 def test_no_input_is_written_into_a_script() -> None:
