@@ -15,7 +15,10 @@ LIMIT = 65_536
 
 
 def big_manifest(tables: int) -> str:
-    lines = "".join(f"          table_{number:05}: {{properties: {{tier: gold}}}}\n" for number in range(tables))
+    """Return a manifest of tables that differ, so that none folds into another."""
+    lines = "".join(
+        f"          table_{number:05}: {{properties: {{tier: gold, number: n{number}}}}}\n" for number in range(tables)
+    )
     return MANIFEST + lines
 
 
