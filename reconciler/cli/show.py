@@ -26,8 +26,8 @@ from reconciler.model.errors import LancensError
 def command(what: str, source: CatalogSource, form: str, full: bool, journal: str, restore: bool, why: bool) -> None:
     """Show a saved plan, the journal of an apply, or one object. Only for an object, catalogs are read.
 
-    RUN is a run that `lancens runs` lists, or the path or URI of its journal. ADDRESS is catalog/namespace/table, or that
-    of a namespace, in MANIFEST or live.
+    RUN is a run that `lancens runs` lists, or the path or URI of its journal. ADDRESS is catalog/namespace/table, or
+    that of a namespace, in MANIFEST or live.
 
     \b
     Examples:
