@@ -97,7 +97,7 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
 
 
 def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    listed = _session(location, options).list_with_delimiter()
+    listed = session_at(location, options).list_with_delimiter()
     files, directories = (
         [name for entry in entries if (name := entry.rstrip("/").rpartition("/")[2])]
         for entries in (listed.objects, listed.common_prefixes)
@@ -129,7 +129,7 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
         with (path / name).open("rb") as opened:
             content = opened.read(limit + 1)
         return content if len(content) <= limit else None
-    session = _session(folder, options)
+    session = session_at(folder, options)
     with suppress(OSError):  # a file that is small enough has no byte at `limit`
         session.read_range(name, limit, 1)
         return None
@@ -155,12 +155,12 @@ def rename_new(folder: str, old: str, new: str, options: Mapping[str, str]) -> N
             with suppress(OSError):
                 (path / old).unlink()
         return
-    session, uri = _session(folder, options), locations.pylance_uri(folder)
+    session, uri = session_at(folder, options), locations.pylance_uri(folder)
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch, new)
         session.download_file(old, copy)
         try:
-            _session(folder, {**options, **locations.CONDITIONAL[locations.scheme(uri)]}).upload_file(copy, new)
+            session_at(folder, {**options, **locations.CONDITIONAL[locations.scheme(uri)]}).upload_file(copy, new)
         finally:
             with suppress(OSError):  # the credentials may write and not delete; nothing reads the file
                 session.delete_file(old)
@@ -184,8 +184,8 @@ class ObjectFolder:
         if condition is None or problem is not None:
             raise UnsupportedOperationError(f"{locations.redact(uri)}: {problem}")
         with translated(self.uri, options):
-            self._reading = _session(self.uri, options)
-            self._creating = _session(self.uri, {**options, **condition})
+            self._reading = session_at(self.uri, options)
+            self._creating = session_at(self.uri, {**options, **condition})
 
     def create(self, name: str, content: bytes) -> None:
         """Create the object ``name``, and fail if there is another one."""
@@ -218,7 +218,8 @@ class ObjectFolder:
         return sorted(name.rstrip("/").rpartition("/")[2] for name in (*listed.objects, *listed.common_prefixes))
 
 
-def _session(folder: str, options: Mapping[str, str]) -> Any:
+def session_at(folder: str, options: Mapping[str, str]) -> Any:
+    """Return pylance's access to the files below ``folder``."""
     from lance.file import LanceFileSession
 
     return LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None)
