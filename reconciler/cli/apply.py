@@ -20,6 +20,7 @@ from reconciler.cli.options import (
 )
 from reconciler.cli.results import read_plan
 from reconciler.cli.showing import BLOCKED, load_and_plan, print_plan, removal_notes
+from reconciler.model import display
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
@@ -39,10 +40,18 @@ _BLOCKED = (
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @journal_option
 @click.option("--skip-blocked", is_flag=True, help="Apply the rest if some objects are blocked.")
+@click.option("--expect-digest", metavar="SHA", help="Apply the saved plan with this digest, or nothing.")
 @format_option("How to report: text, or a JSON object for each event.")
 @metrics_option
 def command(
-    flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip_blocked: bool, form: str, run: RunMetrics
+    flags: PlanFlags,
+    full: bool,
+    auto_approve: bool,
+    journal: str,
+    skip_blocked: bool,
+    expect_digest: str | None,
+    form: str,
+    run: RunMetrics,
 ) -> None:
     """Make the catalogs what the manifest says, or apply a saved plan.
 
@@ -57,7 +66,7 @@ def command(
     """
     from reconciler.operations.apply import apply
 
-    plan, manifest = _plan(flags, run)
+    plan, manifest = _plan(flags, expect_digest, run)
     if form == "json" and not auto_approve:
         raise click.UsageError("--format json answers no question: give --auto-approve")
     if form == "text":
@@ -88,11 +97,19 @@ def command(
     carry_out(plan, carried_out, auto_approve=auto_approve, form=form)
 
 
-def _plan(flags: PlanFlags, run: RunMetrics) -> tuple[Plan, Manifest]:
-    """Return the plan, saved or new, and its manifest."""
+def _plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan, Manifest]:
+    """Return the plan, saved or new, and its manifest.
+
+    Raises:
+        LancensError: a saved plan has another digest than ``expected``.
+    """
     named = flags.source.manifests
     saved = [path for path in named if path.endswith(_PLAN_SUFFIX)]
     if not saved:
+        if expected is not None:
+            raise click.UsageError(
+                "--expect-digest goes with a saved plan: lancens apply plan.json --expect-digest SHA"
+            )
         return load_and_plan(run, flags)
     if len(named) > 1:
         raise click.UsageError("apply takes one saved plan, or manifests, not both")
@@ -101,6 +118,9 @@ def _plan(flags: PlanFlags, run: RunMetrics) -> tuple[Plan, Manifest]:
     path = Path(saved[0])
     plan = run.plan = read_plan(path)
     run.manifest = plan.manifest.name
+    if expected is not None and plan.digest() != expected.lower():
+        reason = f"{path} has digest {plan.digest()}, expected {expected}: it is not the approved plan"
+        raise LancensError(display.message(f"{reason}. Nothing was changed."))
     return plan, _manifest_of(plan, path, flags.source)
 
 
