@@ -75,8 +75,9 @@ class Journal:
             if is_uri(folder):
                 journal = cls(*_new_objects(str(folder)), ahead=_AHEAD)
             else:
-                Path(folder).mkdir(parents=True, exist_ok=True)
-                journal = cls(*_new_file(Path(folder)))
+                here = Path(locations.path_of(str(folder)) or folder)
+                here.mkdir(parents=True, exist_ok=True)
+                journal = cls(*_new_file(here))
             journal._write(
                 "header",
                 {

@@ -57,6 +57,10 @@ class JournalFolder:
 
     where: str
 
+    @property
+    def _here(self) -> Path:
+        return Path(locations.path_of(self.where) or self.where)
+
     def runs(self) -> list[str]:
         """Return the path or URI of each journal.
 
@@ -65,7 +69,7 @@ class JournalFolder:
         """
         with _readable(self.where):
             if not is_uri(self.where):
-                return sorted(map(str, Path(self.where).glob(f"*{SUFFIX}")))
+                return sorted(map(str, self._here.glob(f"*{SUFFIX}")))
             return [locations.join(self.where, name) for name in _objects(self.where).names()]
 
     def find(self, run: str) -> str | None:
@@ -79,7 +83,7 @@ class JournalFolder:
         with _readable(self.where):
             if is_uri(self.where):
                 return next((each for each in self.runs() if each.endswith(f"/{run}")), None)
-            path = Path(self.where, f"{run}{SUFFIX}")
+            path = self._here / f"{run}{SUFFIX}"
             return str(path) if path.is_file() else None
 
 

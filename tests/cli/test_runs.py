@@ -181,3 +181,11 @@ def test_a_plan_shows_itself(shop: Path) -> None:
     assert page.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert page.count('"') == 6, "what is in the page ends no attribute"
     assert re.match(r"\d+\.\d+", reconciler.__version__)
+
+
+def test_a_journal_can_be_named_by_a_file_uri(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    uri = (shop.parent / "journals").as_uri()
+    assert lancens(capsys, "apply", "--auto-approve", "--journal", uri).code == 0
+    [journal] = (shop.parent / "journals").iterdir()
+    assert journal.stem in lancens(capsys, "runs", "--journal", uri).out
+    assert f"Run {journal.stem} " in lancens(capsys, "show", journal.stem, "--journal", uri).out
