@@ -14,7 +14,7 @@ import pytest
 from reconciler.action.__main__ import run
 from tests.servers.github_api import REPOSITORY, TOKEN, GitHubApi
 
-__all__ = ["HEAD", "MANIFEST", "MERGE", "Step", "Workspace"]
+__all__ = ["HEAD", "MANIFEST", "MERGE", "Step", "Workspace", "many_tables"]
 
 HEAD = "a" * 40
 MERGE = "b" * 40
@@ -33,6 +33,12 @@ catalogs:
           users: {schema: [{name: id, type: int64}], properties: {tier: gold}}
           events: {}
 """
+
+
+def many_tables(number: int) -> str:
+    """Return the lines of tables that differ, so that none folds into another."""
+    properties = "{{properties: {{tier: gold, number: n{0}}}}}"
+    return "".join(f"          table_{at:05}: {properties.format(at)}\n" for at in range(number))
 
 
 @dataclass(frozen=True)
