@@ -24,7 +24,8 @@ _CHANGING = re.compile(r"^file:(//)?|\b[0-9a-f]{8}_(?=\S*\$)|HASH_")
 class Model:
     """Of one room: what others have put there, and what the manifests so far have asked for.
 
-    ``theirs`` are the properties of others on each object, ``ours`` those of the manifest on each that is its own.
+    ``theirs`` are the properties of others on each object, ``ours`` those of the manifest on each that is its own, and
+    ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change.
     """
 
     def __init__(self, target: Target, room: Room, before: tuple[Existing, ...] = ()) -> None:
@@ -32,6 +33,7 @@ class Model:
         self._room = room
         self._theirs: dict[str, dict[str, str]] = {}
         self._ours: dict[str, dict[str, str]] = {}
+        self._drifted: dict[str, dict[str, str]] = {}
         self._foreign = {self._key("table", one.path) for one in before if one.kind == "foreign"}
         for one in before:
             if one.kind != "foreign":
@@ -56,15 +58,16 @@ class Model:
             case "add" | "remake":
                 self._theirs[key] = dict(act.properties)
                 self._ours.pop(key, None)
+                self._drifted.pop(key, None)
             case "change":
                 managed = self._ours.get(key, {})
-                mine = {name: value for name, value in act.properties.items() if name not in managed}
-                self._theirs.setdefault(key, {}).update(mine)
+                for name, value in act.properties.items():
+                    (self._drifted if name in managed else self._theirs).setdefault(key, {})[name] = value
             case "tag" if self._target.abilities.updates:
                 self._theirs.setdefault(key, {}).update(act.properties)
             case "remove":
-                self._theirs.pop(key, None)
-                self._ours.pop(key, None)
+                for known in (self._theirs, self._ours, self._drifted):
+                    known.pop(key, None)
 
     def may_have(self, wanted: Wanted) -> None:
         """Remember what ``wanted`` asks for, which is applied at the same time as the manifest after it."""
@@ -80,7 +83,7 @@ class Model:
         """
         for path, origin in wanted.moves.items():
             to, old = self._key("table", path), self._key("table", origin)
-            for known in (self._theirs, self._ours):
+            for known in (self._theirs, self._ours, self._drifted):
                 if old in known:
                     known[to] = known.pop(old)
         asked = {self._key("table", path): wanted.properties_of(path) for path in wanted.tables}
@@ -109,8 +112,10 @@ class Model:
     ) -> dict[str, dict[str, str]]:
         """Return every object that is to be there, with the values that are to be on it."""
         there = (self._theirs.keys() | self._ours.keys()) - going
-        kept = {key: {**self._theirs.get(key, {}), **self._ours.get(key, {})} for key in there - asked.keys()}
-        kept |= {key: {**self._theirs.get(key, {}), **self._ours.get(key, {})} for key in blocked & there}
+        kept = {
+            key: {**self._theirs.get(key, {}), **self._ours.get(key, {}), **self._drifted.get(key, {})}
+            for key in (there - asked.keys()) | (blocked & there)
+        }
         return kept | {
             key: {**self._theirs.get(key, {}), **values} for key, values in asked.items() if key not in blocked
         }
@@ -141,11 +146,13 @@ class Model:
                 yield f"{key} is still there"
 
     def _remember(self, asked: Mapping[str, dict[str, str]], blocked: set[str], going: set[str], prune: str) -> None:
+        for key in (*going, *(asked.keys() - blocked)):
+            self._drifted.pop(key, None)
         for key in going:
             self._ours.pop(key, None)
         if prune == "never":
             for key in self._ours.keys() - asked.keys():
-                self._theirs[key] = {**self._theirs.get(key, {}), **self._ours.pop(key)}
+                self._theirs[key] = {**self._theirs.get(key, {}), **self._ours.pop(key), **self._drifted.pop(key, {})}
         self._ours |= {key: dict(values) for key, values in asked.items() if key not in blocked}
 
     # ---- a mirror ------------------------------------------------------------------------------------------------
