@@ -9,7 +9,7 @@ SYSTEM := $(VENV)/.system
 # With this set, every Python that a test starts would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help system install demo test clean-reports lint types unit servers coverage durations size soak torture bench schemas docs lock dist thrift clean
+.PHONY: help system install demo test clean-reports lint types unit servers coverage durations size soak torture mutants bench schemas docs lock dist sbom thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -114,6 +114,10 @@ soak: $(INSTALLED)
 torture: $(INSTALLED)
 	$(BIN)/python -m tests.torture
 
+## make mutants    change one thing of lancens at a time, and see whether a test fails: a sample, its seed is printed
+mutants: $(INSTALLED)
+	$(BIN)/python -m tests.mutants
+
 ## make bench      benchmarks side by side, as ratios and call counts, written to benchmarks/RESULTS.md
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
@@ -144,6 +148,16 @@ dist: $(INSTALLED)
 		(cd / && "$(CURDIR)/dist/.check/bin/lancens" --version) || exit 1; \
 	done
 	rm -rf dist/.check
+
+## make sbom       list what a release installs, and what the lock pins, as CycloneDX in build/sbom
+CYCLONEDX := $(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py
+sbom: $(INSTALLED)
+	rm -rf build/sbom/.venv && mkdir -p build/sbom
+	$(CYCLONEDX) requirements requirements.lock --pyproject pyproject.toml -o build/sbom/lock.cdx.json
+	$(BIN)/uv venv --quiet --python $(BIN)/python build/sbom/.venv
+	$(BIN)/uv pip install --quiet --python build/sbom/.venv/bin/python --constraint requirements.lock '.[all]'
+	$(CYCLONEDX) environment build/sbom/.venv --pyproject pyproject.toml -o build/sbom/lancens.cdx.json
+	rm -rf build/sbom/.venv
 
 ## make thrift     generate Hive's Thrift client from its IDL again (needs Debian's thrift-compiler)
 thrift:

@@ -142,6 +142,9 @@ def _report(job: Job, outcome: StepEnd) -> None:
 if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    # Spark is started by shell scripts, and an exported function would stand in for a command there.
+    for function in [name for name in os.environ if name.startswith("BASH_FUNC_")]:
+        del os.environ[function]
     try:
         sys.exit(run(os.environ))
     except KeyboardInterrupt:

@@ -67,6 +67,13 @@ def _check_approved(job: Job, now: Plan) -> None:
             f"no merged pull request made commit {job.context.sha[:12]} of {job.context.branch}, so no plan was "
             f"approved. {_HOW_ELSE}",
         )
+    if len(job.merged_pull_requests) > 1:
+        numbers = " and ".join(str(one.number) for one in job.merged_pull_requests)
+        raise RefusedError(
+            FailureReason.NOT_APPROVED,
+            f"commit {job.context.sha[:12]} merged pull requests {numbers}, so the approved plan is unknown. Nothing "
+            f"was changed. {_HOW_ELSE}",
+        )
     approval = _approval(job, pull_request)
     if approval.covers(now):
         return

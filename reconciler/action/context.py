@@ -91,18 +91,19 @@ def read_context(environment: Mapping[str, str]) -> StepContext:
         raise InputError(f"this is not a step of a workflow: {error.args[0]} is not set") from None
     server = environment.get("GITHUB_SERVER_URL", "https://github.com")
     api = environment.get("GITHUB_API_URL", "https://api.github.com")
+    branch = environment.get("GITHUB_REF_NAME", "")
     document = _document(environment.get("GITHUB_EVENT_PATH", ""))
     return StepContext(
         event=event,
         repository=repository,
         sha=sha,
-        branch=environment.get("GITHUB_REF_NAME", ""),
+        branch=branch,
         workspace=workspace,
         temporary=temporary,
         api_url=api,
         graphql_url=environment.get("GITHUB_GRAPHQL_URL", f"{api}/graphql"),
         run_url=f"{server}/{repository}/actions/runs/{environment.get('GITHUB_RUN_ID', '')}",
-        trust=trust_of(event, document, repository),
+        trust=trust_of(event, document, repository, branch),
         planner=_planner(environment),
         run=f"{environment.get('GITHUB_RUN_ID', '')}.{environment.get('GITHUB_RUN_ATTEMPT', '')}",
         pull_request=_pull_request(event, document),

@@ -44,18 +44,34 @@ EVENTS: Final[Mapping[str, tuple[Trust, Trust]]] = {
 }
 """The trust in each event: for a commit of the repository itself, and for one of a fork."""
 
+_QUEUE_EVENT: Final = "merge_group"
+_QUEUE_BRANCH: Final = "gh-readonly-queue/"
 
-def trust_of(event: str, document: Mapping[str, Any], repository: str) -> Trust:
+
+def trust_of(event: str, document: Mapping[str, Any], repository: str, branch: str = "") -> Trust:
     """Return what a run may do.
+
+    A merge queue starts three events for one commit: ``merge_group``, a push to its branch, and ``workflow_run``. All
+    have the trust of ``merge_group``.
 
     Args:
         event: the name of the event, ``GITHUB_EVENT_NAME``.
         document: the event's document. A head without a repository, such as that of a deleted fork, counts as a
             fork's.
         repository: in which the workflow runs, as ``owner/name``.
+        branch: the branch that the run is for, ``GITHUB_REF_NAME``.
     """
     own, fork = EVENTS.get(event, (Trust.NONE, Trust.NONE))
-    return own if own is fork or _head_repository(event, document) == repository.lower() else fork
+    trust = own if own is fork or _head_repository(event, document) == repository.lower() else fork
+    return EVENTS[_QUEUE_EVENT][0] if trust is Trust.FULL and _is_queued(document, branch) else trust
+
+
+def _is_queued(document: Mapping[str, Any], branch: str) -> bool:
+    """Return whether the commit is one that a merge queue made."""
+    run = document.get("workflow_run")
+    followed = run if isinstance(run, Mapping) else {}
+    heads = (branch, str(followed.get("head_branch")))
+    return followed.get("event") == _QUEUE_EVENT or any(head.startswith(_QUEUE_BRANCH) for head in heads)
 
 
 def _head_repository(event: str, document: Mapping[str, Any]) -> str | None:

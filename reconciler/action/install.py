@@ -209,7 +209,7 @@ def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
     kept = {
         name: value
         for name, value in environment.items()
-        if not name.startswith("PYTHON") and (name == "PATH" or workspace not in value)
+        if not name.startswith(("PYTHON", "BASH_FUNC_")) and (name == "PATH" or workspace not in value)
     }
     for name in ("PIP_CONFIG_FILE", "UV_CONFIG_FILE"):
         if not os.path.isabs(kept.get(name, "")):  # noqa: PTH117 - an empty Path would be a dot
@@ -233,7 +233,7 @@ def main(doing: str) -> int:
         place = place_of(os.environ)
         outputs = {
             "python": place.python,
-            "path": os.environ["PATH"],
+            "runner-python": sys.executable,
             "folder": str(place.folder or ""),
             "key": place.key,
             "there": str(place.is_there).lower(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -220,16 +220,26 @@ class Job:
             yield partial(plan_on_spark, spark)
 
     @cached_property
-    def merged_pull_request(self) -> PullRequest | None:
-        """The pull request whose merge made the commit of this run, or None."""
+    def merged_pull_requests(self) -> Sequence[PullRequest]:
+        """The pull requests whose merge made the commit of this run: none or one, unless two have the same head.
+
+        GitHub also counts a pull request as merged if another one brings its head along: one that the other is stacked
+        on, or a copy by a fork.
+        """
         context = self.context
         if context.pull_request is not None:
-            return context.pull_request
-        for document in self.github.pages(f"/commits/{context.sha}/pulls"):
-            found = PullRequest.of(document)
-            if found.merged and found.merge_commit == context.sha and found.base == context.branch:
-                return found
-        return None
+            return (context.pull_request,)
+        listed = map(PullRequest.of, self.github.pages(f"/commits/{context.sha}/pulls"))
+        found = [one for one in listed if one.merged and one.merge_commit == context.sha and one.base == context.branch]
+        if len(found) > 1:
+            parents = [parent["sha"] for parent in self.github.get(f"/commits/{context.sha}")["parents"]]
+            found = [one for one in found if one.head in (context.sha, *parents[1:])] or found
+        return [one for one in found if not one.from_fork] or found
+
+    @property
+    def merged_pull_request(self) -> PullRequest | None:
+        """The first of the merged pull requests, or None."""
+        return next(iter(self.merged_pull_requests), None)
 
     def comment(self, kind: str, text: str, *, number: int | None, worth: bool) -> str:
         """Create or update the comment of ``kind`` and return its address.

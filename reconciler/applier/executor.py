@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from queue import SimpleQueue
@@ -26,6 +25,7 @@ from reconciler.applier.steps import step_of_namespace, step_of_table
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import ApplyError, BackendError, ErrorCode, PlanFileError
+from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.redaction import REDACTED, is_stand_in, scrub
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.plan import Plan
@@ -76,9 +76,11 @@ def execute(
     _refuse_unusable(plan, backends)
     run = _Run(plan.changes, backends, journal, secrets, frozenset(missing))
     run.carry_out(max(1, parallelism), stop, on_event)
-    report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
-    with suppress(ApplyError):  # every change is recorded; only the run reads as unfinished
+    report = ApplyReport(run.in_order(), journal.where, interrupted=stop.is_set())
+    try:
         journal.summary(report)
+    except ApplyError as error:  # the run reads as unfinished, and in object storage the last outcomes are missing
+        return replace(report, journal_error=str(error))
     return report
 
 
@@ -124,6 +126,7 @@ class _Run:
         self.changes, self.backends, self.journal = changes, backends, journal
         self.secrets, self.missing = secrets, missing
         self.results: dict[int, ChangeResult] = {}
+        self.slots = Slots({}, 1)
 
     def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
         """Perform changes, ``most`` at a time, until none can start.
@@ -132,14 +135,15 @@ class _Run:
         """
         changes, schedule = self.changes, Schedule(self.changes)
         widths = {name: backend.commits_together for name, backend in self.backends.items()}
-        with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
+        widest = max(widths.values(), default=1)
+        ahead = most * (self.journal.ahead if widest == 1 else 1)  # a wide one has many waiting anyway
+        started, self.slots = Slots(widths, ahead), Slots(widths, most)
+        with ThreadPoolExecutor(max_workers=ahead * widest, thread_name_prefix="apply") as pool:
             in_flight: dict[Future[ChangeResult], int] = {}
-            started: Counter[str] = Counter()
             ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
 
             def fits(position: int) -> bool:
-                mine = changes[position].catalog
-                return sum(-(-(started[name] + (name == mine)) // width) for name, width in widths.items()) <= most
+                return started.fits(changes[position].catalog)
 
             while schedule:
                 while not stop.is_set() and (position := schedule.take(fits)) is not None:
@@ -152,13 +156,13 @@ class _Run:
                     on_event(changes[position])
                     future = pool.submit(self._perform, position)
                     in_flight[future] = position
-                    started[changes[position].catalog] += 1
+                    started.take(changes[position].catalog)
                     future.add_done_callback(ended.put)
                 if not in_flight:
                     break  # stopped, or the rest was skipped
                 for future in sorted(_all_in(ended), key=in_flight.__getitem__):
                     position = in_flight.pop(future)
-                    started[changes[position].catalog] -= 1
+                    started.give(changes[position].catalog)
                     self.results[position] = future.result()
                     on_event(self.results[position])
                     schedule.end(position)
@@ -198,6 +202,8 @@ class _Run:
         return result
 
     def _outcome(self, position: int) -> ChangeOutcome:
+        catalog = self.changes[position].catalog
+        self.slots.take(catalog)
         try:
             return self._take(position)
         except (StaleError, ApplyError) as error:
@@ -207,6 +213,17 @@ class _Run:
             return ChangeOutcome(Status.FAILED, f"{error}{advice}")
         except Exception as error:  # noqa: BLE001 - a bug in one change must not stop the others
             return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
+        finally:
+            self.slots.give(catalog)
+
+    def _announce(self, position: int, live: LiveNamespace | LiveTable | None) -> None:
+        """Write the intent of a change; meanwhile another one may use the catalog."""
+        catalog = self.changes[position].catalog
+        self.slots.give(catalog)
+        try:
+            self.journal.intent(position, self.changes[position], live)
+        finally:
+            self.slots.take(catalog)
 
     def _take(self, position: int) -> ChangeOutcome:
         change = self.changes[position]
@@ -215,7 +232,7 @@ class _Run:
             move = move_of(change, backend)
             if move.is_done:
                 return ChangeOutcome(Status.ALREADY)
-            self.journal.intent(position, change, move.origin or move.live)
+            self._announce(position, move.origin or move.live)
             return move.carry_out()
         # If another writer creates the object first, the catalog rejects this write.
         is_new = change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self.missing
@@ -235,8 +252,37 @@ class _Run:
         if target.precondition is Precondition.APPLIED and not is_taken_anyway:
             return ChangeOutcome(Status.ALREADY)
         step = step_of(target)
-        self.journal.intent(position, target.change, target.live)
+        self._announce(position, target.live)
         return step(target.checked_on_commit())
+
+
+class Slots:
+    """How many changes use the catalogs at once: at most ``most``, where those that are committed together are one.
+
+    ``widths`` is how many each catalog commits together.
+    """
+
+    def __init__(self, widths: Mapping[str, int], most: int) -> None:
+        self._widths, self._most = widths, most
+        self._taken: Counter[str] = Counter()
+        self._changed = threading.Condition()
+
+    def fits(self, catalog: str) -> bool:
+        """Return whether a change of ``catalog`` can take a slot now."""
+        taken = ((self._taken[name] + (name == catalog), width) for name, width in self._widths.items())
+        return sum(-(-number // width) for number, width in taken) <= self._most
+
+    def take(self, catalog: str) -> None:
+        """Wait for a slot, and take it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.fits(catalog))
+            self._taken[catalog] += 1
+
+    def give(self, catalog: str) -> None:
+        """Give a slot back."""
+        with self._changed:
+            self._taken[catalog] -= 1
+            self._changed.notify_all()
 
 
 class Schedule:

@@ -1,4 +1,4 @@
-"""The journal of a run: JSON lines on disk before and after every write.
+"""The journal of a run: JSON lines on disk, or in object storage, before and after every write.
 
 docs/apply.md describes the format.
 
@@ -7,19 +7,22 @@ However the process ends, the journal tells which changes were in flight and wha
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
+from typing import Protocol
 
 from reconciler.applier.report import ApplyReport, ChangeResult, Status
 from reconciler.model import locations
-from reconciler.model.errors import ApplyError
+from reconciler.model.errors import ApplyError, BackendError
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import address
 from reconciler.model.redaction import redact_properties
@@ -27,44 +30,71 @@ from reconciler.planner.entries import Change
 from reconciler.planner.plan import Plan
 
 FORMAT_VERSION = "1.0"
+SUFFIX = ".jsonl"
+
+_AHEAD = 4
+
+
+class Lines(Protocol):
+    """Where lines are appended."""
+
+    def append(self, line: bytes, *, wait: bool = True) -> None:
+        """Store ``line``; without ``wait``, it may become durable later, with others.
+
+        Raises:
+            OSError, BackendError: it is not stored.
+        """
+
+    def close(self) -> None:
+        """Release what is open."""
 
 
 class Journal:
-    """The journal of one run, from :meth:`open`; usable from several threads."""
+    """The journal of one run, from :meth:`open`; usable from several threads.
 
-    def __init__(self, run: str, path: Path, file: FileIO) -> None:
+    ``where`` is its path or URI. ``ahead`` is how many times as many changes as run at once may be in flight, since the
+    others wait for the journal.
+    """
+
+    def __init__(self, run: str, where: str, lines: Lines, ahead: int = 1) -> None:
         self.run = run
-        self.path = path
-        self._lines = DurableLines(file)
+        self.where = where
+        self.ahead = ahead
+        self._lines = lines
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], plan: Plan) -> Journal:
-        """Start the journal of a run in ``folder``, which is created if missing.
+        """Start the journal of a run in ``folder``, which is created if missing, or in object storage.
 
-        The file's name is a random run id.
+        Its name is a random run id.
 
         Raises:
             ApplyError: it cannot be written.
         """
-        place = Path(folder)
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            journal = cls(*_new_file(place))
-        except OSError as error:
+            if is_uri(folder):
+                journal = cls(*_new_objects(str(folder)), ahead=_AHEAD)
+            else:
+                here = Path(locations.path_of(str(folder)) or folder)
+                here.mkdir(parents=True, exist_ok=True)
+                journal = cls(*_new_file(here))
+            journal._write(
+                "header",
+                {
+                    "format_version": FORMAT_VERSION,
+                    "run": journal.run,
+                    "manifest": plan.manifest.name,
+                    "plan": plan.digest(),
+                    "changes": len(plan.changes),
+                    **_origin(),
+                },
+            )
+        except (OSError, BackendError, ApplyError) as error:
+            reason = (isinstance(error, OSError) and error.strerror) or error
             raise ApplyError(
-                f"the journal cannot be written in {place}: {error.strerror or error}; "
+                f"the journal cannot be written in {locations.redact(str(folder))}: {reason}; "
                 "name another folder with --journal. Nothing was changed."
             ) from None
-        journal._write(
-            "header",
-            {
-                "format_version": FORMAT_VERSION,
-                "run": journal.run,
-                "manifest": plan.manifest.name,
-                "plan": plan.digest(),
-                "changes": len(plan.changes),
-            },
-        )
         return journal
 
     def __enter__(self) -> Journal:
@@ -82,7 +112,7 @@ class Journal:
         self._write("intent", {**_subject(position, change), "before": _whole(change, live)})
 
     def outcome(self, position: int, result: ChangeResult) -> None:
-        """Record how the change at ``position`` ended.
+        """Record how the change at ``position`` ended; in object storage, with the next intent or the summary.
 
         Raises:
             ApplyError: the line is not on disk.
@@ -96,6 +126,7 @@ class Journal:
                 **({"note": result.note} if result.note else {}),
                 "seconds": round(result.seconds, 6),
             },
+            wait=False,
         )
 
     def summary(self, report: ApplyReport) -> None:
@@ -107,26 +138,49 @@ class Journal:
         counts = {status.value: report.counts[status] for status in Status}
         self._write("summary", {**counts, "interrupted": report.interrupted})
 
-    def _write(self, entry: str, content: Mapping[str, object]) -> None:
+    def _write(self, entry: str, content: Mapping[str, object], *, wait: bool = True) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"entry": entry, "at": now, **content}, ensure_ascii=True) + "\n"
         try:
-            self._lines.append(line.encode())
-        except (OSError, ValueError) as error:
+            self._lines.append(line.encode(), wait=wait)
+        except (OSError, ValueError, BackendError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ApplyError(f"the journal {self.path} cannot be written: {reason}") from None
+            raise ApplyError(f"the journal {self.where} cannot be written: {reason}") from None
 
 
-def _new_file(folder: Path) -> tuple[str, Path, FileIO]:
+def is_uri(folder: str | os.PathLike[str]) -> bool:
+    """Return whether journals in ``folder`` are objects in a store."""
+    return "://" in str(folder) and locations.path_of(str(folder)) is None
+
+
+def _origin() -> Mapping[str, str]:
+    """Return who runs this, and the commit that it runs for, if that is known."""
+    actor = os.environ.get("LANCENS_ACTOR") or os.environ.get("GITHUB_ACTOR")
+    with suppress(OSError, KeyError):  # a container's user may have no name
+        actor = actor or getpass.getuser()
+    commit = os.environ.get("LANCENS_COMMIT") or os.environ.get("GITHUB_SHA")
+    return {key: value for key, value in (("actor", actor), ("commit", commit)) if value}
+
+
+def _new_objects(uri: str) -> tuple[str, str, Lines]:
+    """Return a new run whose lines become objects in the folder of its name."""
+    from reconciler.storage import ObjectFolder
+
+    run = secrets.token_hex(4)
+    folder = ObjectFolder(locations.join(uri, run), {})
+    return run, folder.uri, DurableObjects(folder.create)
+
+
+def _new_file(folder: Path) -> tuple[str, str, Lines]:
     """Create a file with a new random name that only its owner can read."""
     while True:
         run = secrets.token_hex(4)
-        path = folder / f"{run}.jsonl"
+        path = folder / f"{run}{SUFFIX}"
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         except FileExistsError:
             continue
-        return run, path, FileIO(descriptor, "ab")
+        return run, str(path), DurableLines(FileIO(descriptor, "ab"))
 
 
 def _subject(position: int, change: Change) -> dict[str, object]:
@@ -169,7 +223,7 @@ class DurableLines:
         self._end = self._end_on_disk = os.fstat(file.fileno()).st_size
         self._lost: tuple[int, OSError] | None = None
 
-    def append(self, line: bytes) -> None:
+    def append(self, line: bytes, *, wait: bool = True) -> None:
         """Write ``line`` to disk, whole or not at all: a full disk keeps no part of it.
 
         Raises:
@@ -213,3 +267,61 @@ class DurableLines:
                 self._end = self._end_on_disk
             raise
         self._on_disk, self._end_on_disk = number, end
+
+
+@dataclass
+class _Batch:
+    lines: list[bytes] = field(default_factory=list)
+    waited_for: set[int] = field(default_factory=set)
+    is_sent: bool = False
+    error: Exception | None = None
+
+
+class DurableObjects:
+    """Appends lines as numbered objects, which ``create`` stores.
+
+    An object holds all lines that came while the one before was stored. If it cannot be stored, the lines that somebody
+    waits for are given up, and the others become part of the next object.
+    """
+
+    def __init__(self, create: Callable[[str, bytes], None]) -> None:
+        self._create = create
+        self._adding, self._sending = threading.Lock(), threading.Lock()
+        self._open = _Batch()
+        self._number = 0
+
+    def append(self, line: bytes, *, wait: bool = True) -> None:
+        """Add ``line`` to the next object; with ``wait``, return when it is stored.
+
+        Raises:
+            BackendError: it is not known to be stored.
+        """
+        with self._adding:
+            batch = self._open
+            if wait:
+                batch.waited_for.add(len(batch.lines))
+            batch.lines.append(line)
+        if not wait:
+            return
+        with self._sending:
+            if not batch.is_sent:
+                self._send(batch)
+        if batch.error is not None:
+            raise batch.error
+
+    def close(self) -> None:
+        """Do nothing: the summary has stored what was left."""
+
+    def _send(self, batch: _Batch) -> None:
+        with self._adding:
+            self._open = _Batch()
+        self._number += 1  # also after a failure: the object may be there
+        try:
+            self._create(f"{self._number:08}{SUFFIX}", b"".join(batch.lines))
+        except (OSError, BackendError) as error:
+            batch.error = error
+            left = [line for at, line in enumerate(batch.lines) if at not in batch.waited_for]
+            with self._adding:
+                self._open.waited_for = {at + len(left) for at in self._open.waited_for}
+                self._open.lines[:0] = left
+        batch.is_sent = True

@@ -56,12 +56,19 @@ Event: TypeAlias = Change | ChangeResult
 class ApplyReport:
     """The results of all changes, in the plan's order.
 
+    ``journal`` is the path or URI of the journal, and ``journal_error`` why its end is missing.
     ``interrupted``: the run was told to stop.
     """
 
     results: Sequence[ChangeResult]
-    journal_path: Path
+    journal: str
     interrupted: bool = False
+    journal_error: str = ""
+
+    @property
+    def journal_path(self) -> Path:
+        """The path of a journal on this machine."""
+        return Path(self.journal)
 
     @property
     def counts(self) -> Mapping[Status, int]:
@@ -114,5 +121,7 @@ def summary_line(report: ApplyReport) -> str:
     if counts[Status.ALREADY]:
         parts.append(f"{counts[Status.ALREADY]} already done")
     stopped = "Stopped. " if report.interrupted else ""
-    journal = display.message(str(report.journal_path))
+    journal = display.message(report.journal)
+    if report.journal_error:
+        journal += f" (incomplete: {display.message(report.journal_error)})"
     return f"{stopped}Applied {applied} of {count(total, 'change')}: {', '.join(parts)}. Journal: {journal}"

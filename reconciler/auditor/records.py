@@ -15,7 +15,7 @@ from reconciler.model.live import ForeignTable, LiveTable, StorageKind
 from reconciler.model.names import Identifier, address
 from reconciler.model.ownership import owner_of
 from reconciler.planner.facts import EntryColumns
-from reconciler.storage import Files, Index
+from reconciler.storage import Files, Index, Recovery
 
 OWNER = "owner"
 """The property with the owner of a table, or of the tables in a namespace."""
@@ -56,6 +56,7 @@ class Stored:
         indices: the indices.
         unversioned: whether there are data files without any version of a dataset.
         files: the listed files; None if they were not listed.
+        recovery: of a dataset that cannot be opened, what can still be read.
         cleanup: the dataset's auto clean-up, if it has one.
     """
 
@@ -72,6 +73,7 @@ class Stored:
     indices: tuple[Index, ...] | None = None
     unversioned: bool = False
     files: Files | None = None
+    recovery: Recovery | None = None
     cleanup: AutoCleanup | None = None
 
 

@@ -137,7 +137,12 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
         return found
     if found.kind is StorageKind.NOTHING:
         return _nothing(location, options)
-    return Stored(found.kind, found.detail, unversioned=_is_unversioned(found.kind, location, options))
+    return Stored(
+        found.kind,
+        found.detail,
+        unversioned=_is_unversioned(found.kind, location, options),
+        recovery=storage.recovery_of(location, options) if found.kind is StorageKind.UNKNOWN else None,
+    )
 
 
 def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]) -> bool:

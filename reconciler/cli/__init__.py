@@ -24,7 +24,8 @@ _COMMANDS: Mapping[str, str] = {
     "validate": "Check manifests without reading any catalog.",
     "plan": "Show what apply would change.",
     "apply": "Make the catalogs what the manifest says.",
-    "show": "Show a saved plan, or the journal of an apply.",
+    "list": "List live tables, with their location and owner.",
+    "show": "Show a saved plan, the journal of an apply, or one object.",
     "runs": "List the journals of past applies.",
     "drift": "Report whether the catalogs differ from the manifest.",
     "import": "Write a manifest of live catalogs.",
@@ -75,7 +76,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = "import_" if cmd_name == "import" else cmd_name
+        module = f"{cmd_name}_" if cmd_name in ("import", "list") else cmd_name
         command = importlib.import_module(f"reconciler.cli.{module}").command
         assert isinstance(command, click.Command)  # noqa: S101 - a bug in lancens, not bad input
         return command

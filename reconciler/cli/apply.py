@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from reconciler.cli.carrying_out import carry_out
+from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     CatalogSource,
     PlanFlags,
@@ -19,10 +19,12 @@ from reconciler.cli.options import (
     plan_flags,
 )
 from reconciler.cli.results import read_plan
-from reconciler.cli.showing import BLOCKED, make_plan, print_plan, removal_notes
+from reconciler.cli.showing import BLOCKED, load_and_plan, print_plan, removal_notes
+from reconciler.model import display
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
+    from reconciler.applier.report import ApplyReport
     from reconciler.manifest import Manifest
     from reconciler.planner.plan import Plan
 
@@ -38,8 +40,19 @@ _BLOCKED = (
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
 @journal_option
 @click.option("--skip-blocked", is_flag=True, help="Apply the rest if some objects are blocked.")
+@click.option("--expect-digest", metavar="SHA", help="Apply the saved plan with this digest, or nothing.")
 @format_option("How to report: text, or a JSON object for each event.")
-def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip_blocked: bool, form: str) -> None:
+@metrics_option
+def command(
+    flags: PlanFlags,
+    full: bool,
+    auto_approve: bool,
+    journal: str,
+    skip_blocked: bool,
+    expect_digest: str | None,
+    form: str,
+    run: RunMetrics,
+) -> None:
     """Make the catalogs what the manifest says, or apply a saved plan.
 
     MANIFEST may be a plan saved by `lancens plan -o plan.json`: it is applied as it was reviewed, or refused if an
@@ -53,7 +66,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
     """
     from reconciler.operations.apply import apply
 
-    plan, manifest = _plan(flags)
+    plan, manifest = _plan(flags, expect_digest, run)
     if form == "json" and not auto_approve:
         raise click.UsageError("--format json answers no question: give --auto-approve")
     if form == "text":
@@ -67,31 +80,47 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
         from reconciler.planner.plan import check_removals
 
         check_removals(plan)
-    run = partial(
-        apply,
-        plan,
-        manifest,
-        journal=journal,
-        allow_mass_removal=flags.allow_mass_removal,
-        skip_blocked=skip_blocked,
-        parallelism=flags.parallelism,
-    )
-    carry_out(plan, run, auto_approve=auto_approve, form=form)
+
+    def carried_out(**watched: Any) -> ApplyReport:
+        run.report = apply(
+            plan,
+            manifest,
+            journal=journal,
+            allow_mass_removal=flags.allow_mass_removal,
+            skip_blocked=skip_blocked,
+            parallelism=flags.parallelism,
+            profile=run.profile,
+            **watched,
+        )
+        return run.report
+
+    carry_out(plan, carried_out, auto_approve=auto_approve, form=form)
 
 
-def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:
-    """Return the plan, saved or new, and its manifest."""
+def _plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan, Manifest]:
+    """Return the plan, saved or new, and its manifest.
+
+    Raises:
+        LancensError: a saved plan has another digest than ``expected``.
+    """
     named = flags.source.manifests
     saved = [path for path in named if path.endswith(_PLAN_SUFFIX)]
     if not saved:
-        manifest = flags.source.load()
-        return make_plan(flags, manifest), manifest
+        if expected is not None:
+            raise click.UsageError(
+                "--expect-digest goes with a saved plan: lancens apply plan.json --expect-digest SHA"
+            )
+        return load_and_plan(run, flags)
     if len(named) > 1:
         raise click.UsageError("apply takes one saved plan, or manifests, not both")
     if flags.select or flags.adopt or flags.take_over:
         raise click.UsageError("a saved plan is applied unchanged: leave --select, --adopt and --take-over out")
     path = Path(saved[0])
-    plan = read_plan(path)
+    plan = run.plan = read_plan(path)
+    run.manifest = plan.manifest.name
+    if expected is not None and plan.digest() != expected.lower():
+        reason = f"{path} has digest {plan.digest()}, expected {expected}: it is not the approved plan"
+        raise LancensError(display.message(f"{reason}. Nothing was changed."))
     return plan, _manifest_of(plan, path, flags.source)
 
 

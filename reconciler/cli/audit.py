@@ -12,6 +12,7 @@ import click
 
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES
+from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, spark_options
 from reconciler.cli.results import say, write_result
 from reconciler.model.display import count
@@ -77,6 +78,7 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     default="never",
     help="Exit 2 if there is a finding of this severity or higher.",
 )
+@metrics_option
 @spark_options
 @parallelism_option("Requests to a catalog at once, of each task.")
 def command(
@@ -91,6 +93,7 @@ def command(
     fail_on: Literal["error", "warning", "note", "never"],
     spark: SparkOptions,
     parallelism: int,
+    run: RunMetrics,
 ) -> None:
     """Check every table and its data, and report each finding with a remedy. Nothing is changed.
 
@@ -107,6 +110,7 @@ def command(
     """
     applied = _applied(rules, skipped, source.impl)
     manifest = source.load_existing()
+    run.manifest = manifest.name
     folder = None if out is None else _create_folder(out)
     from reconciler.auditor import history as runs
     from reconciler.auditor.audit import AuditOptions, audit
@@ -122,7 +126,7 @@ def command(
         parallelism=parallelism,
     )
     with spark_session(spark) as session:
-        document = audit(session, manifest, options)
+        document = run.document = audit(session, manifest, options)
     if history is not None:
         document = runs.with_trend(document, earlier)
     if folder is not None:

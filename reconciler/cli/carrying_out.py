@@ -67,7 +67,7 @@ def carry_out(
     with shown_progress(len(plan.changes), form) as show, _interruptible(stop):
         report = run(on_event=show, stop=stop)
     if form == "json":
-        _print_event("summary", ok=report.ok, journal=str(report.journal_path), **_counts(report))
+        _print_event("summary", ok=report.ok, journal=report.journal, **_counts(report))
     else:
         say(summary_line(report))
     if not report.ok:

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option
 from reconciler.cli.results import say
 from reconciler.cli.showing import BLOCKED, plan_and_show
@@ -16,12 +17,13 @@ from reconciler.model.display import count
 @plan_flags
 @plan_format_option
 @full_option
+@metrics_option
 @click.option(
     "--fail-on",
     type=click.Choice(["unmanaged"]),
     help="Exit 2 as well if there are tables that no manifest manages.",
 )
-def command(flags: PlanFlags, form: str, full: bool, fail_on: str | None) -> None:
+def command(flags: PlanFlags, form: str, full: bool, fail_on: str | None, run: RunMetrics) -> None:
     """Report whether the catalogs differ from the manifest: exit 0 if not, 2 if they do, 3 if an object is blocked.
 
     This is `lancens plan --detailed-exitcode`, for a schedule.
@@ -32,7 +34,7 @@ def command(flags: PlanFlags, form: str, full: bool, fail_on: str | None) -> Non
       lancens drift prod.yaml || notify-the-team
       lancens drift --format html > drift.html
     """
-    plan = plan_and_show(flags, form, full=full)
+    plan = plan_and_show(run, flags, form, full=full)
     if plan.blocked:
         sys.exit(BLOCKED)
     unmanaged = sum(catalog.unmanaged_tables for catalog in plan.catalogs) if fail_on == "unmanaged" else 0

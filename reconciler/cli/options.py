@@ -131,8 +131,8 @@ class CatalogSource:
             hosts=self.allow_host or None,
         )
 
-    def load(self, *, checking: bool = False) -> Manifest:
-        """Return the manifest, or one made of ``--impl`` and ``--config``.
+    def load(self, *, checking: bool = False, traced: str | None = None) -> Manifest:
+        """Return the manifest, or one made of ``--impl`` and ``--config``; ``traced`` as in ``reconciler.load``.
 
         Raises:
             ManifestError, ConfigError: it cannot be used.
@@ -152,9 +152,9 @@ class CatalogSource:
             raise LancensError(
                 f"{saved} is not a manifest; `lancens show {saved}` and `lancens apply {saved}` take saved plans"
             )
-        return self.load_files(*(self.manifests or (DEFAULT_MANIFEST,)), checking=checking)
+        return self.load_files(*(self.manifests or (DEFAULT_MANIFEST,)), checking=checking, traced=traced)
 
-    def load_files(self, *paths: str | Path, checking: bool = False) -> Manifest:
+    def load_files(self, *paths: str | Path, checking: bool = False, traced: str | None = None) -> Manifest:
         """Return the manifest in ``paths``, and report its warnings.
 
         Raises:
@@ -162,7 +162,7 @@ class CatalogSource:
         """
         from reconciler.operations.manifests import load
 
-        manifest = load(*paths, variables=self.variables, policy=self.policy(checking=checking))
+        manifest = load(*paths, variables=self.variables, policy=self.policy(checking=checking), traced=traced)
         for warning in () if is_quiet() else manifest.warnings:
             say(f"Warning: {warning}", err=True)
         return manifest
@@ -286,7 +286,12 @@ plan_format_option = format_option("How to print the plan.", list(FORMATS))
 
 full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
 
-journal_option = click.option("--journal", metavar="DIR", default=".lancens", help="The folder of the journals.")
+journal_option = click.option(
+    "--journal",
+    metavar="DIR|URI",
+    default=".lancens",
+    help="The folder of the journals, here or in object storage, such as s3://ops/lancens.",
+)
 
 
 # ---- options of plans and of Spark -----------------------------------------------------------------------------------

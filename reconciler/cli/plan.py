@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option, spark_options
-from reconciler.cli.results import inform, write_result
+from reconciler.cli.results import check_folder, inform, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model import display
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     help="Compare in this process, or on Spark for catalogs too large for it. The plan is the same.",
 )
 @click.option("--profile", metavar="FILE", help="Write the duration of each stage and catalog as JSON.")
+@metrics_option
 @spark_options
 def command(
     flags: PlanFlags,
@@ -39,6 +40,7 @@ def command(
     detailed_exitcode: bool,
     engine: str,
     profile: str | None,
+    run: RunMetrics,
     spark: SparkOptions,
 ) -> None:
     """Show what apply would change. Nothing is changed.
@@ -61,11 +63,11 @@ def command(
         if form not in ("text", "json"):
             raise click.UsageError(f"-o - prints the plan as it is saved: leave --format {form} out")
         form, out = "json", None
-    if out is not None and not Path(out).parent.is_dir():
-        raise click.UsageError(f"there is no folder {Path(out).parent} to write {Path(out).name} to")
+    if out is not None:
+        check_folder(out)
     if engine == "spark" and profile is not None:
         raise click.UsageError("--profile is for --engine local; Spark's own UI shows each stage")
-    plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)
+    plan = plan_and_show(run, flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
         inform(display.message(f"Saved to {out}; `lancens apply {out}` applies exactly this plan."))

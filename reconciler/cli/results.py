@@ -46,6 +46,16 @@ def check_new_manifest(out: str | None, command: str) -> None:
         raise click.UsageError(
             f"{out} exists; {command} does not overwrite a manifest. `lancens import --append {out}` adds to it"
         )
+    check_folder(out)
+
+
+def check_folder(out: str) -> None:
+    """Check that the folder of a file to be written exists, before the work rather than after it.
+
+    Raises:
+        UsageError: it does not.
+    """
+    path = Path(out)
     if not path.parent.is_dir():
         raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
 

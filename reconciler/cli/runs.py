@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from reconciler.cli.options import journal_option
@@ -20,9 +18,9 @@ def command(journal: str) -> None:
       lancens runs
       lancens show 2f9c1e07
     """
-    from reconciler.applier.journal_reader import list_runs
+    from reconciler.applier.journal_reader import JournalFolder, list_runs
 
-    found = list_runs(Path(journal))
+    found = list_runs(JournalFolder(journal))
     for line in found:
         say(line)
     if not found:

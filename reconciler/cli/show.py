@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from reconciler.cli.options import full_option, journal_option, plan_format_option
-from reconciler.cli.results import read_plan
+from reconciler.cli.options import CatalogSource, full_option, journal_option, manifest_options, plan_format_option
+from reconciler.cli.results import read_plan, write_result
 from reconciler.cli.showing import print_plan
+from reconciler.model import display
 from reconciler.model.errors import LancensError
-
-_JOURNAL_SUFFIX = ".jsonl"
 
 
 @click.command("show")
-@click.argument("what", metavar="PLAN|RUN")
+@click.argument("what", metavar="PLAN|RUN|ADDRESS")
+@manifest_options
 @plan_format_option
 @full_option
 @journal_option
 @click.option("--manifest", "restore", is_flag=True, help="Print the blocks that restore what the run removed.")
-def command(what: str, form: str, full: bool, journal: str, restore: bool) -> None:
-    """Show a saved plan, or the journal of an apply. No catalog is read.
+@click.option("--why", is_flag=True, help="With ADDRESS: say what writes each value, and where.")
+def command(what: str, source: CatalogSource, form: str, full: bool, journal: str, restore: bool, why: bool) -> None:
+    """Show a saved plan, the journal of an apply, or one object. Only for an object, catalogs are read.
 
-    RUN is a run that `lancens runs` lists, or the path of its journal.
+    RUN is a run that `lancens runs` lists, or the path or URI of its journal. ADDRESS is catalog/namespace/table, or
+    that of a namespace, in MANIFEST or live.
 
     \b
     Examples:
@@ -31,27 +35,48 @@ def command(what: str, form: str, full: bool, journal: str, restore: bool) -> No
       lancens show plan.json --format html > plan.html
       lancens show 2f9c1e07
       lancens show 2f9c1e07 --manifest > back.yaml
+      lancens show prod/ads/clicks --why
     """
-    path = _path(what, Path(journal))
-    if path.suffix == _JOURNAL_SUFFIX:
-        from reconciler.applier.journal_reader import describe_journal
-        from reconciler.writing.restoring import removed_blocks
+    from reconciler.applier.journal import SUFFIX, is_uri
+    from reconciler.applier.journal_reader import JournalFolder, describe_journal
+    from reconciler.writing.restoring import removed_blocks
 
-        click.echo(removed_blocks(path).rstrip("\n") if restore else describe_journal(path))
-    elif restore:
-        raise click.UsageError("--manifest goes with a run, not with a plan")
-    else:
-        print_plan(read_plan(path), form, full=full)
-
-
-def _path(what: str, journals: Path) -> Path:
-    """Return the file of the plan or the run.
-
-    Raises:
-        LancensError: no such file exists.
-    """
-    run = journals / f"{what}{_JOURNAL_SUFFIX}"
-    path = run if run.is_file() else Path(what)
+    path, run = Path(what), what
+    if "/" in what and not (path.is_file() or is_uri(what) or what.endswith((SUFFIX, ".json"))):
+        if restore:
+            raise click.UsageError("--manifest goes with a run, not with an address")
+        _show_object(what, source, form, why=why)
+        return
+    if why or source.manifests:
+        raise click.UsageError("--why and MANIFEST go with the address of an object")
     if not path.is_file():
-        raise LancensError(f"{what} is neither a file nor a run in {journals}; `lancens runs` lists the runs")
-    return path
+        run = JournalFolder(journal).find(what) or ""
+    if run.endswith(SUFFIX) or is_uri(run):
+        click.echo(removed_blocks(run).rstrip("\n") if restore else describe_journal(run))
+        return
+    if not run:
+        raise LancensError(f"{what} is neither a file nor a run in {journal}; `lancens runs` lists the runs")
+    if restore:
+        raise click.UsageError("--manifest goes with a run, not with a plan")
+    print_plan(read_plan(path), form, full=full)
+
+
+def _show_object(what: str, source: CatalogSource, form: str, *, why: bool) -> None:
+    from reconciler.operations.listing import describe
+    from reconciler.output.wording import word_of
+
+    if form not in ("text", "json"):
+        raise click.UsageError("an object is shown as text or as JSON")
+    found = describe(source.load(traced=what), what)
+    if form == "json":
+        document = {**asdict(found), "planned": [one.model_dump(mode="json") for one in found.planned]}
+        write_result(display.json_text(json.dumps(document, indent=2, ensure_ascii=False)))
+        return
+    lines = [display.address(*what.split("/"))]
+    for title, values in (("desired", found.desired), ("live", found.live)):
+        lines.append(title if values is not None else f"{title}: nothing")
+        for one in values or ():
+            origin = f"    ({one.origin}, {one.source})" if why and one.source else ""
+            lines.append(f"  {display.key(one.key)}: {display.value(one.text)}{display.message(origin)}")
+    lines += [f"plan: {word_of(one)}, {display.printable(one.reason)}" for one in found.planned] or ["plan: no change"]
+    write_result("\n".join(lines))

@@ -11,13 +11,14 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from reconciler.cli.metrics import RunMetrics
 from reconciler.cli.options import PlanFlags
 from reconciler.cli.results import inform, is_quiet, write_result
 from reconciler.model import display
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
-    from reconciler.operations.plan import Profile
+    from reconciler.operations.profile import Profile
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
     from reconciler.spark.session import SparkOptions
@@ -27,19 +28,20 @@ BLOCKED = 3
 """The exit code of `plan`, `apply` and `drift` if an object is blocked."""
 
 
-def make_plan(
-    flags: PlanFlags, manifest: Manifest, *, profile: Profile | None = None, spark: SparkOptions | None = None
-) -> Plan:
-    """Return the plan, without a check of its removals, and print what was read.
+def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | None = None) -> tuple[Plan, Manifest]:
+    """Return the plan, without a check of its removals, and its manifest; print what was read.
 
-    ``spark`` plans on Spark; otherwise ``profile`` receives the duration of each stage.
+    ``spark`` plans on Spark; otherwise ``run`` receives the duration of each stage.
     """
     from reconciler.operations.connections import missing_roots
     from reconciler.output.wording import read_line
 
+    with run.profile.stage("manifest"):
+        manifest = flags.source.load()
+    run.manifest = manifest.name
     started = monotonic()
-    with _engine(manifest, profile, spark) as plan:
-        made = plan(
+    with _engine(manifest, run.profile, spark) as plan:
+        made = run.plan = plan(
             manifest,
             select=flags.select,
             adopt=flags.adopt,
@@ -50,11 +52,11 @@ def make_plan(
     inform(f"{read_line(made)}  {monotonic() - started:.1f} s")
     for missing in missing_roots(manifest, [one.name for one in made.catalogs if one.impl == "dir"]):
         inform(f"{missing} The first change creates it.")
-    return made
+    return made, manifest
 
 
 @contextmanager
-def _engine(manifest: Manifest, profile: Profile | None, spark: SparkOptions | None) -> Iterator[Callable[..., Plan]]:
+def _engine(manifest: Manifest, profile: Profile, spark: SparkOptions | None) -> Iterator[Callable[..., Plan]]:
     """Yield the function that plans; a terminal shows that catalogs are being read."""
     if spark is not None:
         from reconciler.spark.engine import plan_on_spark
@@ -103,7 +105,13 @@ def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[K
 
 
 def plan_and_show(
-    flags: PlanFlags, form: str, *, full: bool, spark: SparkOptions | None = None, profiled: str | None = None
+    run: RunMetrics,
+    flags: PlanFlags,
+    form: str,
+    *,
+    full: bool,
+    spark: SparkOptions | None = None,
+    profiled: str | None = None,
 ) -> Plan:
     """Load the manifest, plan, and print the plan, then check its removals.
 
@@ -112,13 +120,10 @@ def plan_and_show(
     Raises:
         SafetyError: the plan removes too much.
     """
-    from reconciler.operations.plan import Profile
     from reconciler.planner.plan import check_removals
 
-    profile = Profile()
-    with profile.stage("manifest"):
-        manifest = flags.source.load()
-    plan = make_plan(flags, manifest, profile=profile, spark=spark)
+    plan, manifest = load_and_plan(run, flags, spark=spark)
+    profile = run.profile
     with profile.stage("removed data"):
         removed = {} if form == "json" else removal_notes(flags, plan, manifest)
     with profile.stage("output"):

@@ -17,6 +17,7 @@ from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import Source
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 BlockT = TypeVar("BlockT", bound=Block)
@@ -58,6 +59,17 @@ class BlockReader:
         self._resolver = resolver
         self._unresolved: set[Place] = set()
         self._schemas: MappingOf[str, Schema | None] | None = {}
+        self.traced: str | None = None
+        """The address of the object whose values are traced to what writes them, in ``origins``."""
+        self.origins: dict[str, tuple[str, Source]] = {}
+
+    def trace(self, own: Node, merged: Node) -> None:
+        """Record what writes the values of the traced block: its ``own`` keys, or defaults ``merged`` into it."""
+        said = {"": entries_of(own), "properties.": entries_of(entries_of(own).get("properties"))}
+        for prefix, node in (("", merged), ("properties.", entries_of(merged).get("properties"))):
+            for key, value in entries_of(node).items():
+                origin = "block" if key in said[prefix] else "defaults"
+                self.origins[prefix + key] = origin, self.problems.source(value.key_place)
 
     def read(self, model: type[BlockT], node: Node, what: str, apart: Collection[str] = ()) -> BlockT | None:
         """Return the block at ``node``, called ``what`` in errors; None when it is not a block.

@@ -118,7 +118,9 @@ class CatalogReader:
 
     def _namespace(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"namespace {address(self.catalog, identifier)}"
-        node = defaults.namespace(self.blocks, node, what)
+        own, node = node, defaults.namespace(self.blocks, node, what)
+        if self.blocks.traced == address(self.catalog, identifier):
+            self.blocks.trace(own, node)
         block = self.blocks.read(NamespaceBlock, node, what, _BELOW_NAMESPACE)
         if block is not None:
             claims = [key for key in ("properties", "absent", "protect") if getattr(block, key) is not None]
@@ -160,14 +162,17 @@ class CatalogReader:
     def _table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"table {address(self.catalog, identifier)}"
         self._check_place(identifier, node, what)
-        said = None if parent_absent else _reusable_text(node)
+        traced = self.blocks.traced == address(self.catalog, identifier)
+        said = None if parent_absent or traced else _reusable_text(node)
         alike = defaults.alike.get(said)
         if alike is not None:
             source = self.blocks.problems.source(node.key_place)
             self.tables[identifier] = DesiredTable(identifier, source, *alike)
             return
         before = len(self.blocks.problems)
-        node = defaults.table(self.blocks, node, what)
+        block, node = node, defaults.table(self.blocks, node, what)
+        if traced:
+            self.blocks.trace(block, node)
         table = self._desired_table(identifier, node, what, parent_absent)
         if table is None:
             return

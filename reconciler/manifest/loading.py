@@ -39,12 +39,14 @@ def load(
     *,
     variables: MappingOf[str, str] | None = None,
     policy: Policy = OPEN,
+    traced: str | None = None,
 ) -> Manifest:
     """Return the manifest in the given files and folders, with their includes merged.
 
     Placeholders in a catalog's ``config`` are checked for their form and left unresolved. All others are resolved from
     the environment, variables and files, as far as ``policy`` allows. The value of a variable is in ``variables``, in
     the environment (``LANCENS_VAR_name``) or in ``lancens.vars.yaml`` beside the manifest; the first wins.
+    ``traced`` is the address of an object: ``origins`` of the manifest says what writes its values.
 
     Raises:
         ManifestError: with every error of every file.
@@ -57,7 +59,8 @@ def load(
         content = read_files(paths, problems, resolver)
         if not problems.files:
             problems.raise_if_any()
-        return _Loading(problems, resolver, content, implementations).manifest({**beside, **variables})
+        loading = _Loading(problems, resolver, content, implementations, traced)
+        return loading.manifest({**beside, **variables})
 
 
 @contextmanager
@@ -92,13 +95,19 @@ def manifest_of_service(impl: str, implementation: Implementation, properties: M
 
 class _Loading:
     def __init__(
-        self, problems: Problems, resolver: Resolver, content: Content, implementations: Implementations
+        self,
+        problems: Problems,
+        resolver: Resolver,
+        content: Content,
+        implementations: Implementations,
+        traced: str | None,
     ) -> None:
         self._problems = problems
         self._resolver = resolver
         self._content = content
         self._implementations = implementations
         self._blocks = BlockReader(problems, resolver)
+        self._blocks.traced = traced
 
     def manifest(self, given: MappingOf[str, str]) -> Manifest:
         """Return the manifest; ``given`` are the variables that it should use."""
@@ -129,6 +138,7 @@ class _Loading:
             folder=folder,
             thresholds=thresholds,
             catalogs=catalogs,
+            origins=self._blocks.origins,
             variables={key: value for key, value in self._resolver.variables.items() if key in self._resolver.used},
             warnings=warnings,
         )

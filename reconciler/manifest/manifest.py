@@ -14,7 +14,7 @@ from reconciler.manifest.policy import CHECKING
 from reconciler.manifest.variables import Resolver, TemplateError
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig
-from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Thresholds
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Source, Thresholds
 from reconciler.model.errors import ManifestError, Problem
 from reconciler.model.names import Identifier, address, join
 from reconciler.model.redaction import redact_properties, slow_digest
@@ -51,7 +51,8 @@ class Manifest:
     ``digest`` is the SHA-256 of the normalised content. Files, layout, order, comments, the folder and the values of
     placeholders in ``config`` make no difference. ``files`` are relative to the current folder; ``folder`` is the
     absolute one of the first file. ``variables`` are the values of those it uses. ``warnings`` name unused keys in
-    files of variables.
+    files of variables. ``origins`` says what writes each value of the traced object: ``block`` or
+    ``defaults``, and where.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Manifest:
     catalogs: Mapping[str, ManifestCatalog] = field(repr=False)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     warnings: tuple[Problem, ...] = ()
+    origins: Mapping[str, tuple[str, Source]] = field(default_factory=dict, repr=False)
 
     def expanded(self, name: str) -> str:
         """Return ``name`` with its variables resolved; ``name`` itself if one has no value."""

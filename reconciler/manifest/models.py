@@ -202,7 +202,7 @@ class MovedBlock(Block):
     """A renamed table or namespace."""
 
     origin: Text = Field(alias="from", examples=["features/users"])
-    """The former name, with the namespaces above it, joined by slashes."""
+    """The former name, with the namespaces above it, joined by slashes. `*` stands for a part of a name."""
     to: Text = Field(examples=["features/customers"])
     """The name in this manifest."""
 

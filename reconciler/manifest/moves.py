@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias
 
 from reconciler.manifest.catalogs import CatalogReader
@@ -36,6 +38,7 @@ class _Line:
     origin: Identifier
     to: Identifier
     node: Node
+    is_glob: bool = False
 
     def place(self, key: str) -> Place:
         return entries_of(self.node)[key].place
@@ -48,10 +51,20 @@ def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) ->
         entries = entries_of(item)
         if not all(map(reader.blocks.is_known, entries.values())):
             continue
-        origin = reader.blocks.path(block.origin, entries["from"].place, f"`from` {where}", able)
-        to = reader.blocks.path(block.to, entries["to"].place, f"`to` {where}", able)
+        texts = {"from": block.origin, "to": block.to}
+        is_glob = "*" in block.origin + block.to
+        paths = [
+            # A star stands for a part of a name: that of an `x` is as good as any.
+            reader.blocks.path(
+                text.replace("*", "x") if is_glob else text, entries[key].place, f"`{key}` {where}", able
+            )
+            for key, text in texts.items()
+        ]
+        if is_glob and None not in paths:
+            paths = [tuple(map(able.folded, text.split("/"))) for text in texts.values()]
+        origin, to = paths
         if origin is not None and to is not None:
-            yield _Line(origin, to, item)
+            yield _Line(origin, to, item, is_glob)
 
 
 @dataclass
@@ -65,7 +78,10 @@ class _Moves:
     def checked(self) -> Iterator[DesiredMove]:
         """Yield the moves of the entries without an error."""
         problems = self.reader.blocks.problems
-        for line in self.lines:
+        exact = [line for line in self.lines if not line.is_glob]
+        taken = {names for line in exact for names in (line.origin, line.to)}
+        found = [each for line in self.lines if line.is_glob for each in self._expanded(line, taken)]
+        for line in (*exact, *found):
             # A table comes before a namespace of the same name.
             block = self.reader.tables.get(line.to) or self.reader.namespaces.get(line.to)
             problem = next(self._problems(line, block), None)
@@ -76,6 +92,38 @@ class _Moves:
                 key, message = problem
                 shown = "/".join(line.origin if key == "from" else line.to)
                 problems.at(line.place(key), f"`{key}` in `moved`: `{shown}` {message}")
+
+    def _expanded(self, line: _Line, taken: Collection[Identifier]) -> Iterator[_Line]:
+        """Yield an entry for each block that an entry with stars means.
+
+        A name in ``taken`` has an entry of its own, and a table that keeps its block stays.
+        """
+        problems = self.reader.blocks.problems
+        origin, to = "/".join(line.origin), "/".join(line.to)
+        if origin.count("*") != to.count("*") or "**" in f"{origin} {to}":
+            expected = "expected as many `*` in `from` as in `to`, each for a part of one name"
+            problems.at(line.place("from"), f"`from` in `moved`: `{origin}` and `to`: `{to}`; {expected}")
+            return
+        pattern = re.compile(re.escape(to).replace(r"\*", "([^/]+)"))
+        blocks: list[list[Identifier]] = [[*self.reader.tables], [*self.reader.namespaces]]
+        matches = [[found for names in each if (found := pattern.fullmatch("/".join(names)))] for each in blocks]
+        if not any(matches):
+            problems.at(
+                line.place("to"), f"`to` in `moved`: `{to}` matches nothing in the manifest of {self.reader.catalog}"
+            )
+        first: dict[Identifier, Identifier] = {}
+        for found in matches[0] or matches[1]:
+            between = zip(origin.split("*"), (*found.groups(), ""), strict=True)
+            names, old = tuple(found[0].split("/")), tuple("".join(chain(*between)).split("/"))
+            block = self.reader.tables.get(names) or self.reader.namespaces[names]
+            stays = old in (self.reader.tables if matches[0] else self.reader.namespaces)
+            if stays or block.absent or {old, names} & set(taken):
+                continue
+            if old in first:
+                both = f"`{'/'.join(first[old])}` and `{'/'.join(names)}`"
+                problems.at(line.place("from"), f"`from` in `moved`: `{'/'.join(old)}` would become {both}")
+            first[old] = names
+            yield _Line(old, names, line.node)
 
     def _problems(self, line: _Line, block: _Block) -> Iterator[tuple[str, str]]:
         """Yield the errors in an entry, each with the key it is about; the first one counts."""

@@ -110,6 +110,7 @@ class NoteCode(StrEnum):
     EXTRA_COLUMNS = "extra-columns"
     HAZARDOUS = "hazardous"
     HIDDEN = "hidden"
+    KEEP_LOCATION = "keep-location"
     KEPT_NAMESPACE = "kept-namespace"
     KEPT_NAMESPACES = "kept-namespaces"
     MIRRORED_BEFORE = "mirrored-before"

@@ -18,6 +18,7 @@ from reconciler.operations.connections import Connection, open_connections, plac
 from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.manifests import expect
 from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
+from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput, Facts, TableFacts
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
@@ -69,6 +70,7 @@ def apply(
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = ignore_event,
     stop: threading.Event | None = None,
+    profile: Profile | None = None,
 ) -> ApplyReport:
     """Carry out ``plan`` on the catalogs of ``manifest``, the one it was made from.
 
@@ -81,6 +83,7 @@ def apply(
         parallelism: how many changes run at once.
         on_event: gets every change as it starts and as it ends.
         stop: once set, changes in flight end and no other starts.
+        profile: records the duration of each stage.
 
     Raises:
         StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
@@ -113,7 +116,7 @@ def apply(
         mirrored = check_vanished(whole, sources, connections, parallelism)
         if not allow_mass_removal:
             _check_counts(whole, sources, mirrored, connections, parallelism)
-        return carry_out(whole, saved, connections, parallelism, journal, on_event, stop)
+        return carry_out(whole, saved, connections, parallelism, journal, on_event, stop, profile)
 
 
 def carry_out(
@@ -124,6 +127,7 @@ def carry_out(
     journal: str | os.PathLike[str],
     on_event: Callable[[Event], None],
     stop: threading.Event | None,
+    profile: Profile | None = None,
 ) -> ApplyReport:
     """Check what ``plan`` touches, then make its changes; journal ``saved``.
 
@@ -137,8 +141,10 @@ def carry_out(
 
     backends = {name: connection.backend for name, connection in connections.items()}
     secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
-    missing = check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
-    with Journal.open(journal, saved) as opened:
+    profile = profile or Profile()
+    with profile.stage("check", *connections.values()):
+        missing = check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
+    with profile.stage("apply", *connections.values()), Journal.open(journal, saved) as opened:
         return execute(
             plan,
             backends,

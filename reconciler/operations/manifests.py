@@ -17,17 +17,19 @@ def load(
     *paths: str | os.PathLike[str],
     variables: Mapping[str, str] | None = None,
     policy: Policy = OPEN,
+    traced: str | None = None,
 ) -> Manifest:
     """Return the manifest in the given files and folders, with their includes.
 
     Placeholders in a catalog's ``config`` stay unresolved and only their form is checked. All others are resolved now,
-    from the environment, ``variables`` and files, as far as ``policy`` allows.
+    from the environment, ``variables`` and files, as far as ``policy`` allows. ``traced`` is the
+    address of an object: ``origins`` of the manifest says what writes its values.
 
     Raises:
         ManifestError: with every problem of every file.
     """
     expect("load", path, (str, os.PathLike), "a path, such as 'lancens.yaml'")
-    return manifest.load([path, *paths], _installed(), variables=variables, policy=policy)
+    return manifest.load([path, *paths], _installed(), variables=variables, policy=policy, traced=traced)
 
 
 def expect(function: str, given: object, kind: type | tuple[type, ...], wanted: str) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC
 from itertools import chain
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from reconciler import storage
@@ -31,6 +28,7 @@ from reconciler.operations.facts import (
     schemas_to_show,
 )
 from reconciler.operations.manifests import expect
+from reconciler.operations.profile import Profile
 from reconciler.planner.catalog import compare_namespaces, plan_catalog
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Change, Key
@@ -193,41 +191,6 @@ def reference(manifest: Manifest) -> ManifestRef:
     """Return the plan's reference to ``manifest``."""
     variables = {name: slow_digest(value, name) for name, value in sorted(manifest.variables.items())}
     return ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files), variables=variables)
-
-
-FORMAT_VERSION = "1.0"
-
-
-@dataclass
-class Profile:
-    """The stages of one run, in the order in which they ended.
-
-    Catalogs are read in parallel, so their seconds add up to more than the run took.
-    """
-
-    _began: float = field(default_factory=perf_counter)
-    _stages: list[dict[str, object]] = field(default_factory=list)
-
-    @contextmanager
-    def stage(self, name: str, connection: Connection | None = None) -> Iterator[None]:
-        """Record the block as a stage, unless it raises."""
-        about = {} if connection is None else {"catalog": connection.spec.name, "impl": connection.spec.impl}
-        before = None if connection is None else optional.traffic(connection.backend)
-        began = perf_counter()
-        yield
-        seconds = perf_counter() - began
-        stage = {"stage": name, **about, "began": round(began - self._began, 6), "seconds": round(seconds, 6)}
-        after = None if connection is None else optional.traffic(connection.backend)
-        if before is not None and after is not None:
-            stage |= {"calls": after.calls - before.calls, "bytes": after.bytes - before.bytes}
-        self._stages.append(stage)
-
-    def to_json(self) -> str:
-        """Return a JSON document, without any value, location or address of a catalog."""
-        seconds = round(perf_counter() - self._began, 6)
-        return (
-            json.dumps({"format_version": FORMAT_VERSION, "seconds": seconds, "stages": self._stages}, indent=2) + "\n"
-        )
 
 
 _MOST = 1_000

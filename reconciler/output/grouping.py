@@ -1,48 +1,155 @@
 """The reading order of a plan.
 
-By catalog: blocked and removed objects first, then moves, then by namespace. Long runs of one kind are folded, but
-never blocked or removed objects: approvers must see each.
+By catalog: blocked and removed objects first, then moves, then by namespace. Equal entries fold over namespaces and
+catalogs: they are equal by codes, parameters and differences, never by words. Removals do not fold until there are
+more than ``REMOVALS_SHOWN``, and then by namespace.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from reconciler.model import display, locations
+from reconciler.model.display import count
 from reconciler.model.names import Identifier
-from reconciler.output.wording import Entry, entries_of, word_of
-from reconciler.planner.entries import Action, Blocked, Change
+from reconciler.output.wording import (
+    Entry,
+    columns,
+    differences,
+    entries_of,
+    headline,
+    settings,
+    waiting_line,
+    word_of,
+)
+from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import CatalogSummary, Plan
 
 FOLD_OVER = 20
+"""More entries of one kind in one namespace fold, equal or not."""
 
+REMOVALS_SHOWN = 50
+"""Up to so many removals, none folds."""
 
-@dataclass(frozen=True, slots=True)
-class CatalogGroup:
-    """The entries of one catalog in reading order, and its summary if there is one."""
+NAMED = 5
+"""How many objects a fold names."""
 
-    name: str
-    summary: CatalogSummary | None
-    entries: Sequence[Entry]
+_EQUAL_OVER = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Many entries of one kind in one namespace, shown as one."""
+    """Many entries shown as one; ``common`` stands for all of them if they are equal."""
 
-    namespace: Identifier
     entries: Sequence[Entry]
+    common: Entry | None = None
+
+    @property
+    def first(self) -> Entry:
+        """What it is sorted and styled by."""
+        return self.entries[0]
+
+    @property
+    def title(self) -> str:
+        """What it stands for, such as ``ns/*`` or ``306 tables in 3 catalogs``, escaped."""
+        catalogs, namespaces = self._places()
+        if len(catalogs) > 1:
+            return f"{self._number} in {len(catalogs)} catalogs"
+        if len(namespaces) > 1:
+            return f"{self._number} in {len(namespaces)} namespaces"
+        return "/".join((*map(display.name, self.first.identifier[:-1]), "*"))
+
+    @property
+    def why(self) -> str:
+        """Why the objects are changed, behind their number if ``title`` lacks it; escaped."""
+        reasons = {headline(entry) for entry in ([self.common] if self.common else self.entries)}
+        parts = [] if self.title.startswith(self._number) else [self._number]
+        return ": ".join((*parts, *reasons) if len(reasons) == 1 else parts)
+
+    @property
+    def source(self) -> str:
+        """The line, or else the file, that all of it is written in; escaped."""
+        for form in ("{0.file}:{0.line}", "{0.file}"):
+            found = {form.format(entry.source) for entry in self.entries if entry.source}
+            if len(found) == 1:
+                return display.printable(found.pop())
+        return ""
+
+    def names(self, most: int = NAMED) -> str:
+        """Return the first addresses, below what they share, and how many more there are; escaped."""
+        catalogs, namespaces = self._places()
+        shared = 0 if len(catalogs) > 1 else 1 if len(namespaces) > 1 else len(self.first.identifier)
+        named = (display.address(*(entry.catalog, *entry.identifier)[shared:]) for entry in self.entries[:most])
+        rest = len(self.entries) - most
+        return ", ".join(named) + (f" and {rest:,} more" if rest > 0 else "")
+
+    def by_namespace(self) -> Iterator[tuple[str, Fold]]:
+        """Yield each namespace's address and its part of the fold."""
+        parts: defaultdict[tuple[str, Identifier], list[Entry]] = defaultdict(list)
+        for entry in self.entries:
+            parts[entry.catalog, entry.identifier[:-1]].append(entry)
+        for (catalog, namespace), entries in parts.items():
+            yield display.address(catalog, *namespace), Fold(entries)
+
+    @property
+    def _number(self) -> str:
+        return count(len(self.entries), self.first.kind)
+
+    def _places(self) -> tuple[set[str], set[Identifier]]:
+        return {entry.catalog for entry in self.entries}, {entry.identifier[:-1] for entry in self.entries}
 
 
-def by_catalog(plan: Plan) -> tuple[CatalogGroup, ...]:
-    """Return the catalogs with entries, in the plan's order."""
-    entries: defaultdict[str, list[Entry]] = defaultdict(list)
+Row: TypeAlias = Entry | Fold
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The rows of one catalog in reading order; ``name`` None: those that stand for several catalogs."""
+
+    name: str | None
+    summary: CatalogSummary | None
+    rows: Sequence[Row]
+    waiting: str = ""
+
+
+def sections(plan: Plan, *, full: bool = False) -> tuple[Section, ...]:
+    """Return what stands for several catalogs, and each catalog; ``full``: nothing is folded."""
+    rows: defaultdict[str | None, list[Row]] = defaultdict(list)
+    ordered = in_order(entries_of(plan))
+    for row in ordered if full else sorted(_folded(ordered), key=lambda row: _position(first_of(row))):
+        rows[_catalog_of(row)].append(row)
     summaries = {catalog.name: catalog for catalog in plan.catalogs}
-    for entry in entries_of(plan):
-        entries[entry.catalog].append(entry)
-    names = [*(name for name in summaries if name in entries), *(name for name in entries if name not in summaries)]
-    return tuple(CatalogGroup(name, summaries.get(name), in_order(entries[name])) for name in names)
+    waiting = {name: waiting_line(plan, name) for name in dict.fromkeys(entry.catalog for entry in ordered)}
+    known = dict.fromkeys([*summaries, *waiting])
+    shared = [Section(None, None, rows[None])] if None in rows else []
+    return (
+        *shared,
+        *(
+            Section(name, summaries.get(name), rows[name], waiting[name])
+            for name in known
+            if name in rows or waiting.get(name)
+        ),
+    )
+
+
+def entries_in(rows: Iterable[Row]) -> list[Entry]:
+    """Return the entries that rows stand for."""
+    return [entry for row in rows for entry in (row.entries if isinstance(row, Fold) else (row,))]
+
+
+def first_of(row: Row) -> Entry:
+    """Return the entry that a row is sorted and styled by."""
+    return row.first if isinstance(row, Fold) else row
+
+
+def _catalog_of(row: Row) -> str | None:
+    if isinstance(row, Fold) and len({entry.catalog for entry in row.entries}) > 1:
+        return None
+    return first_of(row).catalog
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
@@ -50,14 +157,14 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=_position)
 
 
-def comes_first(entry: Entry) -> bool:
-    """Return whether an entry is blocked or a removal; these are never folded."""
-    return _risk(entry) < _MOVES
+def comes_first(row: Row) -> bool:
+    """Return whether a row is of blocked objects or removals."""
+    return _risk(first_of(row)) < _MOVES
 
 
-def moves(entry: Entry) -> bool:
-    """Return whether an entry is a move."""
-    return _risk(entry) == _MOVES
+def moves(row: Row) -> bool:
+    """Return whether a row is of moves."""
+    return _risk(first_of(row)) == _MOVES
 
 
 _GOES, _MOVES, _REST = 1, 2, 3
@@ -79,21 +186,82 @@ def _position(entry: Entry) -> tuple[int, Identifier, int, str]:
     return _risk(entry), entry.identifier[:-1], 1, entry.identifier[-1] if entry.identifier else ""
 
 
-def with_folds(entries: Sequence[Entry]) -> list[Entry | Fold]:
-    """Return ``entries`` with more than ``FOLD_OVER`` alike as one :class:`Fold`."""
-    alike: defaultdict[tuple[Identifier, str, str, str], list[Entry]] = defaultdict(list)
+# ---- folding ---------------------------------------------------------------------------------------------------------
+
+
+def _folded(entries: Sequence[Entry]) -> Iterator[Row]:
+    """Yield ``entries``, those that are equal as one :class:`Fold`, in any order."""
+    equal: defaultdict[Hashable, list[Entry]] = defaultdict(list)
+    fold_removals = sum(_risk(entry) == _GOES for entry in entries) > REMOVALS_SHOWN
     for entry in entries:
-        if not comes_first(entry):
-            alike[_kind(entry)].append(entry)
-    shown: list[Entry | Fold] = []
-    for entry in entries:
-        group = [] if comes_first(entry) else alike[_kind(entry)]
-        if len(group) <= FOLD_OVER:
-            shown.append(entry)
-        elif group[0] is entry:
-            shown.append(Fold(entry.identifier[:-1], group))
+        place = (entry.catalog, entry.identifier[:-1]) if _risk(entry) == _GOES else None
+        equal[entry.key if place and not fold_removals else (place, _cause(entry))].append(entry)
+    for group in equal.values():
+        if len(group) > (NAMED if _risk(group[0]) == _GOES else _EQUAL_OVER):
+            yield Fold(group, _common(group[0]))
+        else:
+            yield from group
+
+
+def with_folds(rows: Sequence[Row]) -> list[Row]:
+    """Return ``rows`` with more than ``FOLD_OVER`` of one kind in a namespace as one."""
+    alike: defaultdict[Hashable, list[Entry]] = defaultdict(list)
+    for row in rows:
+        if not isinstance(row, Fold) and not comes_first(row):
+            alike[_kind(row)].append(row)
+    shown: list[Row] = []
+    for row in rows:
+        group = [] if isinstance(row, Fold) or comes_first(row) else alike[_kind(row)]
+        if not isinstance(row, Fold) and len(group) > FOLD_OVER:
+            shown += [Fold(group)] if group[0] is row else []
+        else:
+            shown.append(row)
     return shown
 
 
-def _kind(entry: Entry) -> tuple[Identifier, str, str, str]:
+def _kind(entry: Entry) -> Hashable:
     return entry.identifier[:-1], entry.kind, entry.symbol, word_of(entry)
+
+
+def _cause(entry: Entry) -> Hashable:
+    """Return what equal entries have in common."""
+    does = entry.action if isinstance(entry, Change) else entry.would if isinstance(entry, Protection) else None
+    found = () if does and does.removes else (differences(entry), columns(entry), settings(entry))
+    return type(entry), entry.kind, does, entry.code, repr(sorted(_common(entry).params.items())), found
+
+
+def _common(entry: Entry) -> Entry:
+    """Return an entry with an ellipsis for its own name and locations in the parameters."""
+    if not entry.params:
+        return entry
+    views = (entry.before, entry.after) if isinstance(entry, Change) else ()
+    places = {view.location for view in views if view is not None}
+    if isinstance(entry, Blocked):
+        places = {entry.location, entry.unreferenced, entry.before.location if entry.before else None}
+    texts = sorted(filter(None, (locations.redact(place) for place in places)), key=len, reverse=True)
+    own = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])") if texts else None
+    path = entry.identifier
+    tails = ["/".join(path[start:]) for start in range(len(path)) if path[start:] != ("",)]
+
+    def without(value: object) -> object:
+        if isinstance(value, tuple | list):
+            return tuple(without(each) for each in value)
+        if not isinstance(value, str):
+            return value
+        return own.sub(display.ELLIPSIS, value) if own else value
+
+    params = {key: without(value) for key, value in entry.params.items()}
+    for key in ("name", "mirror"):
+        value = params.get(key)
+        tail = next((tail for tail in tails if isinstance(value, str) and value.endswith(tail)), "")
+        if tail and isinstance(value, str):
+            params[key] = value.removesuffix(tail) + display.ELLIPSIS
+    return entry.model_copy(update={"params": params})
+
+
+def covered_line(found: Iterable[Section]) -> str:
+    """Return the sentence that approval covers folded removals; empty if none are folded."""
+    removals = [row for section in found for row in section.rows if _risk(first_of(row)) == _GOES]
+    if not any(isinstance(row, Fold) for row in removals):
+        return ""
+    return f"Approval covers all {len(entries_in(removals)):,} removals, also those that are folded."

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from reconciler.model.names import Identifier
-from reconciler.output.grouping import by_catalog, comes_first
+from reconciler.output.grouping import Fold, Row, comes_first, covered_line, entries_in, sections
 from reconciler.output.templating import render_page
 from reconciler.output.wording import (
     BLOCKED,
@@ -23,7 +23,6 @@ from reconciler.output.wording import (
     entries_of,
     sort_of,
     style_of,
-    waiting_line,
 )
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
@@ -36,7 +35,7 @@ _Tally = Iterator[tuple[str, str, int]]
 
 def render_html(plan: Plan, *, removed: Mapping[Key, str] | None = None) -> str:
     """Return the page; ``removed`` is what to say of the data of deregistered tables."""
-    total = len(entries_of(plan))
+    total, found = len(entries_of(plan)), sections(plan)
 
     def is_open(entry: Entry) -> bool:
         return comes_first(entry) or (total <= _OPEN_ENTRIES_UP_TO and bool(differences(entry) or columns(entry)))
@@ -47,7 +46,9 @@ def render_html(plan: Plan, *, removed: Mapping[Key, str] | None = None) -> str:
         plan=plan,
         total=total,
         tiles=[*_tiles(plan)],
-        catalogs=[(group, waiting_line(plan, group.name), [*_namespaces(group.entries)]) for group in by_catalog(plan)],
+        covered=covered_line(found),
+        catalogs=[(section, [*_groups(section.rows)]) for section in found],
+        choices=sorted({entry.catalog for entry in entries_of(plan)}),
         groups_open=total <= _OPEN_GROUPS_UP_TO,
         is_open=is_open,
         removed=removed or {},
@@ -62,14 +63,14 @@ def _tiles(plan: Plan) -> _Tally:
             yield sort, styles[sort], number
 
 
-def _namespaces(ordered: Sequence[Entry]) -> Iterator[tuple[Identifier | None, Sequence[Entry], _Tally]]:
-    """Yield each namespace, the entries of itself and its tables, and their tally.
+def _groups(ordered: Sequence[Row]) -> Iterator[tuple[Identifier | Fold | None, Sequence[Entry], _Tally]]:
+    """Yield each fold and each namespace, the entries of itself and its tables, and their tally.
 
     None stands for blocked and removed objects, which come first wherever they are.
     """
-    for namespace, group in groupby(ordered, key=_namespace_of):
-        entries = [*group]
-        yield namespace, entries, _tally(entries)
+    for of, group in groupby(ordered, key=_group_of):
+        entries = entries_in(group)
+        yield of, entries, _tally(entries)
 
 
 def _tally(entries: Sequence[Entry]) -> _Tally:
@@ -79,7 +80,9 @@ def _tally(entries: Sequence[Entry]) -> _Tally:
     return ((symbol, style, found[symbol, style]) for symbol, style in order if found[symbol, style])
 
 
-def _namespace_of(entry: Entry) -> Identifier | None:
-    if comes_first(entry):
+def _group_of(row: Row) -> Identifier | Fold | None:
+    if isinstance(row, Fold):
+        return row
+    if comes_first(row):
         return None
-    return entry.identifier if entry.kind == "namespace" else entry.identifier[:-1]
+    return row.identifier if row.kind == "namespace" else row.identifier[:-1]

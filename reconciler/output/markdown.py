@@ -12,9 +12,20 @@ from dataclasses import dataclass, field
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog, comes_first, moves
+from reconciler.output.grouping import (
+    FOLD_OVER,
+    Fold,
+    Row,
+    Section,
+    comes_first,
+    covered_line,
+    entries_in,
+    first_of,
+    moves,
+    sections,
+)
 from reconciler.output.markdown_text import length_of
-from reconciler.output.wording import Entry, ShownField, closing_line, columns, counts, waiting_line, word_of
+from reconciler.output.wording import ShownField, closing_line, columns, counts, entries_of, word_of
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
@@ -22,6 +33,7 @@ COMMENT_LIMIT = 65_536
 """The most characters GitHub takes in one comment."""
 
 _LONGEST_COLUMN = 2_000
+_LONGEST_NAMES = 4_000
 _NOTHING: Mapping[Key, str] = {}
 _TABLE_HEAD = "| | Object | Change | Why | Where |\n|:-:|---|---|---|---|\n"
 
@@ -68,10 +80,26 @@ def _heading(plan: Plan) -> str:
     return _part("heading", plan=plan, amounts=() if plan.is_empty else amounts, closing=closing_line(plan))
 
 
-def _schema(entry: Entry) -> str | None:
+def _schema(row: Row) -> str | None:
     """Return the changed columns as a block of code; None if there are none."""
-    found = columns(entry)
-    return _part("schema", entry=entry, columns=found, lines=[*map(_column, found)]) if found else None
+    fold = row if isinstance(row, Fold) else None
+    found = columns(first_of(row))
+    return _part("schema", entry=row, fold=fold, columns=found, lines=[*map(_column, found)]) if found else None
+
+
+def _names(fold: Fold) -> list[str]:
+    """Return a line for each namespace of a fold, with the names that there is room for."""
+    lines, room = [], _LONGEST_NAMES
+    parts = dict(fold.by_namespace())
+    for namespace, part in parts.items():
+        length = max(length_of(display.name(entry.identifier[-1])) for entry in part.entries) + 2
+        most = min(max(room // length, 0), len(part.entries))
+        lines.append(_part("names", namespace=namespace, number=len(part.entries), names=part.names(most)))
+        room -= length_of(lines[-1])
+        if room < 0:
+            break
+    rest = len(parts) - len(lines)
+    return [*lines, f"- and {count(rest, 'more namespace')}\n"] if rest else lines
 
 
 def _column(column: ShownField) -> str:
@@ -124,13 +152,18 @@ class _Comment:
 
     def _assembled(self, room: float) -> str:
         self._parts, self._omitted, self._left = [], _Omitted(), room
-        groups = by_catalog(self._plan)
-        for group in groups:
-            self._table(group)
-            self._waiting(group)
-            self._schemas(group)
+        found = sections(self._plan)
+        for section in found:
+            self._table(section)
+            self._folds(section)
+            if section.waiting and not self._add(_part("sentence", sentence=section.waiting)):
+                self._omitted.notes += 1
+            self._schemas(section)
+        covered = covered_line(found)
+        if covered and not self._add(_part("sentence", sentence=covered)):
+            self._omitted.notes += 1
         self._notes()
-        total = sum(len(group.entries) for group in groups)
+        total = len(entries_of(self._plan))
         warning, footer = "", self._footer
         if self._omitted:
             warning = self._omitted.warning(total, self._limit or 0)
@@ -165,43 +198,45 @@ class _Comment:
         self._add(end)
         return fitting
 
-    def _table(self, group: CatalogGroup) -> None:
-        """Add a catalog's entries: blocked and removed in sight, moves, the rest."""
-        above = _part("catalog", group=group)
-        sight = sum(comes_first(entry) for entry in group.entries)
-        moved = sum(moves(entry) for entry in group.entries)
+    def _table(self, section: Section) -> None:
+        """Add a catalog's rows: blocked and removed in sight, moves, the rest."""
+        above = _part("catalog", section=section)
+        shown = section.rows
+        sight = sum(comes_first(row) for row in shown)
+        moved = sum(moves(row) for row in shown)
         if moved <= FOLD_OVER:
             sight, moved = sight + moved, 0
-        if len(group.entries) - sight - moved <= FOLD_OVER and not moved:
-            sight = len(group.entries)
+        if len(shown) - sight - moved <= FOLD_OVER and not moved:
+            sight = len(shown)
         rest = sight + moved
         parts = (
-            (group.entries[:sight], False, "change"),
-            (group.entries[sight:rest], True, "move"),
-            (group.entries[rest:], len(group.entries) - rest > FOLD_OVER, "change"),
+            (shown[:sight], False, "change"),
+            (shown[sight:rest], True, "move"),
+            (shown[rest:], len(shown) - rest > FOLD_OVER, "change"),
         )
-        for entries, folded, word in parts:
-            title = f"{count(len(entries), word)} in <code>{html.escape(display.name(group.name))}</code>"
-            rows = [_part("row", entry=entry, held=self._removed.get(entry.key)) for entry in entries]
-            fitting = self._block(
-                title,
-                _TABLE_HEAD,
-                rows,
-                folded=folded,
-                above=above,
-            )
-            self._omitted.words.update(word_of(entry) for entry in entries[fitting:])
+        for part, folded, word in parts:
+            title = f"{count(len(part), word)} in {_in(section)}"
+            fitting = self._block(title, _TABLE_HEAD, [*map(self._row, part)], folded=folded, above=above)
+            self._omitted.words.update(word_of(entry) for entry in entries_in(part[fitting:]))
             above = "" if fitting else above
 
-    def _waiting(self, group: CatalogGroup) -> None:
-        sentence = waiting_line(self._plan, group.name)
-        if sentence and not self._add(_part("waiting", sentence=sentence)):
-            self._omitted.notes += 1
+    def _row(self, row: Row) -> str:
+        if isinstance(row, Fold):
+            return _part("row", entry=row.common, fold=row, held=None)
+        return _part("row", entry=row, fold=None, held=self._removed.get(row.key))
 
-    def _schemas(self, group: CatalogGroup) -> None:
-        blocks = [block for block in map(_schema, group.entries) if block]
+    def _folds(self, section: Section) -> None:
+        """Add the names of what is folded, as many as there is room for."""
+        for fold in section.rows:
+            if isinstance(fold, Fold):
+                items = _names(fold)
+                title = f"{html.escape(fold.title)}: {html.escape(fold.why)} ({word_of(fold.first)})"
+                self._omitted.notes += self._block(title, "", items, folded=True) < len(items)
+
+    def _schemas(self, section: Section) -> None:
+        blocks = [block for block in map(_schema, section.rows) if block]
         lines = sum(block.count("\n") for block in blocks)
-        title = f"Schemas of {count(len(blocks), 'table')} in <code>{html.escape(display.name(group.name))}</code>"
+        title = f"Schemas of {count(len(blocks), 'table')} in {_in(section)}"
         fitting = self._block(title, "**Schemas**\n", blocks, folded=lines > FOLD_OVER)
         self._omitted.schemas += len(blocks) - fitting
 
@@ -209,3 +244,7 @@ class _Comment:
         notes = [_part("note", note=note) for note in self._plan.notes]
         fitting = self._block(count(len(notes), "note"), "**Notes**\n\n", notes, folded=len(notes) > FOLD_OVER)
         self._omitted.notes += len(notes) - fitting
+
+
+def _in(section: Section) -> str:
+    return "several catalogs" if section.name is None else f"<code>{html.escape(display.name(section.name))}</code>"

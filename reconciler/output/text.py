@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
-from reconciler.output.grouping import Fold, by_catalog, with_folds
+from reconciler.output.grouping import Fold, Row, covered_line, sections, with_folds
 from reconciler.output.look import Look
 from reconciler.output.wording import (
     SYMBOLS,
@@ -26,7 +26,6 @@ from reconciler.output.wording import (
     place,
     settings,
     style_of,
-    waiting_line,
     word_of,
 )
 from reconciler.planner.entries import Blocked, Change
@@ -48,7 +47,7 @@ _STYLES = {
     "quiet": "dim",
 }
 _LONGEST_VALUE = 72
-_NAMED_IN_FOLD = 3
+_FIELDS_NAMED = 3
 _NOTES_SHOWN = 20
 _NARROWEST = 40
 _WIDEST_NAME = 48
@@ -118,17 +117,22 @@ class _View:
         self._folded = False
 
     def lines(self) -> Iterator[Line]:
-        groups = [(group, [*self._rows(group.entries)]) for group in by_catalog(self._plan)]
+        found = sections(self._plan, full=self._full)
+        groups = [(section, [*self._rows(section.rows)]) for section in found]
         widths = self._columns([row for _, rows in groups for row in rows])
-        for group, rows in groups:
-            impl = f" ({display.name(group.summary.impl)})" if group.summary else ""
-            yield from self._paragraph(display.name(group.name) + impl, "", "heading")
+        for section, rows in groups:
+            impl = f" ({display.name(section.summary.impl)})" if section.summary else ""
+            title = "In several catalogs" if section.name is None else display.name(section.name) + impl
+            yield from self._paragraph(title, "", "heading")
             for row in rows:
                 yield from self._row_lines(row, widths)
                 yield from row.below
-            waiting = waiting_line(self._plan, group.name)
-            if waiting:
-                yield from self._paragraph(waiting, _MARGIN)
+            if section.waiting:
+                yield from self._paragraph(section.waiting, _MARGIN)
+            yield []
+        covered = covered_line(found)
+        if covered:
+            yield from self._paragraph(covered, "", "remove")
             yield []
         yield from self._notes()
         if self._folded:
@@ -138,8 +142,8 @@ class _View:
 
     # ---- rows ----------------------------------------------------------------------------------------------------
 
-    def _rows(self, entries: Sequence[Entry]) -> Iterator[_Row]:
-        for item in entries if self._full else with_folds(entries):
+    def _rows(self, rows: Sequence[Row]) -> Iterator[_Row]:
+        for item in rows if self._full else with_folds(rows):
             if isinstance(item, Fold):
                 self._folded = True
                 yield self._fold_row(item)
@@ -167,24 +171,25 @@ class _View:
             yield from self._quiet(display.printable(entry.reason))
 
     def _fold_row(self, fold: Fold) -> _Row:
-        first = fold.entries[0]
-        reasons = {headline(entry) for entry in fold.entries}
-        files = {display.printable(entry.source.file) for entry in fold.entries if entry.source}
-        number = count(len(fold.entries), first.kind)
         return _Row(
-            symbol=first.symbol,
-            style=style_of(first),
-            name="/".join((*map(display.name, fold.namespace), "*")),
-            word=word_of(first),
-            headline=f"{number}: {reasons.pop()}" if len(reasons) == 1 else number,
-            source=files.pop() if len(files) == 1 else "",
+            symbol=fold.first.symbol,
+            style=style_of(fold.first),
+            name=fold.title,
+            word=word_of(fold.first),
+            headline=fold.why,
+            source=fold.source,
             below=[*self._fold_details(fold)],
         )
 
     def _fold_details(self, fold: Fold) -> Iterator[Line]:
-        names = ", ".join(display.name(entry.identifier[-1]) for entry in fold.entries[:_NAMED_IN_FOLD])
-        rest = len(fold.entries) - _NAMED_IN_FOLD
-        yield from self._quiet(f"{names} and {rest:,} more")
+        if isinstance(fold.common, Blocked):
+            yield from self._below(fold.common)
+        elif fold.common is not None:
+            yield from self._difference_lines(differences(fold.first))
+            yield from self._column_lines(columns(fold.first) if fold.first.symbol == "~" else ())
+        yield from self._quiet(fold.names())
+        if fold.common is not None:
+            return
         found = [(differences(entry), columns(entry)) for entry in fold.entries]
         if len(set(found)) == 1:
             yield from self._difference_lines(found[0][0])
@@ -192,8 +197,8 @@ class _View:
             return
         fields = Counter(difference.label for same, _ in found for difference in same)
         fields.update(f"column {column.label}" for _, added in found for column in added)
-        most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_NAMED_IN_FOLD))
-        more = len(fields) - _NAMED_IN_FOLD
+        most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_FIELDS_NAMED))
+        more = len(fields) - _FIELDS_NAMED
         yield from self._quiet(f"differ: {most}" + (f" and {count(more, 'other field')}" if more > 0 else ""))
 
     def _columns(self, rows: Sequence[_Row]) -> _Columns:

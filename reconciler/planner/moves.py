@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from reconciler.model import locations
 from reconciler.model.desired import DesiredCatalog, DesiredMove, DesiredTable, Prune
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier, Scope
@@ -78,6 +80,11 @@ class Moves:
         return self.origins.get(origin) or _longest(self.left, origin)
 
 
+def _holds(tail: str, name: str) -> bool:
+    """Return whether ``name`` is in the end of a location, and not within a longer word."""
+    return re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", tail) is not None
+
+
 NO_MOVES = Moves({}, {}, {}, {})
 _NOTHING_HELD: Mapping[Identifier, str] = {}
 
@@ -129,6 +136,21 @@ class MovedTable:
     def former(self) -> Identifier | None:
         """The old name of the block's table, whether an entry has it or not."""
         return (*self.line.origin, *self.desired.id[len(self.line.to) :]) if self.line and self.desired else None
+
+    @property
+    def forgets_location(self) -> bool:
+        """Whether the table has moved, and only its entry knows where its data is.
+
+        A line with stars also covers tables that never moved. Their location holds the new name, not the old one.
+        """
+        desired, live, former = self.desired, self.live, self.former
+        if desired is None or live is None or former is None or self.origin is not None:
+            return False
+        if desired.location is not None or desired.mirrors is not None:
+            return False
+        tail = "/".join(locations.names_in(live.location)[-len(live.id) :])
+        old, new = set(former).difference(live.id), set(live.id).difference(former)
+        return any(_holds(tail, name) for name in old) or not all(_holds(tail, name) for name in new)
 
     @property
     def in_force(self) -> LiveTable | None:

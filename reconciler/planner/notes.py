@@ -71,11 +71,11 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
         outcomes: those of all its objects.
     """
     catalog, live = source.desired.name, source.live.namespaces
-    done = [
-        line
-        for line in sorted(outcomes.moved - outcomes.moving, key=lambda line: (line.source.file, line.source.line))
-        if line.is_table or line.origin not in live
-    ]
+    waiting = {line.source for line in outcomes.moving}
+    waiting |= {line.source for line in outcomes.moved if not line.is_table and line.origin in live}
+    found = sorted(outcomes.moved, key=lambda line: (line.source.file, line.source.line, line.to), reverse=True)
+    # An entry of `moved` with stars stands for many: it is done when all of them are.
+    done = [*{line.source: line for line in found if line.source not in waiting}.values()][::-1]
     if len(done) == 1:
         [line] = done
         params: Params = {"name": "/".join(line.origin), "other": "/".join(line.to), "line": str(line.source)}

@@ -33,27 +33,30 @@ def hide_places(plan: Plan, places: Mapping[str, str]) -> Plan:
         plan: with real locations.
         places: what the manifest writes, by real location.
     """
-    real = {form: said for place, said in places.items() for form in (place.rstrip("/"), locations.normalise(place))}
-    return _edited(plan, real)
+    return _model(plan, hiding(places), _ENTRIES)
 
 
 def show_places(plan: Plan, places: Mapping[str, str]) -> Plan:
     """Return ``plan`` as it was before :func:`hide_places`."""
-    return _edited(plan, {said: place.rstrip("/") for place, said in places.items()})
+    return _model(plan, _replacing({said: place.rstrip("/") for place, said in places.items()}), _ENTRIES)
 
 
-def _edited(plan: Plan, texts: Mapping[str, str]) -> Plan:
+def hiding(places: Mapping[str, str]) -> _Edit:
+    """Return what shows the locations of a text as :func:`hide_places` does."""
+    return _replacing(
+        {form: said for place, said in places.items() for form in (place.rstrip("/"), locations.normalise(place))}
+    )
+
+
+def _replacing(texts: Mapping[str, str]) -> _Edit:
     found = sorted((text for text in texts if len(text) > 1), key=len, reverse=True)
     if not found:
-        return plan
+        return lambda text: text
     # No name goes on before or behind it: `./lake` is neither in `../lake` nor in `s3://b/./lake` nor in `./lakes`.
     parts = (rf"(?<![\w.-])(?<![^/]/){re.escape(text)}" if text[0] == "." else re.escape(text) for text in found)
     pattern = re.compile(f"({'|'.join(parts)})(?![\\w.-])")
 
-    def edit(text: str) -> str:
-        return pattern.sub(lambda match: texts[match[1]], text)
-
-    return _model(plan, edit, _ENTRIES)
+    return lambda text: pattern.sub(lambda match: texts[match[1]], text)
 
 
 def _model(one: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:

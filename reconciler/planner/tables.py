@@ -161,6 +161,8 @@ def remarks_on(
     desired, live = pair.desired, pair.live
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
+    if live is not None and pair.forgets_location and not context.capabilities.chooses_locations:
+        yield Remark(NoteCode.KEEP_LOCATION, desired.id, {"location": locations.redact(live.location)})
     if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
         yield Remark(NoteCode.STALE_COLUMNS, desired.id, {"differences": tuple(facts.entry.texts())})
     if live is not None and REDACTED in live.properties.values():

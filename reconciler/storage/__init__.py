@@ -13,6 +13,7 @@ from reconciler.storage.commits import commit_first, commit_whole, expect_no_cle
 from reconciler.storage.files import (
     DEEPEST,
     Looked,
+    ObjectFolder,
     as_plain_path,
     holds_data_files,
     list_directory,
@@ -21,7 +22,7 @@ from reconciler.storage.files import (
     place_of,
     real_places,
 )
-from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
+from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
 from reconciler.storage.pylance import OBJECT_STORES, SCHEMES, in_memory, open_dataset, read_latest, translated
 from reconciler.storage.reading import (
     DEREGISTERED_MARKER,
@@ -34,6 +35,7 @@ from reconciler.storage.reading import (
     opened,
     probe,
 )
+from reconciler.storage.references import BrokenReference
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,

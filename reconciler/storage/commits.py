@@ -6,6 +6,7 @@ pylance 14 has no flag to skip that, so the version of a commit must be known be
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import CLEANUP_REMEDY, UNBOUND_REMEDY, AutoCleanup, unbound
 from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, UnsupportedOperationError
-from reconciler.storage.files import rename_new
+from reconciler.storage.files import local_path, rename_new
 from reconciler.storage.pylance import open_dataset, translated
 from reconciler.storage.reading import cleanup_of, manifests
 
@@ -67,8 +68,10 @@ def commit_whole(
 
     if dataset is not None:
         expect_no_cleanup(location, cleanup_of(dataset))
+    fragments = list(fragments)
+    _expect_written(location, fragments)
     into, version = (locations.pylance_uri(location), 0) if dataset is None else (dataset, dataset.version)
-    operation, given = lance.LanceOperation.Overwrite(schema, list(fragments)), dict(options) or None
+    operation, given = lance.LanceOperation.Overwrite(schema, fragments), dict(options) or None
     try:
         # With `max_retries=0` pylance commits an `Overwrite`, and no other operation, right after `read_version` only.
         lance.LanceDataset.commit(into, operation, read_version=version, max_retries=0, storage_options=given)
@@ -79,6 +82,22 @@ def commit_whole(
             raise
         return False
     return True
+
+
+def _expect_written(location: str, fragments: Iterable[Any]) -> None:
+    """Raise if a data file on a local disk is shorter than its fragment says: pylance 14 hides that the disk is full.
+
+    Raises:
+        OSError: naming the file.
+    """
+    folder = local_path(location)
+    if folder is None:
+        return
+    for file in (file for fragment in fragments for file in fragment.files):
+        path = folder / "data" / file.path
+        size = path.stat().st_size
+        if file.file_size_bytes is not None and size < file.file_size_bytes:
+            raise OSError(errno.ENOSPC, f"{path} has {size:,} of {file.file_size_bytes:,} bytes; is the disk full?")
 
 
 def is_latest(location: str, version: int, options: Mapping[str, str]) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model import locations
+from reconciler.model.errors import UnsupportedOperationError
 from reconciler.storage.pylance import translated
 
 MANIFEST_SUFFIX = ".manifest"
@@ -96,7 +97,7 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
 
 
 def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    listed = _session(location, options).list_with_delimiter()
+    listed = session_at(location, options).list_with_delimiter()
     files, directories = (
         [name for entry in entries if (name := entry.rstrip("/").rpartition("/")[2])]
         for entries in (listed.objects, listed.common_prefixes)
@@ -128,7 +129,7 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
         with (path / name).open("rb") as opened:
             content = opened.read(limit + 1)
         return content if len(content) <= limit else None
-    session = _session(folder, options)
+    session = session_at(folder, options)
     with suppress(OSError):  # a file that is small enough has no byte at `limit`
         session.read_range(name, limit, 1)
         return None
@@ -154,18 +155,71 @@ def rename_new(folder: str, old: str, new: str, options: Mapping[str, str]) -> N
             with suppress(OSError):
                 (path / old).unlink()
         return
-    session, uri = _session(folder, options), locations.pylance_uri(folder)
+    session, uri = session_at(folder, options), locations.pylance_uri(folder)
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch, new)
         session.download_file(old, copy)
         try:
-            _session(folder, {**options, **locations.CONDITIONAL[locations.scheme(uri)]}).upload_file(copy, new)
+            session_at(folder, {**options, **locations.CONDITIONAL[locations.scheme(uri)]}).upload_file(copy, new)
         finally:
             with suppress(OSError):  # the credentials may write and not delete; nothing reads the file
                 session.delete_file(old)
 
 
-def _session(folder: str, options: Mapping[str, str]) -> Any:
+class ObjectFolder:
+    """A folder of small objects in an object store, each of which is created once and never overwritten.
+
+    Raises:
+        UnsupportedOperationError: the store cannot create an object only if there is none.
+        BackendError: the store cannot be reached; every method raises it, too.
+    """
+
+    def __init__(self, uri: str, options: Mapping[str, str]) -> None:
+        self.uri = locations.pylance_uri(uri).rstrip("/")
+        self._options = options
+        condition = locations.CONDITIONAL.get(locations.scheme(self.uri))
+        problem = locations.check(uri)
+        if condition is None:
+            problem = f"expected a folder in one of {', '.join(sorted(locations.CONDITIONAL))}"
+        if condition is None or problem is not None:
+            raise UnsupportedOperationError(f"{locations.redact(uri)}: {problem}")
+        with translated(self.uri, options):
+            self._reading = session_at(self.uri, options)
+            self._creating = session_at(self.uri, {**options, **condition})
+
+    def create(self, name: str, content: bytes) -> None:
+        """Create the object ``name``, and fail if there is another one."""
+        with translated(self.uri, self._options), tempfile.TemporaryDirectory() as scratch:
+            copy = Path(scratch, "object")
+            copy.write_bytes(content)
+            try:
+                self._creating.upload_file(copy, name)
+            except OSError:
+                # The store may have created it in an attempt whose answer was lost, and refuse the next one.
+                with suppress(OSError):
+                    if self._read(name, scratch) == content:
+                        return
+                raise
+
+    def read(self, name: str) -> bytes:
+        """Return the content of an object."""
+        with translated(self.uri, self._options), tempfile.TemporaryDirectory() as scratch:
+            return self._read(name, scratch)
+
+    def _read(self, name: str, scratch: str) -> bytes:
+        copy = Path(scratch, "copy")
+        self._reading.download_file(name, copy)
+        return copy.read_bytes()
+
+    def names(self, below: str | None = None) -> list[str]:
+        """Return the last names of the objects and folders directly in the folder, or ``below`` it."""
+        with translated(self.uri, self._options):
+            listed = self._reading.list_with_delimiter(below)
+        return sorted(name.rstrip("/").rpartition("/")[2] for name in (*listed.objects, *listed.common_prefixes))
+
+
+def session_at(folder: str, options: Mapping[str, str]) -> Any:
+    """Return pylance's access to the files below ``folder``."""
     from lance.file import LanceFileSession
 
     return LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None)

@@ -1,30 +1,29 @@
 """Compare the files of a dataset with those that its versions name.
 
-The listing and the version are read one after the other, and another writer may compact and clean up in between. A
-file counts as missing only if the version that names it is still the latest after the listing, as Lance never removes
-a file of the latest version.
+The listing and the versions are read one after the other, and another writer may compact and clean up in between. A
+file counts as missing only if two looks agree that it is, and no version came between them, as Lance never removes a
+file of the latest version.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
-from urllib.parse import unquote
 
-from reconciler.storage.files import MANIFEST_SUFFIX, version_of
+from reconciler.model import locations
+from reconciler.storage.files import MANIFEST_SUFFIX, list_directory, version_of
+from reconciler.storage.losses import DATA, INDICES, MOST_VERSIONS, VERSIONS, FileListing, Needed, own
 from reconciler.storage.pylance import is_storage_error, message_of, open_dataset
+from reconciler.storage.references import BRANCHES, BrokenReference, References
 
 SMALL_FRAGMENT = 1024 * 1024
 """Fragments with fewer bytes of data are small."""
 
-_DATA, _INDICES, _VERSIONS = "data", "_indices", "_versions"
-_CLEANED_UP = frozenset({_DATA, "_deletions", _INDICES, _VERSIONS})
-_BRANCHES, _BRANCH_REFS, _TAG_REFS = "tree", "_refs/branches/", "_refs/tags/"
-_TAG = ".json"
+_CLEANED_UP = frozenset({DATA, "_deletions", INDICES, VERSIONS})
 _LOOKS = 5
+_LONG_NAME = len(f"{2**64}{MANIFEST_SUFFIX}")  # of a manifest that counts downwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +45,14 @@ class Files:
         reclaimable: bytes of files that neither the latest version nor a tagged one needs, which is the most that a
             clean-up can free; None for a dataset with branches, whose files cannot be told apart.
         versions: how many there are.
-        missing: files of the latest version that do not exist, relative to the dataset.
-        short: files with fewer bytes than the version says.
-        broken_tags: tags whose version cannot be read, each with the number of the version if the tag has one.
-        problem: why the files could not be listed; nothing else is known then.
+        missing: files of the latest version that do not exist, relative to the dataset, or as locations elsewhere.
+        short: files with fewer bytes than the version says, and deletion files that cannot be decoded.
+        owners: the numbers of the fragments, and the names of the indices, to which these files belong.
+        whole: if files are lost, the newest version before it that has all of its files, if one was found.
+        gone: a later version that was committed, and whose manifest is gone.
+        broken_tags: tags whose version cannot be read.
+        broken_branches: branches whose latest version cannot be read.
+        problem: why files could not be looked at; the figures are unknown then.
     """
 
     bytes: int = 0
@@ -57,16 +60,12 @@ class Files:
     versions: int = 0
     missing: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
-    broken_tags: tuple[str, ...] = ()
+    owners: tuple[int | str, ...] = ()
+    whole: int | None = None
+    gone: int | None = None
+    broken_tags: tuple[BrokenReference, ...] = ()
+    broken_branches: tuple[BrokenReference, ...] = ()
     problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Needed:
-    """The files and folders that a version names, with known sizes."""
-
-    files: Mapping[str, int | None]
-    folders: Mapping[str, int | None]
 
 
 def small_fragments_of(dataset: Any) -> int:
@@ -85,162 +84,69 @@ def indices_of(dataset: Any) -> tuple[Index, ...]:
 
 
 def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
-    """Compare the files of a ``lance.LanceDataset`` with its latest version.
+    """Compare the files of a ``lance.LanceDataset`` with its latest version, its branches and its tags.
 
-    If files seem to be missing and another writer has committed, the new version is compared. After five such
-    rounds no file is reported as missing.
+    If something seems to be lost, it is looked at again until two looks agree. After five looks that do not, nothing
+    is reported as lost.
     """
-    looked = Files()
+    looked, before = Files(), None
     for _ in range(_LOOKS):
         try:
-            looked = _compared(dataset)
+            looked, state = _compared(dataset, location, options)
         except BaseException as error:
             if not is_storage_error(error):
                 raise
             # A listing of a local directory fails if a file is removed in the meantime.
-            looked = Files(problem=message_of(error, location, options))
-        if not looked.missing and not looked.short and looked.problem is None:
+            looked, state = Files(problem=message_of(error, location, options)), None
+        lost = replace(looked, bytes=0, reclaimable=None, versions=0)
+        if lost == Files() or before == (lost, state):
             return looked
-        latest = open_dataset(location, options)
-        if _state(latest) == _state(dataset):
-            return looked
-        dataset = latest
+        before, dataset = (lost, state), open_dataset(location, options)
     return Files(looked.bytes, looked.reclaimable, looked.versions, problem=looked.problem)
 
 
-def _state(dataset: Any) -> tuple[Any, Any]:
-    latest = dataset.get_version()
-    return latest["version"], latest["timestamp"]
-
-
-def _compared(dataset: Any) -> Files:
-    needed = _needed_by(dataset)
-    found = listed_keys(dataset)
-    sizes = _sizes(found)
-    missing, short = _lost(needed, sizes)
-    tagged, broken = _tagged(dataset, found, sizes, {*missing, *short})
-    if broken:
-        # A tag may be deleted, and its version cleaned up, after the first listing.
-        remaining = listed_keys(dataset)
-        broken = {path: tag for path, tag in broken.items() if path in remaining}
-    return Files(
-        bytes=sum(size for path, size in found.items() if _is_own(path)),
-        reclaimable=_reclaimable({**tagged, dataset.version: needed}, found),
-        versions=len(_version_files(found)),
-        missing=missing,
-        short=short,
-        broken_tags=tuple(broken.values()),
+def _compared(dataset: Any, location: str, options: Mapping[str, str]) -> tuple[Files, object]:
+    """Return the files, and what must not change between two looks."""
+    listing = FileListing(dataset, location, options)
+    needed = listing.needed_by(dataset)
+    lost = listing.lost(needed)
+    references = References(dataset, listing, {*chain(*lost)})
+    named = listing.named_version()
+    files = Files(
+        missing=lost.missing,
+        short=lost.short,
+        owners=tuple(dict.fromkeys(needed.owners[name] for name in chain(*lost))),
+        whole=listing.newest_whole(dataset.checkout_version, dataset.version) if any(lost) else None,
+        gone=named if named > dataset.version else None,
+        broken_tags=tuple(references.broken_tags()),
+        broken_branches=tuple(references.broken_branches()),
+        bytes=sum(size for path, size in listing.found.items() if _is_own(path)),
+        reclaimable=None
+        if references.has_branches
+        else _reclaimable({**references.tagged, dataset.version: needed}, listing),
+        versions=len(listing.versions()),
+        problem=listing.problem,
     )
-
-
-def _sizes(found: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the bytes of each file, and the sum for each folder."""
-    sums = Counter[str]()
-    for path, size in found.items():
-        sums[_folder(path)] += size
-    return {**sums, **found}
-
-
-def _lost(needed: _Needed, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the needed files and folders that are missing, and the short ones."""
-    wanted = {**needed.files, **needed.folders}
-    missing = sorted(path for path in wanted if path not in sizes)
-    short = sorted(path for path, size in wanted.items() if path in sizes and sizes[path] < (size or 1))
-    return tuple(missing), tuple(short)
-
-
-def listed_keys(dataset: Any) -> dict[str, int]:
-    """Return every file of a dataset with its size in bytes."""
-    found: dict[str, int] = {}
-    for batch in dataset.all_files():
-        columns = (batch.column(name).to_pylist() for name in ("path", "size_bytes"))
-        found.update(zip(*columns, strict=True))
-    return found
-
-
-def _needed_by(dataset: Any) -> _Needed:
-    """Return what a version names within the dataset; a clone has files elsewhere."""
-    files: dict[str, int | None] = {}
-    for fragment in dataset.get_fragments():
-        for file in fragment.data_files():
-            if file.base_id is None:
-                files[f"{_DATA}/{file.path}"] = file.file_size_bytes
-        deletion = fragment.metadata.deletion_file
-        if deletion is not None and deletion.base_id is None:
-            files[str(fragment.deletion_file())] = None
-    folders = {
-        f"{_INDICES}/{segment.uuid}": segment.size_bytes
-        for index in dataset.describe_indices()
-        for segment in index.segments
-        if segment.base_id is None
-    }
-    return _Needed(files, folders)
-
-
-def _folder(path: str) -> str:
-    return path.rpartition("/")[0]
+    latest = dataset.get_version()
+    return files, object() if references.has_moved else (latest["version"], latest["timestamp"])
 
 
 def _is_own(path: str) -> bool:
     """Return whether a file in the directory belongs to the dataset."""
     top = path.partition("/")[0]
-    return top in (_DATA, _BRANCHES) or top.startswith("_")
+    return top in (DATA, BRANCHES) or top.startswith("_")
 
 
-def _version_files(found: Mapping[str, int]) -> dict[int, str]:
-    """Return the manifest file of each version."""
-    inside = {path: path.removeprefix(f"{_VERSIONS}/") for path in found if path.startswith(f"{_VERSIONS}/")}
-    return {number: path for path, name in inside.items() if (number := version_of(name)) is not None}
-
-
-def _tagged(
-    dataset: Any, found: Mapping[str, int], sizes: Mapping[str, int], known: set[str]
-) -> tuple[dict[int, _Needed], dict[str, str]]:
-    """Return what each tagged version names, and the broken tags by path.
-
-    ``known`` are lost files of the latest version, which alone do not break a tag. Each tag is opened by itself, as
-    ``tags.list()`` of pylance 14 fails if one file is damaged or a name is not ASCII.
-    """
-    tagged: dict[int, _Needed] = {}
-    broken: dict[str, str] = {}
-    for path in sorted(found):
-        if not path.startswith(_TAG_REFS) or not path.endswith(_TAG):
-            continue
-        name = shown = unquote(path.removeprefix(_TAG_REFS).removesuffix(_TAG))
-        try:
-            shown = f"{name} (version {dataset.tags.get_version(name)})"
-            version = dataset.checkout_version(name)
-            needed = tagged[version.version] = _needed_by(version)
-        except BaseException as error:
-            if not is_storage_error(error):
-                raise
-            broken[path] = shown
-        else:
-            # Paths of a version on a branch are relative to the branch, so they cannot be compared.
-            if not _has_branches(found) and not known.issuperset(chain(*_lost(needed, sizes))):
-                broken[path] = shown
-    return tagged, broken
-
-
-def _has_branches(found: Mapping[str, int]) -> bool:
-    return any(path.startswith(_BRANCH_REFS) for path in found)
-
-
-def _reclaimable(kept: Mapping[int, _Needed], found: Mapping[str, int]) -> int | None:
+def _reclaimable(kept: Mapping[int, Needed], listing: FileListing) -> int:
     """Return how many bytes a clean-up can free that keeps the ``kept`` versions."""
-    if _has_branches(found):
-        return None
-    versions = _version_files(found)
-    files = {path for one in kept.values() for path in one.files} | {
-        versions[one] for one in kept.keys() & versions.keys()
-    }
-    folders = {folder for one in kept.values() for folder in one.folders}
+    versions = listing.versions()
+    files = {versions[one] for one in kept.keys() & versions.keys()}.union(*(own(one.files) for one in kept.values()))
     # The blobs of a data file are in a folder of its name.
-    folders |= {path.removesuffix(".lance") for path in files}
+    folders = {path.removesuffix(".lance") for path in files}.union(*(own(one.folders) for one in kept.values()))
     return sum(
         size
-        for path, size in found.items()
-        if _is_cleaned_up(path) and path not in files and _folder(path) not in folders
+        for path, size in listing.found.items()
+        if _is_cleaned_up(path) and path not in files and path.rpartition("/")[0] not in folders
     )
 
 
@@ -250,4 +156,51 @@ def _is_cleaned_up(path: str) -> bool:
     Transactions count as needed.
     """
     folder, _, name = path.partition("/")
-    return folder in _CLEANED_UP and (folder != _VERSIONS or name.endswith(MANIFEST_SUFFIX))
+    return folder in _CLEANED_UP and (folder != VERSIONS or name.endswith(MANIFEST_SUFFIX))
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What can still be read of a dataset whose latest version cannot be opened.
+
+    Args:
+        version: the newest version whose files are all there; None if none of those that were tried has all.
+        damaged: the manifests after it, below ``_versions``.
+        is_mixed: whether the manifests follow two naming schemes, with which no latest version is found.
+    """
+
+    version: int | None
+    damaged: tuple[str, ...] = ()
+    is_mixed: bool = False
+
+
+def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
+    """Return what can be read of a dataset that cannot be opened; None if there is no manifest to tell."""
+    try:
+        names = list_directory(locations.join(location, VERSIONS), options)
+    except BaseException as error:
+        if not is_storage_error(error):
+            raise
+        return None
+    manifests = {number: name for name in names if (number := version_of(name)) is not None}
+    if not manifests:
+        return None
+    newest = sorted(manifests, reverse=True)
+    whole = next((one for one in newest[:MOST_VERSIONS] if _is_whole(location, options, one)), None)
+    damaged = tuple(manifests[one] for one in newest if whole is None or one > whole)
+    schemes = {len(name) == _LONG_NAME for name in manifests.values()}
+    return Recovery(whole, damaged, len(schemes) > 1)
+
+
+def _is_whole(location: str, options: Mapping[str, str], version: int) -> bool:
+    """Return whether a version opens by its number and has all its files."""
+    import lance
+
+    try:
+        dataset = lance.dataset(locations.pylance_uri(location), version=version, storage_options=dict(options) or None)
+        listing = FileListing(dataset, location, options)
+        return not any(listing.lost(listing.needed_by(dataset)))
+    except BaseException as error:
+        if not is_storage_error(error):
+            raise
+        return False

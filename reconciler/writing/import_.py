@@ -20,6 +20,7 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, missing_root, open_connections, read_all
 from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
+from reconciler.planner.moves import moves_of, pairs
 from reconciler.writing.export import ExportCatalog, to_yaml
 from reconciler.writing.importable import (
     is_owned_outside,
@@ -212,7 +213,9 @@ def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Impor
     _select(lives, options.select)
     for live in lives:
         if existing := (options.beside or {}).get(live.name):  # has blocks already
+            moved = [*_forgotten(live, existing)]
             live.keep(set(live.names).difference(existing.tables, existing.namespaces))
+            live.chosen = replace(live.chosen, tables={**live.chosen.tables, **{table.id: table for table in moved}})
     exports = []
     for live in lives:
         with live.spec.errors():
@@ -223,6 +226,14 @@ def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Impor
         sum(len(live.chosen.tables) for live in lives),
         remarks,
     )
+
+
+def _forgotten(live: _Live, existing: DesiredCatalog) -> Iterator[LiveTable]:
+    """Yield the tables that have moved and whose blocks lack a ``location``, with nothing else to write."""
+    moves = moves_of(existing)
+    for pair in pairs(moves, existing.tables, live.chosen.tables) if moves else ():
+        if pair.live is not None and pair.forgets_location:
+            yield LiveTable(pair.live.id, pair.live.location)
 
 
 def _remarks(live: _Live) -> Iterator[str]:

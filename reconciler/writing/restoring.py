@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from reconciler.applier.journal_reader import JournalRecord, read_journal
@@ -23,8 +22,8 @@ _COMMENTS = (
 )
 
 
-def removed_blocks(path: Path) -> str:
-    """Return the blocks of the objects that the run with the journal at ``path`` removed.
+def removed_blocks(journal: str) -> str:
+    """Return the blocks of the objects that the run with this journal, a path or URI, removed.
 
     Objects whose removal has no known outcome are included, and named in a comment. Tables have their location, so that
     apply registers them where their data is. A journal holds no secrets: they become placeholders or comments. A
@@ -33,7 +32,7 @@ def removed_blocks(path: Path) -> str:
     Raises:
         PlanFileError: the file is not a complete journal, or the run removed nothing.
     """
-    record = read_journal(path)
+    record = read_journal(journal)
     moved = {
         str(outcome.get("from"))
         for outcome in record.outcomes.values()
@@ -45,7 +44,7 @@ def removed_blocks(path: Path) -> str:
     for intent, is_certain in _removals(record):
         before, names, catalog = intent.get("before"), intent.get("identifier"), intent.get("catalog")
         if not isinstance(before, dict) or not isinstance(names, list) or not isinstance(catalog, str):
-            raise PlanFileError(f"{path}: what was removed is not in this journal, which an earlier lancens wrote")
+            raise PlanFileError(f"{journal}: what was removed is not in this journal, which an earlier lancens wrote")
         identifier = tuple(map(str, names))
         if intent["action"] != Action.DROP_NAMESPACE:
             tables[catalog][identifier] = LiveTable(identifier, str(before.get("location", "")), before["properties"])
@@ -57,7 +56,7 @@ def removed_blocks(path: Path) -> str:
             possibly.append(intent["address"])
     catalogs = sorted({*namespaces, *tables})
     if not catalogs:
-        raise PlanFileError(f"{path}: this run removed nothing")
+        raise PlanFileError(f"{journal}: this run removed nothing")
     text = to_yaml(
         str(record.header.get("manifest")),
         [ExportCatalog(name, None, {}, Snapshot(namespaces[name], tables[name]), EVERYTHING) for name in catalogs],
@@ -68,7 +67,7 @@ def removed_blocks(path: Path) -> str:
         for identifier in gone
         for depth in range(1, len(identifier))
     )
-    head = f"# What run {path.stem} removed. Put these blocks back into the manifest, and apply.\n"
+    head = f"# What run {record.header.get('run')} removed. Put these blocks back into the manifest, and apply.\n"
     for comment, named in zip(_COMMENTS, (possibly, sorted(moved.intersection(above))), strict=True):
         if named:
             head += comment.format(addresses=", ".join(map(printable, named)))

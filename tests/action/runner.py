@@ -38,32 +38,45 @@ runs:
   using: composite
   steps:
     - if: inputs.path != '' || inputs.sarif_file != ''
-      shell: /bin/bash --noprofile --norc -eo pipefail {0}
+      shell: /bin/bash --noprofile --norc -peo pipefail {0}
       env:
-        BASH_ENV: ""
         NAME: ${{ inputs.name }}
         FROM: ${{ inputs.path || inputs.sarif_file }}
-      run: rm -rf "$ARTIFACTS/$NAME" && cp -r "$FROM" "$ARTIFACTS/$NAME"
+      run: /bin/rm -rf "$ARTIFACTS/$NAME" && /bin/cp -r "$FROM" "$ARTIFACTS/$NAME"
 """
 
 
-# GitHub's cache: a folder beside the repository.
+# GitHub's cache: a folder beside the repository. As the real action does, it starts the `tar` that PATH leads to.
 _RESTORE = """\
 name: A stand-in for the cache
-description: Copies what was saved under the key
+description: Unpacks what was saved under the key
 inputs: {path: {required: true}, key: {required: true}}
 runs:
   using: composite
   steps:
     - shell: /bin/bash --noprofile --norc -eo pipefail {0}
-      env: {BASH_ENV: "", FOLDER: "${{ inputs.path }}", KEY: "${{ inputs.key }}"}
-      run: if [[ -d "$CACHE/$KEY" ]]; then cp -a "$CACHE/$KEY" "$FOLDER"; echo "restored $KEY"; fi
+      env: {FOLDER: "${{ inputs.path }}", KEY: "${{ inputs.key }}"}
+      run: if [[ -e "$CACHE/$KEY.tar" ]]; then tar -xPf "$CACHE/$KEY.tar"; echo "restored $KEY"; fi
 """
-_SAVE = _RESTORE.replace("Copies what was saved", "Saves").replace(
-    'if [[ -d "$CACHE/$KEY" ]]; then cp -a "$CACHE/$KEY" "$FOLDER"; echo "restored $KEY"; fi',
-    'mkdir -p "$CACHE" && cp -a "$FOLDER" "$CACHE/$KEY"',
+_SAVE = _RESTORE.replace("Unpacks what was saved", "Saves").replace(
+    'if [[ -e "$CACHE/$KEY.tar" ]]; then tar -xPf "$CACHE/$KEY.tar"; echo "restored $KEY"; fi',
+    '/bin/mkdir -p "$CACHE" && tar -cPf "$CACHE/$KEY.tar" "$FOLDER"',
 )
-_STAND_INS = {".": _STAND_IN, "upload-sarif": _STAND_IN, "restore": _RESTORE, "save": _SAVE}
+# As the real one does where it has to fetch a Python, it starts the `bash` that PATH leads to.
+_SETUP = """\
+name: A stand-in for setup-python
+description: Names the runner's own Python
+inputs: {python-version: {required: true}}
+outputs: {python-path: {value: "${{ steps.found.outputs.python }}"}}
+runs:
+  using: composite
+  steps:
+    - id: found
+      shell: bash --noprofile --norc -eo pipefail {0}
+      run: echo "python=$THE_PYTHON" >> "$GITHUB_OUTPUT"
+"""
+_STAND_INS = {"other": _STAND_IN, "other/upload-sarif": _STAND_IN, "setup-python": _SETUP}
+_STAND_INS |= {"cache/restore": _RESTORE, "cache/save": _SAVE}
 
 
 @dataclass(frozen=True)
@@ -94,10 +107,10 @@ class Repository:
     runs: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("repository/.github/workflows", "action", "stand-in", "artifacts"):
+        for name in ("repository/.github/workflows", "action", "artifacts"):
             (self.folder / name).mkdir(parents=True)
         for action, text in _STAND_INS.items():
-            (self.folder / "stand-in" / action).mkdir(exist_ok=True)
+            (self.folder / "stand-in" / action).mkdir(parents=True, exist_ok=True)
             (self.folder / "stand-in" / action / "action.yml").write_text(text)
         for name in _PACKAGE:
             source = ROOT / name
@@ -155,6 +168,7 @@ class Repository:
     def run(self, event: str, workflow: str, document: Mapping[str, Any] | None = None) -> Ran:
         """Run one workflow."""
         self.runs += 1
+        stand_ins = self.folder / "stand-in"
         path = self.folder / "event.json"
         path.write_text(json.dumps(document or {}))
         variables = {
@@ -162,6 +176,7 @@ class Repository:
             "GITHUB_GRAPHQL_URL": f"{self.api.url}/graphql",
             "ARTIFACTS": str(self.folder / "artifacts"),
             "CACHE": str(self.folder / "saved"),
+            "THE_PYTHON": sys.executable,
             "GITHUB_RUN_ID": str(self.runs),
             **self.environment,
         }
@@ -175,7 +190,8 @@ class Repository:
         ]
         command += ["--local-repository", f"{_OURS}={self.folder / 'action'}"]
         for action in self._others():
-            command += ["--local-repository", f"{action}={self.folder / 'stand-in'}"]
+            named = stand_ins / action.partition("@")[0].removeprefix("actions/")
+            command += ["--local-repository", f"{action}={named if named.exists() else stand_ins / 'other'}"]
         for name, value in variables.items():
             command += ["--env", f"{name}={value}"]
         environment = {

@@ -14,7 +14,7 @@ import pytest
 from reconciler.action.__main__ import run
 from tests.servers.github_api import REPOSITORY, TOKEN, GitHubApi
 
-__all__ = ["HEAD", "MANIFEST", "MERGE", "Step", "Workspace"]
+__all__ = ["HEAD", "MANIFEST", "MERGE", "Step", "Workspace", "many_tables"]
 
 HEAD = "a" * 40
 MERGE = "b" * 40
@@ -33,6 +33,12 @@ catalogs:
           users: {schema: [{name: id, type: int64}], properties: {tier: gold}}
           events: {}
 """
+
+
+def many_tables(number: int) -> str:
+    """Return the lines of tables that differ, so that none folds into another."""
+    properties = "{{properties: {{tier: gold, number: n{0}}}}}"
+    return "".join(f"          table_{at:05}: {properties.format(at)}\n" for at in range(number))
 
 
 @dataclass(frozen=True)
@@ -86,15 +92,15 @@ class Workspace:
         pull = self.api.pulls.get(number) or self.api.add_pull(number, head, fork=fork)
         document = {**pull, "head": {**pull["head"], "sha": head}}
         given = {"pull_request": document}
-        return self._run(self.environment_of("pull_request", given, ref=f"{number}/merge", sha="c" * 40, **inputs))
+        return self.step(self.environment_of("pull_request", given, ref=f"{number}/merge", sha="c" * 40, **inputs))
 
     def push(self, sha: str = MERGE, branch: str = "main", **inputs: str) -> Step:
         """Run on a push to a branch."""
-        return self._run(self.environment_of("push", {}, ref=branch, sha=sha, **inputs))
+        return self.step(self.environment_of("push", {}, ref=branch, sha=sha, **inputs))
 
     def event(self, name: str, document: Mapping[str, Any] | None = None, **inputs: str) -> Step:
         """Run on any event."""
-        return self._run(self.environment_of(name, document, **inputs))
+        return self.step(self.environment_of(name, document, **inputs))
 
     def environment_of(
         self,
@@ -128,7 +134,8 @@ class Workspace:
             **{f"INPUT_{name.upper()}": value for name, value in inputs.items()},
         }
 
-    def _run(self, environment: Mapping[str, str]) -> Step:
+    def step(self, environment: Mapping[str, str]) -> Step:
+        """Run in the environment that ``environment_of`` returned, as the runner would."""
         self.capture.readouterr()
         code = run(environment)
         log = "".join(self.capture.readouterr())

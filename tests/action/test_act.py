@@ -14,6 +14,7 @@ import pytest
 
 import reconciler
 from tests.action.runner import ROOT, Repository
+from tests.action.step import many_tables
 from tests.servers.github_api import TOKEN, GitHubApi
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, glue_server
 
@@ -120,7 +121,7 @@ def test_what_cannot_be_planned_approves_nothing(repository: Repository, api: Gi
 
 
 def test_a_huge_plan_is_cut_and_approves_nothing(repository: Repository, api: GitHubApi, lake: Path) -> None:
-    more = "".join(f"          table_{number:05}: {{properties: {{tier: gold}}}}\n" for number in range(1_000))
+    more = many_tables(1_000)
     planned = repository.pull_request(7, manifest(lake, more=more))
     assert planned.ok
     assert "Left out:" in api.comments_on(7)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import lance
 import pyarrow as pa
 
-from tests.action.step import Step, Workspace
+from tests.action.step import Step, Workspace, many_tables
 from tests.servers.github_api import REPOSITORY, GitHubApi
 
 
@@ -97,8 +97,7 @@ def test_a_catalog_that_cannot_be_read_leaves_the_issue(workspace: Workspace, ap
 
 
 def test_a_huge_drift_fits_an_issue(workspace: Workspace, api: GitHubApi) -> None:
-    lines = "".join(f"          table_{number:05}: {{properties: {{tier: gold}}}}\n" for number in range(1_000))
-    workspace.write((workspace.path / "lancens.yaml").read_text() + lines)
+    workspace.write((workspace.path / "lancens.yaml").read_text() + many_tables(1_000))
     assert drift(workspace).code == 0
     assert "Left out:" in api.issues[0]["body"]
 

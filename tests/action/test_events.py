@@ -29,6 +29,22 @@ catalogs:
 """
 
 
+QUEUE = "gh-readonly-queue/main/pr-7-" + "e" * 40
+QUEUED: dict[str, tuple[str, dict[str, Any]]] = {
+    "merge_group": ("merge_group", {}),
+    "push": ("push", {"ref": f"refs/heads/{QUEUE}"}),
+    "workflow_run": ("workflow_run", {"workflow_run": {"event": "merge_group", "head_branch": "main"}}),
+    "workflow_run after a push": ("workflow_run", {"workflow_run": {"event": "push", "head_branch": QUEUE}}),
+}
+"""The events of GitHub by which a merge queue has its commit looked at."""
+
+
+def queued(name: str, repository: str = REPOSITORY) -> tuple[str, dict[str, Any]]:
+    event, document = QUEUED[name]
+    run = document.get("workflow_run")
+    return event, {"workflow_run": {**run, "head_repository": {"full_name": repository}}} if run else document
+
+
 def document_of(event: str, repository: str | None) -> dict[str, Any]:
     """Return what GitHub sends with an event about a commit of ``repository``, None for a fork that is gone."""
     named = None if repository is None else {"full_name": repository}
@@ -72,6 +88,31 @@ def test_nothing_of_a_fork_is_resolved_on_any_event(
     assert api.calls == []
 
 
+@pytest.mark.parametrize("name", QUEUED)
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_a_merge_queue_is_judged_alike_by_each_of_its_events(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, name: str, command: str
+) -> None:
+    monkeypatch.setenv("LAKE", "stolen")
+    workspace.write(STEALING)
+    event, document = queued(name)
+    ref = "main" if event == "workflow_run" else QUEUE
+    environment = workspace.environment_of(
+        event, document, ref=ref, command=command, environment="LAKE\nDB_PASSWORD", require_approved_plan="false"
+    )
+    ended = workspace.step(environment)
+    assert ended.outputs["failure-reason"] == ("not-approved" if command == "apply" else "")
+    assert ended.outputs["has-changes"] == "false"
+    assert not (workspace.path / "stolen").exists()
+    assert api.calls == []
+
+
+def test_a_fork_that_calls_its_branch_a_queues_is_a_fork() -> None:
+    for name in ("workflow_run", "workflow_run after a push"):
+        event, document = queued(name, "mallory/tables")
+        assert trust_of(event, document, REPOSITORY, "main") is Trust.NONE
+
+
 @pytest.mark.parametrize("event", [event for event in EVENTS if event != "merge_group"])
 def test_the_repositorys_own_commits_are_planned(workspace: Workspace, event: str) -> None:
     planned = workspace.event(event, document_of(event, REPOSITORY.upper()), command="plan", comment="never")
@@ -105,6 +146,7 @@ def ran(
     command: str,
     head: str | None,
     manifest: str = "this: is: not read",
+    document: Any = None,
     **inputs: str,
 ) -> Ran:
     """Run the Action itself on an event about a commit of ``head``; it installs lancens if it is not told otherwise."""
@@ -115,7 +157,7 @@ def ran(
     trigger = "{workflow_run: {workflows: [x]}}" if event == "workflow_run" else f"[{event}]"
     workflow.write_text(f"on: {trigger}\njobs:\n  one:\n    runs-on: ubuntu-latest\n    {steps}")
     repository.commit(manifest)
-    return repository.run(event, "event", document_of(event, head))
+    return repository.run(event, "event", document_of(event, head) if document is None else document)
 
 
 @pytest.mark.parametrize("event", [*EVENTS, *(event for event in UNKNOWN if event not in ("", "status"))])
@@ -131,6 +173,15 @@ def test_a_real_runner_refuses_what_is_not_trusted_before_anything_is_installed(
     if refused:
         own = EVENTS.get(event, (Trust.NONE, Trust.NONE))[1]
         assert ended.output("failure-reason") == ("refused" if own is Trust.NONE else "not-approved")
+
+
+@pytest.mark.parametrize("name", QUEUED)
+def test_a_real_runner_applies_nothing_for_a_merge_queue(repository: Repository, name: str) -> None:
+    event, document = queued(name)
+    ended = ran(repository, event, "apply", None, document=document, **{"require-approved-plan": "false"})
+    assert not ended.ok
+    assert "install.py" not in ended.log
+    assert ended.output("failure-reason") == "not-approved", ended.log
 
 
 @pytest.mark.parametrize(

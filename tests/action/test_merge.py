@@ -233,6 +233,41 @@ def test_the_commit_of_a_branch_is_no_merge(workspace: Workspace, api: GitHubApi
     assert workspace.push(HEAD, command="apply").outputs["failure-reason"] == "not-approved"
 
 
+@pytest.mark.parametrize("order", [(3, 7), (7, 9)])
+@pytest.mark.parametrize("copied", ["a fork's copy", "a pull request that it is stacked on"])
+def test_the_approval_is_that_of_the_merge_commits_own_pull_request(
+    workspace: Workspace, api: GitHubApi, order: tuple[int, int], copied: str
+) -> None:
+    """GitHub counts every pull request as merged whose head the merge brings along, and lists it in any order."""
+    other = order[0] if order[1] == 7 else order[1]
+    stacked = copied != "a fork's copy"
+    for number in order:
+        if number == other:
+            api.add_pull(other, "f" * 40 if stacked else HEAD, merge_commit=MERGE, fork=not stacked)
+        else:
+            assert workspace.pull_request(7).code == 0
+    api.merge(7, MERGE)
+    applied = workspace.push(command="apply")
+    assert applied.code == 0, applied.log
+    assert "3 of 3 done" in api.comments_on(7, "apply")[0]
+    assert api.comments_on(other) == []
+
+
+def test_two_pull_requests_of_one_head_are_refused(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    api.add_pull(8, HEAD, merge_commit=MERGE)
+    refused = workspace.push(command="apply")
+    assert refused.outputs["failure-reason"] == "not-approved"
+    assert "7 and 8" in refused.log
+    assert not (workspace.path / "lake").exists()
+
+
+def test_a_copy_by_a_fork_approves_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    assert workspace.pull_request(7).code == 0  # and never merged
+    api.add_pull(8, HEAD, merge_commit=MERGE, fork=True)
+    assert workspace.push(command="apply").outputs["failure-reason"] == "not-approved"
+
+
 @pytest.mark.parametrize("author", ["mallory", "github-actions", "other[bot]"])
 def test_a_comment_by_anybody_else_approves_nothing(workspace: Workspace, api: GitHubApi, author: str) -> None:
     reviewed(workspace)

@@ -15,7 +15,10 @@ from tests.action.step import MANIFEST
 from tests.planted_modules import imported, plant
 from tests.servers.github_api import GitHubApi
 
-_COMMANDS = ("bash", "git", "java", "ldconfig", "pip", "python", "python3", "tar", "uname", "uv")
+_COMMANDS = (
+    *("bash", "cat", "cp", "dirname", "env", "git", "id", "java", "ldconfig", "ls", "mkdir", "mv", "node", "pip"),
+    *("python", "python3", "rm", "sh", "tar", "uname", "uv", "zstd"),
+)
 _BROKEN_INDEX = "index-url = http://127.0.0.1:1/planted\n"
 _SETTINGS = {
     "pip.conf": f"[global]\n{_BROKEN_INDEX}",
@@ -28,11 +31,15 @@ _SETTINGS = {
 
 
 # A step before the Action that opens every door a workflow can open.
-_CARELESS = """
+_CARELESS = r"""
       - shell: /bin/bash -e {0}
         run: |
-          echo "$GITHUB_WORKSPACE" >> "$GITHUB_PATH"
+          /bin/ln -s "$GITHUB_WORKSPACE" "$RUNNER_TEMP/link"
+          printf '%s\n' "$GITHUB_WORKSPACE" "$RUNNER_TEMP/link" >> "$GITHUB_PATH"
           {
+            for name in cd printf pwd read type; do
+              echo "BASH_FUNC_$name%%=() { builtin echo $name >> $PLANTED_LOG; builtin $name \"\$@\"; }"
+            done
             echo "BASH_ENV=$GITHUB_WORKSPACE/uname"
             echo "ENV=$GITHUB_WORKSPACE/uname"
             echo "PIP_CONFIG_FILE=$GITHUB_WORKSPACE/pip.conf"
@@ -64,6 +71,7 @@ def planted(repository: Repository) -> Path:
         (repository.path / name).write_text(text)
     # Relative, the variables lead into whatever folder a command is started in.
     repository.environment |= {
+        "PLANTED_LOG": str(log),
         "PATH": f".:{Path(sys.executable).parent}:{os.environ['PATH']}:",
         "PIP_CONFIG_FILE": "pip.conf",
         "PYTHONPATH": ".",
@@ -79,6 +87,43 @@ def test_the_action_runs_nothing_of_the_checkout(repository: Repository, api: Gi
     assert ran.ok, ran.log
     assert ran.output("to-create") == "2"
     assert "lancens approves" in api.comments_on(7)[0]
+    assert "the cache of GitHub is not used" in ran.log
+    assert not (repository.folder / "saved").exists()
+
+
+_SETTING_UP = """\
+on: [push]
+jobs:
+  one:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683
+{before}
+      - uses: acme/lancens@v1
+        with: {{preinstalled: 'true', python-version: '3.12', comment: never}}
+"""
+
+
+def set_up(repository: Repository, before: str) -> Ran:
+    """Run a workflow that asks for a Python of its own."""
+    (repository.path / ".github/workflows/one.yml").write_text(_SETTING_UP.format(before=before))
+    repository.commit(MANIFEST)
+    return repository.run("push", "one")
+
+
+def test_a_python_is_set_up_only_where_its_tools_are_not_the_checkouts(repository: Repository, planted: Path) -> None:
+    """The real action starts what PATH leads to, and no step can take a folder off the PATH of another action."""
+    refused = set_up(repository, _CARELESS)
+    assert imported(planted) == []
+    assert not refused.ok
+    assert refused.output("failure-reason") == "invalid-input", refused.log
+    assert "leave this input out" in refused.log
+
+
+def test_a_python_that_was_set_up_runs_lancens(repository: Repository) -> None:
+    ran = set_up(repository, "")
+    assert ran.ok, ran.log
+    assert ran.output("python-path") == ran.output("python") == sys.executable
 
 
 def test_an_audit_runs_nothing_of_the_checkout(repository: Repository, planted: Path) -> None:

@@ -8,15 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.action.step import HEAD, MANIFEST, MERGE, Workspace
+from tests.action.step import HEAD, MANIFEST, MERGE, Workspace, many_tables
 from tests.servers.github_api import GitHubApi
 
 LIMIT = 65_536
-
-
-def big_manifest(tables: int) -> str:
-    lines = "".join(f"          table_{number:05}: {{properties: {{tier: gold}}}}\n" for number in range(tables))
-    return MANIFEST + lines
 
 
 # ---- one comment a label, kept up to date ---------------------------------------------------------------------------
@@ -101,7 +96,7 @@ def test_a_comment_that_is_denied_says_which_permission(workspace: Workspace, ap
 
 
 def test_a_huge_plan_is_cut_and_approves_nothing(workspace: Workspace, api: GitHubApi) -> None:
-    workspace.write(big_manifest(1_000))
+    workspace.write(MANIFEST + many_tables(1_000))
     planned = workspace.pull_request()
     assert planned.code == 0, planned.log
     [comment] = api.comments_on(7)
@@ -119,7 +114,7 @@ def test_a_huge_plan_is_cut_and_approves_nothing(workspace: Workspace, api: GitH
 
 @pytest.mark.parametrize("tables", [150, 240, 270, 300, 330, 360, 420])
 def test_a_plan_about_as_long_as_a_comment_still_fits(workspace: Workspace, api: GitHubApi, tables: int) -> None:
-    workspace.write(big_manifest(tables))
+    workspace.write(MANIFEST + many_tables(tables))
     assert workspace.pull_request().code == 0
     [comment] = api.comments_on(7)
     assert ("Left out:" in comment) != ("lancens approves" in comment)
@@ -159,7 +154,7 @@ def test_changes_are_annotated_at_their_lines(workspace: Workspace) -> None:
 
 
 def test_fewer_annotations_than_github_shows_and_the_rest_counted(workspace: Workspace) -> None:
-    workspace.write(big_manifest(40))
+    workspace.write(MANIFEST + many_tables(40))
     notices = workspace.push(command="plan").commands("notice")
     assert len(notices) == 9
     assert "35 more changes" in notices[-1]

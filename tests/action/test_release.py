@@ -95,10 +95,11 @@ def test_what_is_published_is_what_was_tested_built_and_attested() -> None:
         "action": "publish",
     }
     assert steps("test")[-1]["run"] == "make test PYTHON=python"
-    done = [step.get("uses", step.get("run", "")).partition("@")[0] for step in steps("build")[-3:]]
-    assert done == ["make dist PYTHON=python", "actions/attest-build-provenance", "actions/upload-artifact"]
-    attested, kept = (step["with"] for step in steps("build")[-2:])
-    assert (attested["subject-path"], kept["path"]) == ("dist/*", "dist/")
+    done = [step.get("uses", step.get("run", "")).partition("@")[0] for step in steps("build")[-4:]]
+    assert done == ["make dist sbom PYTHON=python", "actions/attest-build-provenance", *["actions/upload-artifact"] * 2]
+    attested, kept, listed = (step["with"] for step in steps("build")[-3:])
+    assert attested["subject-path"].split() == ["dist/*", "build/sbom/*.cdx.json"]
+    assert (kept["path"], listed["path"]) == ("dist/", "build/sbom/"), "PyPI gets no SBOM"
     assert JOBS["build"]["permissions"] == {"contents": "read", "id-token": "write", "attestations": "write"}
     fetched, published = steps("publish")
     assert fetched["with"] == {"name": kept["name"], "path": "dist/"}

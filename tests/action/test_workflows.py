@@ -54,6 +54,15 @@ def test_actions_of_others_are_pinned_to_a_commit(path: Path) -> None:
     assert all(re.search(r"@[0-9a-f]{40}$", action) or action == "OWNER/lancens@RELEASE_COMMIT" for action in used)
 
 
+_SHELL = "/bin/bash --noprofile --norc -peo pipefail {0}"
+
+
+def test_every_step_names_its_shell_by_path_and_reads_no_file_of_the_environment() -> None:
+    for step in ACTION["runs"]["steps"]:
+        assert {"BASH_ENV": "", "ENV": ""}.items() <= step["env"].items(), step
+        assert step.get("shell") == (_SHELL if "run" in step else None)
+
+
 def test_no_input_is_written_into_a_script() -> None:
     scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]
     assert scripts
@@ -81,8 +90,9 @@ def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
     written = set(re.findall(r"^([a-z0-9-]+)<<", (tmp_path / "output").read_text(), re.MULTILINE))
     assert set(ACTION["outputs"]) == (written - {"folder"}) | {"plan-file"}
     for name, described in ACTION["outputs"].items():
-        # These two are also set where the event is refused before anything is installed.
-        before = f"steps.event.outputs.{name} || " if name in ("exit-code", "failure-reason") else ""
+        # These two are also set by what refuses before anything is installed.
+        refusing = ("event", "path") if name in ("exit-code", "failure-reason") else ()
+        before = "".join(f"steps.{step}.outputs.{name} || " for step in refusing)
         assert described["value"] == f"${{{{ {before}steps.lancens.outputs.{name} }}}}"
         assert f"`{name}`" in DOCUMENTATION or name.startswith("to-")
 
@@ -242,7 +252,7 @@ def test_an_installer_gets_no_setting_of_the_workspace_and_every_other_one() -> 
 
 def test_every_interpreter_is_isolated() -> None:
     scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]
-    started = re.findall(r"^.*(?:python3|PYTHON\b).*$", "\n".join(scripts), re.MULTILINE)
+    started = re.findall(r"^.*\"\$(?:\w+_PYTHON|python)\" .*$", "\n".join(scripts), re.MULTILINE)
     started += re.findall(
         r"\[(?:sys\.executable|python), .*",
         "\n".join(p.read_text() for p in (ROOT / "reconciler/action").glob("*.py")),

@@ -73,7 +73,7 @@ def test_runs_are_listed_and_what_one_removed_comes_back(
 ) -> None:
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     newest, oldest = lancens(capsys, "runs").out.splitlines()
-    listed = re.fullmatch(r"(\w+)  (20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC)  shop  1 done of 1 change", newest)
+    listed = re.fullmatch(r"(\w+)  (20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC)  shop  \S+  1 done of 1 change", newest)
     assert listed is not None, newest
     run, when = listed.groups()
     assert lancens(capsys, "show", run).out.startswith(f"Run {run} of shop, begun {when}, plan ")
@@ -181,3 +181,11 @@ def test_a_plan_shows_itself(shop: Path) -> None:
     assert page.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
     assert page.count('"') == 6, "what is in the page ends no attribute"
     assert re.match(r"\d+\.\d+", reconciler.__version__)
+
+
+def test_a_journal_can_be_named_by_a_file_uri(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    uri = (shop.parent / "journals").as_uri()
+    assert lancens(capsys, "apply", "--auto-approve", "--journal", uri).code == 0
+    [journal] = (shop.parent / "journals").iterdir()
+    assert journal.stem in lancens(capsys, "runs", "--journal", uri).out
+    assert f"Run {journal.stem} " in lancens(capsys, "show", journal.stem, "--journal", uri).out

@@ -243,6 +243,7 @@ RUNS: Mapping[str, Run] = {
     "docs/plan.md#JSON": Run(_changed),
     "docs/plan.md#From Python": Run(_changed, ("gold",)),
     "docs/plan.md#Policy engines": Run(_policies),
+    "docs/monitoring.md#Metrics": Run(_changed, ("tier: gold -> silver",)),
     "docs/automation.md": Run(_shop, ("Applied 1 of 1 change",)),
     "docs/recovery.md#A wrong apply": Run(_shop, ("Applied 1 of 1 change", "clicks:")),
     "docs/recovery.md#A DROP outside of lancens": Run(_shop, ("register", "Applied 1 of 1 change", "No changes.")),

@@ -313,6 +313,25 @@ class Catalog:
         for rule in ("broken-tag", "missing-files"):
             self.expect(rule, identifier)
 
+    def without_latest_version(self) -> None:
+        self._damaged("lost-version", "grown", lambda place: min((place / "_versions").glob("*.manifest")).unlink())
+
+    def broken_branch(self) -> None:
+        identifier, place = self.new()
+        branch = lance.dataset(str(self.dataset(place))).create_branch("trial")
+        lance.write_dataset(_rows(3), branch, mode="append")
+        _removed(place, "tree/trial/data/*")
+        self.owned(identifier, place)
+        self.expect("broken-branch", identifier)
+
+    def clone_without_its_original(self) -> None:
+        (identifier, place), (_, original) = self.new(), self.new()
+        source = lance.dataset(str(self.dataset(original)))
+        source.shallow_clone(str(place), source.version)
+        shutil.rmtree(original)
+        self.owned(identifier, place)
+        self.expect("missing-files", identifier)
+
     def without_versions(self) -> None:
         self._damaged("unversioned-data", "plain", lambda place: shutil.rmtree(place / "_versions"))
 
@@ -461,6 +480,9 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.empty_deletions,
     Catalog.short_index,
     Catalog.broken_tag,
+    Catalog.without_latest_version,
+    Catalog.broken_branch,
+    Catalog.clone_without_its_original,
     Catalog.without_versions,
     Catalog.crumbs,
     Catalog.rewritten,

@@ -369,6 +369,27 @@ def test_data_of_a_moved_table_whose_entry_is_lost_is_found_as_by_the_local_engi
     assert plan_on_spark(spark, load(path)).to_json() == made.to_json()
 
 
+def test_moves_by_a_star_are_those_of_the_local_engine(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "lancens.yaml"
+
+    def write(spaces: Mapping[str, Sequence[str]], *moved: Mapping[str, str]) -> Manifest:
+        block = {"schema": [{"name": "id", "type": "int64"}]}
+        blocks = {space: {"tables": dict.fromkeys(names, block)} for space, names in spaces.items()}
+        lake = {"impl": "dir", "config": {"root": "./lake"}, "moved": moved, "namespaces": blocks}
+        path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}))
+        return load(path)
+
+    apply(plan(manifest := write({"old": ["a", "b"], "new": ["c"]})), manifest)
+    manifest = write({"new": ["a", "b", "c"]}, {"from": "old/*", "to": "new/*"})
+    made = plan(manifest)
+    assert [change.address for change in made.changes if change.moved_from] == ["lake/new/a", "lake/new/b"]
+    assert plan_on_spark(spark, manifest).to_json() == made.to_json()
+    apply(made, manifest)
+    done = plan(manifest)
+    assert {note.code.value for note in done.notes} >= {"keep-location", "move-done"}
+    assert plan_on_spark(spark, manifest).to_json() == done.to_json()
+
+
 def test_what_two_catalogs_have_at_one_place_is_ordered_as_by_the_local_engine(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -41,6 +41,12 @@ class _InMemory(Target):
     def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
         MemoryBackend(name=room.token).insert_table(path, location, properties)
 
+    def remove(self, room: Room, path: Path_) -> None:
+        MemoryBackend(name=room.token).remove_table(path)
+
+    def place_of(self, room: Room, path: Path_) -> str:
+        return MemoryBackend(name=room.token).load_table(path).location
+
     def state(self, room: Room) -> State:
         found = MemoryBackend(name=room.token).scan()
         return {"/".join(path): table.location for path, table in found.tables.items()}

@@ -18,7 +18,8 @@ from reconciler.server.guard import Settings, Tokens
 from tests.cli.running import lancens
 from tests.servers.lance_rest import served
 from tests.servers.require import tool
-from tests.torture.scenario import Table, Wanted, write_manifest
+from tests.torture.manifests import write_manifest
+from tests.torture.scenario import Table, Wanted
 from tests.torture.targets import SERVERS
 from tests.torture.targets.base import Target
 

@@ -18,7 +18,8 @@ from tests.security.canary import Canaries
 from tests.servers.fault_proxy import Speaks, fault_proxy
 from tests.servers.lance_rest import served
 from tests.servers.process import free_port
-from tests.torture.scenario import Table, Wanted, write_manifest
+from tests.torture.manifests import write_manifest
+from tests.torture.scenario import Table, Wanted
 from tests.torture.targets.base import OWNER, Room, Target
 
 __all__ = ["LAKE", "Tour", "touring"]

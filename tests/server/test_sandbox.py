@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import lance
@@ -41,6 +42,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def url(lake: Path) -> Iterator[str]:
     with served(OneCatalog(DirBackend(root=str(lake))), Settings(timeout_seconds=8, workers=16)) as address:
+        with closing(Api(address)) as first:  # on a busy machine, the process of the sandbox may start slowly
+            assert any(first("POST", COUNT, {}).status == 200 for _ in range(20))
         yield address
 
 

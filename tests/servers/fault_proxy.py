@@ -19,7 +19,17 @@ from typing import Literal
 
 from tests.servers.listening import socket_server
 
-__all__ = ["BODY_FAULTS", "HTTP_FAULTS", "THRIFT_FAULTS", "Call", "Decide", "Fault", "FaultProxy", "fault_proxy"]
+__all__ = [
+    "BODY_FAULTS",
+    "HTTP_FAULTS",
+    "JSON_FAULTS",
+    "THRIFT_FAULTS",
+    "Call",
+    "Decide",
+    "Fault",
+    "FaultProxy",
+    "fault_proxy",
+]
 
 Speaks = Literal["http", "thrift"]
 
@@ -49,6 +59,8 @@ class Fault(Enum):
     """Half of the answer comes, and the client waits for the rest until it gives up."""
     DAMAGED = "reply damaged"
     """The answer has the length it says, and the middle of its content is lost."""
+    SHAPE = "reply of another shape"
+    """The answer is JSON, and nothing that the specification knows."""
     PAGE = "web page"
     """The server is not asked: somebody on the way answers 200, with a web page."""
     THROTTLED = "429"
@@ -59,13 +71,23 @@ class Fault(Enum):
     @property
     def loses_reply(self) -> bool:
         """Whether the server does what it was asked and the client is not told."""
-        return self in (Fault.LOST, Fault.SILENT, Fault.CUT)
+        return self in _LOSE_REPLIES
 
 
 BODY_FAULTS = (Fault.BROKEN_OFF, Fault.STALLED, Fault.DAMAGED, Fault.PAGE)
 """Of JSON services whose answers say their length."""
 THRIFT_FAULTS = (Fault.RESET, Fault.TIME_OUT, Fault.LOST, Fault.SILENT, Fault.CUT, Fault.SLOW)
-HTTP_FAULTS = tuple(fault for fault in Fault if fault not in BODY_FAULTS)
+HTTP_FAULTS = tuple(fault for fault in Fault if fault not in (*BODY_FAULTS, Fault.SHAPE))
+JSON_FAULTS = tuple(Fault)
+_LOSE_REPLIES = (
+    Fault.LOST,
+    Fault.SILENT,
+    Fault.CUT,
+    Fault.BROKEN_OFF,
+    Fault.STALLED,
+    Fault.DAMAGED,
+    Fault.SHAPE,
+)
 
 # What the proxy answers by itself.
 _REFUSALS = {
@@ -75,6 +97,7 @@ _REFUSALS = {
     Fault.BAD_GATEWAY: b"HTTP/1.1 502 Bad Gateway\r\n",
     Fault.PAGE: b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 22\r\n\r\n<html>Sign in!</html>\n",
 }
+_OTHER_SHAPE = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{"status": ["?"]}'
 _REFUSED = b"Content-Type: text/plain\r\nContent-Length: 9\r\n\r\ntry again"
 
 
@@ -178,8 +201,10 @@ class FaultProxy:
 
     def _pass_on(self, client: socket.socket, reply: bytes, fault: Fault | None) -> bool:
         """Send an answer, or what ``fault`` leaves of it; return whether the connection goes on."""
-        if fault is Fault.DAMAGED:
+        if fault is Fault.DAMAGED and not reply.endswith(b"\r\n\r\n"):
             reply = _half(reply).ljust(len(reply) - 1) + reply[-1:]
+        if fault is Fault.SHAPE:
+            reply = _OTHER_SHAPE
         if fault is Fault.CUT:
             reply = reply[: len(reply) // 2]
         if fault not in (Fault.BROKEN_OFF, Fault.STALLED):

@@ -64,6 +64,7 @@ class GitHubApi:
     comments: list[dict[str, Any]] = field(default_factory=list)
     issues: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
     users: dict[str, str] = field(default_factory=lambda: {TOKEN: BOT})
     denied: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
@@ -93,8 +94,9 @@ class GitHubApi:
         return self.pulls[number]
 
     def merge(self, number: int, commit: str) -> None:
-        """Merge a pull request; ``commit`` is what the merge made."""
+        """Merge a pull request; ``commit`` is the merge commit."""
         self.pulls[number].update(state="closed", merged_at="2026-01-01T00:00:00Z", merge_commit_sha=commit)
+        self.parents[commit] = (BASE, self.pulls[number]["head"]["sha"])
 
     def add_comment(self, number: int, body: str, login: str = BOT) -> dict[str, Any]:
         """Add a comment by ``login``."""
@@ -166,6 +168,7 @@ class GitHubApi:
             ("GET", r"/git/trees/(\w+)", "contents", lambda sha: self._tree(sha, query)),
             ("GET", r"/git/blobs/(\w+)", "contents", self._blob),
             ("GET", r"/commits/([0-9a-f]+)/pulls", "", self._pulls_of),
+            ("GET", r"/commits/([0-9a-f]+)", "contents", self._commit),
             ("GET", r"/issues/(\d+)/comments", "", self._comments_of),
             ("POST", r"/issues/(\d+)/comments", "comments", lambda number: self._create(int(number), body, login)),
             ("PATCH", r"/issues/comments/(\d+)", "comments", lambda one: self._update(int(one), body, login)),
@@ -199,6 +202,10 @@ class GitHubApi:
 
     def _pulls_of(self, sha: str) -> list[Any]:
         return [pull for pull in self.pulls.values() if sha in (pull["merge_commit_sha"], pull["head"]["sha"])]
+
+    def _commit(self, sha: str) -> Any:
+        parents = self.parents.get(sha)
+        return self._one(parents and {"sha": sha, "parents": [{"sha": parent} for parent in parents]})
 
     def _comments_of(self, number: str) -> list[Any]:
         return [comment for comment in self.comments if comment["issue"] == int(number)]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from reconciler import ApplyReport
 from reconciler.model.errors import LancensError, StalePlanError
 from reconciler.planner.plan import Plan
 from tests.servers.fault_proxy import Call, Fault, FaultProxy
+from tests.torture.manifests import SECOND
+from tests.torture.others import Act
 from tests.torture.play import IMPATIENT_SECONDS, Play, failures
 from tests.torture.scenario import draw
 from tests.torture.tally import Tally, Violation
@@ -17,30 +22,71 @@ from tests.torture.targets.base import Target
 __all__ = ["run_faults"]
 
 _CALM_TRIES = 3
+_CALLS = 40
+"""Others act at one of the first calls."""
+_DYING_CALLS = 12
+"""A second catalog dies at one of the first calls of an apply."""
 
 
 @dataclass
 class _Weather:
-    """What goes wrong: up to ``left`` faults, at one in so many of the calls that read, and of those that write."""
+    """What goes wrong: up to ``left`` faults, at one in so many of the calls that read, and of those that write.
 
-    target: Target
+    Others act at call ``acts_at``. At call ``dies_at`` of an apply, the second catalog goes away until that one ends.
+    """
+
+    play: Play
     dice: random.Random
     tally: Tally
     left: int
     reads: float
     writes: float
+    acts: Sequence[Act]
+    acts_at: int
+    dies_at: int | None = None
+    second_calls: int = 0
     happened: list[str] = field(default_factory=list)
 
     def decide(self, call: Call) -> Fault | None:
-        writes = self.target.is_write(call.action or call.name)
+        if call.number >= self.acts_at:
+            self.others_act()
+        return self._fault(self.play.target, call)
+
+    def decide_second(self, call: Call) -> Fault | None:
+        assert self.play.second is not None
+        self.second_calls += 1
+        if self.dies_at is not None and self.second_calls > self.dies_at:
+            self.tally.faults["second catalog gone"] += 1
+            self.happened.append(f"second catalog gone at {call.action or call.name}")
+            return Fault.RESET
+        return self._fault(self.play.second, call)
+
+    def _fault(self, target: Target, call: Call) -> Fault | None:
+        writes = target.is_write(call.action or call.name)
         if self.left <= 0 or self.dice.random() >= (self.writes if writes else self.reads):
             return None
-        fault = self.dice.choice(self.target.faults)
+        fault = self.dice.choice(target.faults)
         self.left -= 1
         self.tally.faults[fault.value] += 1
         self.tally.lost += fault.loses_reply and writes
         self.happened.append(f"{call.number} {call.action or call.name}: {fault.value}")
         return fault
+
+    def others_act(self) -> None:
+        """Let others do what they have not done yet."""
+        acts, self.acts = self.acts, ()
+        self.play.others_act(acts)
+        self.tally.acts += len(acts)
+
+    @contextmanager
+    def second_may_die(self) -> Iterator[None]:
+        """Within this, let the second catalog go away in one of three times."""
+        if self.play.second is not None and self.play.second.faults and self.dice.random() < 0.3:
+            self.dies_at, self.second_calls = self.dice.randrange(1, _DYING_CALLS), 0
+        try:
+            yield
+        finally:
+            self.dies_at = None
 
 
 def run_faults(target: Target, seed: int, tally: Tally) -> None:
@@ -50,34 +96,59 @@ def run_faults(target: Target, seed: int, tally: Tally) -> None:
         Violation: a promise was not kept.
     """
     dice = random.Random(seed)
-    scenario = draw(dice, target.abilities)
+    scenario = draw(dice, target.abilities, target.second.abilities if target.second else None)
     clean = Play(target, scenario)
-    with target.impatient(), target.proxy() as proxy:
-        disturbed = Play(target, scenario, proxy.port)
-        for wanted in scenario.manifests:
-            clean.write(wanted)
+    with target.impatient(), target.proxy() as proxy, second_proxy(target) as second:
+        disturbed = Play(target, scenario, proxy.port, second.port if second else 0)
+        for number in range(len(scenario.manifests)):
+            meanwhile = scenario.meanwhile[number]
+            for play in (clean, disturbed):
+                play.write(number)
+                if number:
+                    play.others_act(scenario.between, cleans_up=True)
+                    tally.acts += len(scenario.between)
+                    tally.refused += play.expect_refused()
+            clean.others_act(meanwhile)
             clean.calm()
-            disturbed.write(wanted)
-            _converge(disturbed, proxy, dice, tally)
+            _converge(disturbed, proxy, second, dice, tally, meanwhile)
             disturbed.expect_same(clean)
         clean.expect_files()
     clean.forget()
     disturbed.forget()
 
 
-def _converge(play: Play, proxy: FaultProxy, dice: random.Random, tally: Tally) -> None:
+@contextmanager
+def second_proxy(target: Target) -> Iterator[FaultProxy | None]:
+    """Run a proxy in front of the second catalog, if there is one that has a port."""
+    if target.second is None or not target.second.port:
+        yield None
+        return
+    with target.second.impatient(), target.second.proxy() as proxy:
+        yield proxy
+
+
+def _converge(
+    play: Play,
+    proxy: FaultProxy,
+    second: FaultProxy | None,
+    dice: random.Random,
+    tally: Tally,
+    meanwhile: Sequence[Act],
+) -> None:
     """Apply until there is nothing left to do."""
-    weather = _Weather(
-        play.target, dice, tally, dice.randrange(2, 10), dice.choice((0.0, 0.02, 0.1)), dice.choice((0.15, 0.3, 0.6))
-    )
+    faults, reads, writes = dice.randrange(2, 10), dice.choice((0.0, 0.02, 0.1)), dice.choice((0.15, 0.3, 0.6))
+    weather = _Weather(play, dice, tally, faults, reads, writes, meanwhile, dice.randrange(_CALLS))
     proxy.reset(weather.decide)
+    if second is not None:
+        second.reset(weather.decide_second)
     parallelism = dice.choice((1, 1, 4))
     saved: Plan | None = None
     try:
-        for _ in range(weather.left + _CALM_TRIES):
+        for _ in range(weather.left + 2 * _CALM_TRIES):
             if saved is None or dice.random() < 0.5:
                 saved = _planned(play, weather, parallelism)
             if saved is not None and _applied(play, saved, weather, parallelism, tally):
+                weather.others_act()
                 play.expect_done()
                 return
         raise Violation("it does not converge")
@@ -105,19 +176,30 @@ def _applied(play: Play, plan: Plan, weather: _Weather, parallelism: int, tally:
     tally.applies += 1
     problem = ""
     try:
-        report = play.apply(plan, faulty=True, parallelism=parallelism)
+        with weather.second_may_die():
+            report = play.apply(plan, faulty=True, parallelism=parallelism)
         done = report.ok
         problem = failures(report)
     except StalePlanError as error:
         raise Violation(f"a plan is stale that nobody else has touched: {error}") from None
     except LancensError as error:
         done, problem = False, str(error)
+    else:
+        if all(SECOND in one for one in weather.happened[faults:]) and not _gave_up(started):
+            _expect_first_done(report)
     took_long = _gave_up(started)
     play.expect_only_planned(plan, before)
     play.expect_files()
     if not done and len(weather.happened) == faults and not took_long:
         raise Violation(f"a calm apply fails: {problem}")
     return done
+
+
+def _expect_first_done(report: ApplyReport) -> None:
+    """Check that what happens to a second catalog stops nothing in the first one."""
+    left = [one for one in report.results if one.change.catalog != SECOND and not one.status.satisfies]
+    if left:
+        raise Violation(f"a second catalog that goes away stops the first one: {failures(report)}")
 
 
 def _gave_up(started: float) -> bool:

@@ -5,39 +5,75 @@ It says what of an object is the manifest's and what is others', and asks nothin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.torture.scenario import Existing, Scenario, Wanted
+from tests.torture.manifests import mirrored_name
+from tests.torture.others import Act
+from tests.torture.scenario import Existing, Wanted
 from tests.torture.tally import Violation
 from tests.torture.targets.base import OWNER, Path_, Room, Target
 
 __all__ = ["Model"]
 
 _OWN = "lancens."
+_CHANGING = re.compile(r"^file:(//)?|\b[0-9a-f]{8}_(?=\S*\$)|HASH_")
 
 
 class Model:
-    """Of one room: what others have put there, and what the manifests so far have asked for."""
+    """Of one room: what others have put there, and what the manifests so far have asked for.
 
-    def __init__(self, target: Target, room: Room, scenario: Scenario) -> None:
+    ``theirs`` are the properties of others on each object, ``ours`` those of the manifest on each that is its own, and
+    ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change.
+    """
+
+    def __init__(self, target: Target, room: Room, before: tuple[Existing, ...] = ()) -> None:
         self._target = target
         self._room = room
-        self._theirs: dict[str, Mapping[str, str]] = {}
-        self._ours: dict[str, set[str]] = {}
-        for one in scenario.before:
+        self._theirs: dict[str, dict[str, str]] = {}
+        self._ours: dict[str, dict[str, str]] = {}
+        self._drifted: dict[str, dict[str, str]] = {}
+        self._foreign = {self._key("table", one.path) for one in before if one.kind == "foreign"}
+        for one in before:
             if one.kind != "foreign":
                 self._put(one)
 
     def _put(self, one: Existing) -> None:
         key = self._key("namespace" if one.kind == "namespace" else "table", one.path)
         if one.properties.get("lancens.managed-by") == OWNER:
-            self._ours[key] = set()
+            self._ours[key] = {}
         else:
             self._theirs[key] = {name: value for name, value in one.properties.items() if not name.startswith(_OWN)}
 
     def _key(self, kind: str, path: Path_) -> str:
         return f"{kind} {'/'.join(self._target.identifier(self._room, path))}"
+
+    def happened(self, act: Act) -> None:
+        """Remember what somebody else has done to an entry."""
+        if not act.path:
+            return
+        key = self._key("table", act.path)
+        match act.what:
+            case "add" | "remake":
+                self._theirs[key] = dict(act.properties)
+                self._ours.pop(key, None)
+                self._drifted.pop(key, None)
+            case "change":
+                managed = self._ours.get(key, {})
+                for name, value in act.properties.items():
+                    (self._drifted if name in managed else self._theirs).setdefault(key, {})[name] = value
+            case "tag" if self._target.abilities.updates:
+                self._theirs.setdefault(key, {}).update(act.properties)
+            case "remove":
+                for known in (self._theirs, self._ours, self._drifted):
+                    known.pop(key, None)
+
+    def may_have(self, wanted: Wanted) -> None:
+        """Remember what ``wanted`` asks for, which is applied at the same time as the manifest after it."""
+        asked = {self._key("table", path): wanted.properties_of(path) for path in wanted.tables}
+        asked |= {self._key("namespace", path): dict(found or {}) for path, found in wanted.namespaces.items()}
+        self._ours |= asked
 
     def expect(self, wanted: Wanted, state: Mapping[str, Any]) -> None:
         """Check what is there once ``wanted`` has been applied, and remember it.
@@ -45,36 +81,119 @@ class Model:
         Raises:
             Violation: something is missing, has another value, or is still there.
         """
-        asked = {self._key("table", path): table.properties for path, table in wanted.tables.items()}
-        spaces = wanted.namespaces.items()
-        asked |= {self._key("namespace", path): found or {} for path, found in spaces}
-        for key in self._ours.keys() - asked.keys():
-            self._theirs.pop(key, None)  # what the manifest has asked for once goes with its block
-        problems = [*self._faults(asked, state)]
+        for path, origin in wanted.moves.items():
+            to, old = self._key("table", path), self._key("table", origin)
+            for known in (self._theirs, self._ours, self._drifted):
+                if old in known:
+                    known[to] = known.pop(old)
+        asked = {self._key("table", path): wanted.properties_of(path) for path in wanted.tables}
+        asked |= {self._key("namespace", path): dict(found or {}) for path, found in wanted.namespaces.items()}
+        blocked = {self._key("table", path) for path in wanted.blocked}
+        going = self._going(asked, wanted.prune)
+        for key in going:
+            self._theirs.pop(key, None)
+        expected = self._expected(asked, blocked, going)
+        problems = [*self._faults(expected, going, asked, state)]
+        moved = {self._key("table", origin) for origin in wanted.moves.values()}
+        problems += [f"{key} has moved and is still there" for key in sorted(moved & state.keys())]
         if problems:
             raise Violation("not what the manifest and others ask for:\n" + "\n".join(f"  {one}" for one in problems))
-        for key in self._ours.keys() - asked.keys():
-            del self._ours[key]
-        self._ours |= {key: set(properties) for key, properties in asked.items()}
+        self._remember(asked, blocked, going, wanted.prune)
 
-    def _faults(self, asked: Mapping[str, Mapping[str, str]], state: Mapping[str, Any]) -> Iterator[str]:
-        for key in sorted(asked.keys() | self._theirs.keys()):
+    def _going(self, asked: Mapping[str, object], prune: str) -> set[str]:
+        """Return what the manifest removes."""
+        if prune == "never":
+            return set()
+        known = {*self._ours, *(self._theirs if prune == "all" else ())}
+        return known - asked.keys()
+
+    def _expected(
+        self, asked: Mapping[str, Mapping[str, str]], blocked: set[str], going: set[str]
+    ) -> dict[str, dict[str, str]]:
+        """Return every object that is to be there, with the values that are to be on it."""
+        there = (self._theirs.keys() | self._ours.keys()) - going
+        kept = {
+            key: {**self._theirs.get(key, {}), **self._ours.get(key, {}), **self._drifted.get(key, {})}
+            for key in (there - asked.keys()) | (blocked & there)
+        }
+        return kept | {
+            key: {**self._theirs.get(key, {}), **values} for key, values in asked.items() if key not in blocked
+        }
+
+    def _faults(
+        self,
+        expected: Mapping[str, Mapping[str, str]],
+        going: set[str],
+        asked: Mapping[str, object],
+        state: Mapping[str, Any],
+    ) -> Iterator[str]:
+        for key, values in sorted(expected.items()):
             if key not in state:
                 yield f"{key} is not there"
                 continue
             found = dict(_leaves(state[key]))
-            expected = {**self._theirs.get(key, {}), **asked.get(key, {})}
             yield from (
                 f"{key}: {name} is {found.get(name)!r}, not {value!r}"
-                for name, value in sorted(expected.items())
+                for name, value in sorted(values.items())
                 if found.get(name) != value
             )
-            gone = self._ours.get(key, set()) - expected.keys() if key in asked else set()
+            gone = self._ours.get(key, {}).keys() - values.keys() if key in asked else set()
             yield from (f"{key}: {name} is still there" for name in sorted(gone & found.keys()))
-        for key in sorted(self._ours.keys() - asked.keys()):
+        yield from (f"{key} is not there" for key in sorted(self._foreign - state.keys()))
+        for key in sorted(going):
             inside = key.replace("namespace ", "table ", 1) + "/"
             if key in state and not any(one.startswith(inside) for one in state):
                 yield f"{key} is still there"
+
+    def _remember(self, asked: Mapping[str, dict[str, str]], blocked: set[str], going: set[str], prune: str) -> None:
+        for key in (*going, *(asked.keys() - blocked)):
+            self._drifted.pop(key, None)
+        for key in going:
+            self._ours.pop(key, None)
+        if prune == "never":
+            for key in self._ours.keys() - asked.keys():
+                self._theirs[key] = {**self._theirs.get(key, {}), **self._ours.pop(key), **self._drifted.pop(key, {})}
+        self._ours |= {key: dict(values) for key, values in asked.items() if key not in blocked}
+
+    # ---- a mirror ------------------------------------------------------------------------------------------------
+
+    def expect_mirrored(self, wanted: Wanted, state: Mapping[str, Any], mirror: Mapping[str, Any]) -> None:
+        """Check that a second catalog has every Lance table, where the first one has it, and no other.
+
+        Raises:
+            Violation: it has not.
+        """
+        problems: list[str] = []
+        lance = {key for key in (self._theirs.keys() | self._ours.keys()) if key.startswith("table ")}
+        named = {self._mirrored(key): key for key in lance}
+        tables = {key for key in mirror if key.startswith("table ")}
+        blocked = {self._mirrored(self._key("table", path)) for path in wanted.blocked}
+        problems += [f"{key} is not mirrored" for key in sorted(named.keys() - tables - blocked)]
+        problems += [f"{key} is mirrored from nothing" for key in sorted(tables - named.keys() - blocked)]
+        for key in sorted((named.keys() & tables) - blocked):
+            there, found = _location(state[named[key]]), _location(mirror[key])
+            if not (there.endswith(found.lstrip("/")) or found.endswith(there)):
+                problems.append(f"{key} is at {found}, and its source at {there}")
+            values, has = self._ours.get(named[key], {}), dict(_leaves(mirror[key]))
+            problems += [
+                f"{key}: {name} is {has.get(name)!r}, not {value!r}"
+                for name, value in sorted(values.items())
+                if has.get(name) != value
+            ]
+        if problems:
+            raise Violation("not what a mirror holds:\n" + "\n".join(f"  {one}" for one in problems))
+
+    def _mirrored(self, key: str) -> str:
+        above = len(self._target.identifier(self._room, ("",))) - 1
+        names = tuple(key.removeprefix("table ").split("/")[above:])
+        plain = (names[0].removeprefix(f"{self._room.token}_"), *names[1:])
+        return f"table {'/'.join(mirrored_name(self._room, plain))}"
+
+
+def _location(entry: Mapping[str, Any]) -> str:
+    """Return where an entry points, without what differs from one notation to another."""
+    place = entry["location"] if "location" in entry else entry["StorageDescriptor"]["Location"]
+    return _CHANGING.sub("", str(place))
 
 
 def _leaves(value: Any) -> Iterator[tuple[str, Any]]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import reconciler
 from reconciler.manifest import Manifest
-from reconciler.model.errors import LancensError
+from reconciler.model.errors import LancensError, StalePlanError
 from reconciler.planner.plan import Plan
+from tests.torture.manifests import SECOND, set_up, write_manifest
 from tests.torture.model import Model
-from tests.torture.scenario import Scenario, Wanted, set_up, write_manifest
+from tests.torture.others import Act, do, touched
+from tests.torture.scenario import Scenario, Wanted
 from tests.torture.tally import Violation, difference
 from tests.torture.targets.base import Room, Target, plain_state
 
@@ -25,6 +28,8 @@ LONGEST_SECONDS = 600
 """What takes longer counts as hanging: many times what the worst schedule of faults can cost."""
 IMPATIENT_SECONDS = 2
 _PATIENT, _IMPATIENT = "60", str(IMPATIENT_SECONDS)
+_REWRITTEN = re.compile(r"(.*/)?(\.lance-[^/]*|latest_version_hint\.json)")
+"""Marks of a directory, and Lance's hint: every commit writes it again, and readers list the versions all the same."""
 _UNCLEAN = ("Traceback (most recent call last)", "fault of lancens")
 
 ResultT = TypeVar("ResultT")
@@ -39,39 +44,67 @@ def is_unclean(text: str) -> bool:
 class Play:
     """A room of a server on which a scenario is played.
 
-    ``faulty_port`` is where the proxy in front of the server listens; without one, nothing is disturbed.
+    ``faulty_port`` is where the proxy in front of the server listens, ``second_port`` that in front of the second
+    catalog; without one, nothing is disturbed.
     """
 
     target: Target
     scenario: Scenario
     faulty_port: int = 0
+    second_port: int = 0
     room: Room = field(init=False)
     files: dict[str, str] = field(init=False)
     model: Model = field(init=False)
+    second_model: Model | None = field(init=False, default=None)
     wanted: Wanted = field(init=False)
+    second_wanted: Wanted | None = field(init=False, default=None)
+    touched: set[str] = field(init=False, default_factory=set)
+    """What others have changed in the state."""
 
     def __post_init__(self) -> None:
         self.room = self.target.room()
         set_up(self.target, self.room, self.scenario)
-        self.files = dict(self.target.files(self.room))
-        self.model = Model(self.target, self.room, self.scenario)
+        self.files = self._lasting_files()
+        self.model = Model(self.target, self.room, tuple(self.scenario.before))
+        if self.second is not None:
+            self.second_model = Model(self.second, self.room)
 
-    def write(self, wanted: Wanted) -> Path:
-        """Write the manifest that comes next."""
-        self.wanted = wanted
-        return write_manifest(self.target, self.room, wanted)
+    @property
+    def second(self) -> Target | None:
+        """The second catalog, if the scenario has one."""
+        return self.target.second if self.scenario.second or self.scenario.mirrors else None
+
+    def write(self, number: int) -> Path:
+        """Write the manifest of this number."""
+        self.wanted = self.scenario.manifests[number]
+        self.second_wanted = self.scenario.second[number] if self.scenario.second else None
+        return write_manifest(self.target, self.room, self.wanted, self.second_wanted, mirrors=self.scenario.mirrors)
+
+    @property
+    def skips(self) -> bool:
+        """Whether some of the manifest cannot be planned."""
+        return bool(self.wanted.blocked or (self.second_wanted and self.second_wanted.blocked))
+
+    def others_act(self, acts: Sequence[Act], *, cleans_up: bool = False) -> None:
+        """Let others act; where they remove old versions of their data, its files are looked at anew."""
+        for act in acts:
+            do(self.target, self.room, act)
+            self.model.happened(act)
+        self.touched |= touched(self.target, self.room, acts)
+        if cleans_up:
+            self.files = self._lasting_files()
 
     def variables(self, *, faulty: bool, patient: bool = True) -> dict[str, str]:
         """Return the values of the manifest's variables."""
         port = self.faulty_port if faulty else self.target.port
-        values = {"port": str(port), "patience": _PATIENT if patient else _IMPATIENT}
+        second = self.second_port if faulty and self.second_port else self.second.port if self.second else 0
+        values = {"port": str(port), "patience": _PATIENT if patient else _IMPATIENT, SECOND: str(second)}
         text = (self.room.folder / "lancens.yaml").read_text("utf-8")
         return {name: value for name, value in values.items() if f"${{var:{name}}}" in text}
 
-    def manifest(self, *, faulty: bool) -> Manifest:
-        return reconciler.load(
-            self.room.folder / "lancens.yaml", variables=self.variables(faulty=faulty, patient=not faulty)
-        )
+    def manifest(self, *, faulty: bool, patient: bool = False) -> Manifest:
+        variables = self.variables(faulty=faulty, patient=patient or not faulty)
+        return reconciler.load(self.room.folder / "lancens.yaml", variables=variables)
 
     # ---- what lancens does ---------------------------------------------------------------------------------------
 
@@ -79,14 +112,17 @@ class Play:
         manifest = self.manifest(faulty=faulty)
         return within(lambda: reconciler.plan(manifest, allow_mass_removal=True, parallelism=parallelism))
 
-    def apply(self, plan: Plan, *, faulty: bool = False, parallelism: int = 4) -> reconciler.ApplyReport:
-        manifest = self.manifest(faulty=faulty)
+    def apply(
+        self, plan: Plan, *, faulty: bool = False, patient: bool = False, parallelism: int = 4
+    ) -> reconciler.ApplyReport:
+        manifest = self.manifest(faulty=faulty, patient=patient)
         report = within(
             lambda: reconciler.apply(
                 plan,
                 manifest,
                 journal=self.room.folder / "journal",
                 allow_mass_removal=True,
+                skip_blocked=self.skips,
                 parallelism=parallelism,
             )
         )
@@ -106,7 +142,10 @@ class Play:
 
     def state(self) -> dict[str, Any]:
         """Return what the server itself says is in the room."""
-        return dict(self.target.state(self.room))
+        return {**self.target.state(self.room), **{f"second {key}": one for key, one in self.second_state().items()}}
+
+    def second_state(self) -> dict[str, Any]:
+        return dict(self.second.state(self.room)) if self.second else {}
 
     def expect_files(self) -> None:
         """Check that no file of data has gone or changed since the last look."""
@@ -114,9 +153,11 @@ class Play:
         for name, digest in self.files.items():
             if found.get(name) != digest:
                 raise Violation(f"data lost or changed: {name}")
-        self.files = {
-            name: digest for name, digest in found.items() if not name.rpartition("/")[2].startswith(".lance-")
-        }
+        self.files = self._lasting_files(found)
+
+    def _lasting_files(self, found: Mapping[str, str] | None = None) -> dict[str, str]:
+        files = self.target.files(self.room) if found is None else found
+        return {name: digest for name, digest in files.items() if not _REWRITTEN.fullmatch(name)}
 
     def expect_complete(self, plan: Plan) -> None:
         """Check that a plan that was made under faults is the plan that is made without."""
@@ -127,10 +168,15 @@ class Play:
 
     def expect_only_planned(self, plan: Plan, before: Mapping[str, Any]) -> None:
         """Check that since ``before`` nothing has changed but what ``plan`` names."""
-        planned = {f"{change.kind} {'/'.join(change.identifier)}" for change in plan.changes}
+        planned = {
+            f"{'second ' * (change.catalog == SECOND)}{change.kind} {'/'.join(name)}"
+            for change in plan.changes
+            for name in (change.identifier, change.moved_from)
+            if name is not None
+        }
         planned |= self.target.implied(self.room, planned)
         after = self.state()
-        others = {key for key in {*before, *after} if before.get(key) != after.get(key)} - planned
+        others = {key for key in {*before, *after} if before.get(key) != after.get(key)} - planned - self.touched
         if others:
             left = {key: value for key, value in before.items() if key in others}
             right = {key: value for key, value in after.items() if key in others}
@@ -139,12 +185,24 @@ class Play:
     def expect_done(self) -> None:
         """Check that the manifest is carried out: by lancens' own plan, and by the model, which knows of none."""
         self.expect_no_more_to_do()
-        self.model.expect(self.wanted, self.state())
+        self.expect_modelled()
+
+    def expect_modelled(self) -> None:
+        """Check that the servers hold what the model says."""
+        state = self.target.state(self.room)
+        self.model.expect(self.wanted, state)
+        if self.second_model is not None and self.second_wanted is not None:
+            self.second_model.expect(self.second_wanted, self.second_state())
+        if self.second is not None and self.scenario.mirrors:
+            self.model.expect_mirrored(self.wanted, state, self.second_state())
 
     def expect_no_more_to_do(self) -> None:
         plan = self.plan()
-        if not plan.is_empty:
+        if plan.changes:
             raise Violation(f"after apply the plan is not empty:\n{difference({}, _changes(plan))}")
+        told = {f"{one.catalog}/{'/'.join(one.identifier)}: {one.reason}" for one in plan.blocked}
+        if told and not self.skips:
+            raise Violation(f"blocked, for no reason: {sorted(told)}")
 
     def expect_same(self, reference: Play) -> None:
         """Check that a room holds what another one does in which nothing was disturbed."""
@@ -155,7 +213,37 @@ class Play:
         if expected != found:
             raise Violation(f"storage does not hold what it does without faults:\n{difference(expected, found)}")
 
+    def expect_refused(self) -> bool:
+        """Let somebody change what a saved plan is about to, and check that it is refused and nothing changes.
+
+        Return whether there was such an object.
+        """
+        plan = Plan.from_json(self.plan().to_json())
+        paths = {self.target.identifier(self.room, path): path for path in self.scenario.manifests[0].tables}
+        found = [
+            (paths[one.moved_from or one.identifier], min(one.before.properties))
+            for one in plan.changes
+            if one.kind == "table" and one.catalog != SECOND and one.before is not None and one.before.properties
+            if (one.moved_from or one.identifier) in paths
+        ]
+        if not found or not self.target.abilities.updates:
+            return False
+        path, key = min(found)
+        self.target.change(self.room, path, {key: "changed by somebody else"})
+        before = self.state()
+        try:
+            report = self.apply(plan)
+        except StalePlanError:
+            pass
+        else:
+            raise Violation(f"a stale plan is carried out: {'/'.join(path)}: {key}; {failures(report)}")
+        if (after := self.state()) != before:
+            raise Violation(f"a plan is refused as stale and changes\n{difference(before, after)}")
+        return True
+
     def forget(self) -> None:
+        if self.second is not None:
+            self.second.forget_entries(self.room)
         self.target.forget(self.room)
 
 

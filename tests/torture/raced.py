@@ -1,14 +1,17 @@
-"""Races: two to eight `lancens apply` of one manifest at once, each in a process of its own."""
+"""Races: two to eight `lancens apply` at once, each in a process of its own, of one manifest or of two."""
 
 from __future__ import annotations
 
 import random
+import shutil
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 from tests.servers.fault_proxy import Call, Decide
 from tests.torture.killed import apply_arguments
+from tests.torture.others import Act
 from tests.torture.play import Play
 from tests.torture.scenario import draw
 from tests.torture.tally import Tally, Violation
@@ -18,27 +21,38 @@ from tests.torture.workers import Ended, Worker, Workers
 __all__ = ["run_race"]
 
 _MOST = 8
+_MANIFEST, _OTHER = "lancens.yaml", "other.yaml"
 
 
 def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int = _MOST) -> None:
     """Play a scenario with two to ``most`` applies at once, and with one, and compare.
 
-    They meet at the first call that writes, so that they are in it together. Some of them may fail, each with its
-    reason; an apply that goes alone then has to make it whole.
+    They meet at the first call that writes, so that they are in it together, and other clients act meanwhile. Some of
+    them may fail, each with its reason; an apply that goes alone then has to make it whole. Where no name moves, half
+    of them may apply the edited manifest at once with the first one, which leaves other data than one after the other.
 
     Raises:
         Violation: a promise was not kept.
     """
     dice = random.Random(seed)
-    scenario = draw(dice, target.abilities)
+    scenario = draw(dice, target.abilities, target.second.abilities if target.second else None)
     number = dice.randrange(2, most + 1)
     clean, raced = Play(target, scenario), Play(target, scenario)
-    for wanted in scenario.manifests:
-        clean.write(wanted)
+    if dice.random() < 0.3 and not any(one.moves or one.blocked for one in (*scenario.manifests, *scenario.second)):
+        _run_two_manifests(target, raced, ready, number, tally)
+        clean.forget()
+        raced.forget()
+        return
+    for at, meanwhile in enumerate(scenario.meanwhile):
+        for play in (clean, raced):
+            play.write(at)
+            if at:
+                play.others_act(scenario.between, cleans_up=True)
+        clean.others_act(meanwhile)
         clean.calm()
-        raced.write(wanted)
-        ended = _race(target, raced, ready, number)
+        ended = _race(target, raced, ready, [_MANIFEST] * number, meanwhile)
         tally.racers += number
+        tally.acts += len(meanwhile)
         limit = _limit(target, [one.text for one in ended])
         try:
             raced.expect_files()
@@ -56,22 +70,49 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int 
     raced.forget()
 
 
+def _run_two_manifests(target: Target, play: Play, ready: Workers, number: int, tally: Tally) -> None:
+    """Race the two manifests of one owner, then make the second one whole, and ask the model."""
+    play.write(0)
+    shutil.copyfile(play.room.folder / _MANIFEST, play.room.folder / _OTHER)
+    play.model.may_have(play.wanted)
+    if play.second_model is not None and play.second_wanted is not None:
+        play.second_model.may_have(play.second_wanted)
+    play.write(1)
+    files = [_MANIFEST if one % 2 else _OTHER for one in range(number)]
+    ended = _race(target, play, ready, files, ())
+    tally.racers += number
+    try:
+        play.expect_files()
+        play.calm()
+        play.expect_files()
+    except Exception as error:
+        named = _limit(target, [str(error), *(one.text for one in ended)])
+        if named is None:
+            said = "\n".join(f"  {one.code}: {one.text[-400:]}" for one in ended)
+            raise Violation(f"{error}\n  after two manifests at once, which said\n{said}") from error
+        tally.limits[named] += 1
+
+
 def _limit(target: Target, texts: list[str]) -> str | None:
     """Return the documented limit that one of the texts tells of."""
     return next((name for part, name in target.limits.items() if any(part in text for text in texts)), None)
 
 
-def _race(target: Target, play: Play, ready: Workers, number: int) -> list[Ended]:
-    """Let so many applies go at once; each has a proxy of its own, which holds its first write until all are there."""
+def _race(target: Target, play: Play, ready: Workers, files: Sequence[str], meanwhile: Sequence[Act]) -> list[Ended]:
+    """Let an apply of each file go at once; each has a proxy of its own, which holds its first write for the others.
+
+    Other clients act as soon as they are let go.
+    """
+    number = len(files)
     runners = ready.take(number)
     together = threading.Barrier(number)
     with ExitStack() as stack:
         lines: list[list[str]] = []
-        for _ in runners:
+        for file in files:
             proxy = stack.enter_context(target.proxy())
             proxy.reset(_held(target, together))
             play.faulty_port = proxy.port
-            lines.append(apply_arguments(play, 4))
+            lines.append(apply_arguments(play, 4, file))
         with ThreadPoolExecutor(number) as pool:
 
             def run(one: Worker, line: list[str]) -> Ended:
@@ -80,7 +121,9 @@ def _race(target: Target, play: Play, ready: Workers, number: int) -> list[Ended
                 finally:
                     together.abort()  # whoever had nothing to write is not waited for
 
-            return list(pool.map(run, runners, lines))
+            running = pool.map(run, runners, lines)
+            play.others_act(meanwhile)
+            return list(running)
 
 
 def _held(target: Target, together: threading.Barrier) -> Decide:

@@ -5,13 +5,15 @@ They act in this process, so it is the runs under faults that see them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 from unittest import mock
 
-from reconciler.backends.glue import GlueBackend
+from reconciler.applier import check
+from reconciler.backends.glue import GlueBackend, service
+from reconciler.backends.glue.service import Service as GlueService
 from reconciler.model import ownership
 from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
@@ -43,6 +45,20 @@ def _nothing(*_: object) -> None:
     return None
 
 
+def _first_page(
+    where: str, fetch: Callable[[str | None, int], tuple[Sequence[Any], str | None]], *_: Any
+) -> Iterator[Any]:
+    yield from fetch(None, 1)[0]
+
+
+_READ: dict[Identifier, Any] = {}
+_TABLE = GlueService.table
+
+
+def _remembered(self: GlueService, name: Identifier) -> Any:
+    return _READ.setdefault(name, _TABLE(self, name))
+
+
 SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "loses-others": partial(mock.patch.object, PropertyChanges, "applied_to", _loses_others),
     "keeps-removed": partial(mock.patch.object, PropertyChanges, "applied_to", _keeps_removed),
@@ -51,5 +67,8 @@ SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "removes-no-table": partial(mock.patch.object, tables, "removal", _nothing),
     "removes-no-namespace": partial(mock.patch.object, namespaces, "removal", _nothing),
     "says-done": partial(mock.patch.object, GlueBackend, "alter_table", _says_done),
+    "skips-fingerprints": partial(mock.patch.object, check, "_moved", lambda *_: ()),
+    "ignores-page-tokens": partial(mock.patch.object, service, "every_page", _first_page),
+    "writes-what-it-read-first": partial(mock.patch.object, GlueService, "table", _remembered),
 }
 """What each of them breaks, by its name on the command line."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from tests.torture.targets.base import OWNER, Abilities, Path_, Room, Target
+from tests.torture.others import Act, draw_acts, draw_meanwhile
+from tests.torture.targets.base import OWNER, Abilities, Path_
 
-__all__ = ["Existing", "Scenario", "draw", "set_up", "write_manifest"]
+__all__ = ["Existing", "Scenario", "Table", "Wanted", "draw"]
 
 _TABLES = ("users", "events", "clicks", "orders", "items", "visits")
 _TIERS = ("gold", "silver", "bronze")
-_COLUMNS = (
-    [{"name": "id", "type": "int64"}],
-    [{"name": "id", "type": "int64", "nullable": False}, {"name": "embedding", "type": "fixed_size_list<float32>[4]"}],
-)
+_SCHEMAS = 2
 _THEIRS = {"owner": "somebody"}
 
 
@@ -41,46 +36,92 @@ class Table:
     columns: int = 0
     moved: bool = False
     """Whether it is at the other of its two places."""
+    home: Path_ | None = None
+    """The path that it had when it got its place, if it was renamed since."""
+    evolves: bool = False
+    """Whether its block has a column more than its data."""
+    differs: bool = False
+    """Whether its block contradicts its data, so that it is blocked."""
 
 
 @dataclass
 class Wanted:
-    """A manifest: claimed namespaces with their properties, None for those that are only paths; and tables."""
+    """A manifest: claimed namespaces with their properties, None for those that are only paths; and tables.
+
+    ``moves`` are its renames, the old name by the new one. ``defaults`` are properties of every table.
+    """
 
     namespaces: dict[Path_, Mapping[str, str] | None] = field(default_factory=dict)
     tables: dict[Path_, Table] = field(default_factory=dict)
+    prune: str = "owned"
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    moves: dict[Path_, Path_] = field(default_factory=dict)
+
+    def properties_of(self, path: Path_) -> dict[str, str]:
+        """Return the properties that a table is to have."""
+        return {**self.defaults, **self.tables[path].properties}
+
+    @property
+    def blocked(self) -> frozenset[Path_]:
+        """The tables that cannot be planned."""
+        return frozenset(path for path, table in self.tables.items() if table.differs)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is there before, the manifest and the manifest as it is edited then."""
+    """What is there before, the manifest and the manifest as it is edited then.
+
+    ``second`` is what the same manifests say of a second catalog: nothing, "mirror", or a list of its own.
+    ``between`` is what others do between the two, ``meanwhile`` what they do while each is applied.
+    """
 
     bare: bool
     """Whether lancens makes what stands above as well."""
     before: Sequence[Existing]
     manifests: Sequence[Wanted]
+    second: Sequence[Wanted] = ()
+    mirrors: bool = False
+    between: Sequence[Act] = ()
+    meanwhile: Sequence[Sequence[Act]] = ((), ())
 
 
-def draw(dice: random.Random, able: Abilities) -> Scenario:
-    """Draw a run."""
+def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) -> Scenario:
+    """Draw a run; ``second`` is what the other catalog can hold, if there is one."""
     bare = dice.random() < 0.4
-    first = Wanted()
-    spaces: list[Path_] = [("a",), *([("b",)] if dice.random() < 0.8 else ())]
-    if able.depth > 1:
-        spaces += [("a", "eu")] if dice.random() < 0.7 else []
-    for space in spaces:
-        first.namespaces[space] = {"team": dice.choice(("ml", "ads"))} if dice.random() < 0.6 else None
-        for name in dice.sample(_TABLES, dice.randrange(1, 4)):
-            first.tables[*space, name] = _table(dice, able)
-    if able.root_tables and dice.random() < 0.4:
-        first.tables["loose",] = Table("create", _properties(dice))
+    first = _first(dice, able, ("a", "b"))
+    first.prune = dice.choice(("owned", "owned", "owned", "never", "all"))
     before = [] if bare else _before(dice, able, first)
-    return Scenario(bare, before, (first, _edited(dice, able, first)))
+    edited = _edited(dice, able, first)
+    others: Sequence[Wanted] = ()
+    mirrors = False
+    match dice.choice(("none", "mirror", "own")) if second else "none":
+        case "mirror":
+            mirrors = able.known_places
+        case "own" if second is not None:
+            own = _first(dice, second, ("x", "y"))
+            others = (own, _edited(dice, second, own))
+    between = draw_acts(dice, able, first, edited, bare=bare)
+    meanwhile = [draw_meanwhile(dice, first.prune, phase, bare=bare, mirrored=mirrors) for phase in range(2)]
+    return Scenario(bare, before, (first, edited), others, mirrors, between, meanwhile)
+
+
+def _first(dice: random.Random, able: Abilities, names: Sequence[str]) -> Wanted:
+    made = Wanted(defaults={"steward": dice.choice(("ml", "ads"))} if dice.random() < 0.3 else {})
+    spaces: list[Path_] = [(names[0],), *([(names[1],)] if dice.random() < 0.8 else ())]
+    if able.depth > 1:
+        spaces += [(names[0], "eu")] if dice.random() < 0.7 else []
+    for space in spaces:
+        made.namespaces[space] = {"team": dice.choice(("ml", "ads"))} if dice.random() < 0.6 else None
+        for name in dice.sample(_TABLES, dice.randrange(1, 4)):
+            made.tables[*space, name] = _table(dice, able)
+    if able.root_tables and dice.random() < 0.4:
+        made.tables["loose",] = Table("create", _properties(dice))
+    return made
 
 
 def _table(dice: random.Random, able: Abilities) -> Table:
     kinds = ("create", "declare", "register") if able.registers else ("create", "declare")
-    return Table(dice.choice(kinds), _properties(dice), dice.randrange(len(_COLUMNS)))
+    return Table(dice.choice(kinds), _properties(dice), dice.randrange(_SCHEMAS))
 
 
 def _properties(dice: random.Random) -> dict[str, str]:
@@ -95,7 +136,8 @@ def _before(dice: random.Random, able: Abilities, wanted: Wanted) -> list[Existi
         others = {"lancens.managed-by": "another/lake", "lancens.keys": '["tier"]', "tier": "theirs"}
         ours = {"lancens.managed-by": OWNER, "lancens.keys": "[]"}
         found += [Existing("lance", ("a", name), {}) for name in ("unowned",) if dice.random() < 0.5]
-        found += [Existing("lance", ("a", name), others) for name in ("another",) if dice.random() < 0.5]
+        if wanted.prune != "all":  # which another manifest's object blocks
+            found += [Existing("lance", ("a", name), others) for name in ("another",) if dice.random() < 0.5]
         found += [Existing("lance", ("a", name), ours) for name in ("stale",) if dice.random() < 0.5]
         if able.foreign and dice.random() < 0.5:
             found.append(Existing("foreign", ("a", "foreign")))
@@ -109,88 +151,39 @@ def _edited(dice: random.Random, able: Abilities, first: Wanted) -> Wanted:
     """Draw an edit: properties that change or go, tables that come, go or are elsewhere, a namespace less or more."""
     made = deepcopy(first)
     for path, table in first.tables.items():
-        match dice.choice(("stays", "stays", "goes", "changes", "moves")):
-            case "goes":
-                del made.tables[path]
-            case "changes" if able.updates:
-                made.tables[path] = Table(table.kind, _properties(dice), table.columns)
-            case "moves" if able.relocates and table.kind == "register":
-                made.tables[path] = Table(table.kind, table.properties, table.columns, moved=True)
+        _edit_table(dice, able, made, path, table)
+    if able.updates and dice.random() < 0.2:
+        made.defaults = {"steward": dice.choice(("ml", "search"))}
     for space, properties in first.namespaces.items():
         if properties is not None and dice.random() < 0.4:
             made.namespaces[space] = {"team": dice.choice(("ml", "ads", "search"))}
-    if ("b",) in made.namespaces and dice.random() < 0.4:
-        del made.namespaces["b",]
-        made.tables = {path: table for path, table in made.tables.items() if path[0] != "b"}
+    last = next((space for space in (("b",), ("y",)) if space in made.namespaces), None)
+    if last is not None and dice.random() < 0.4:
+        del made.namespaces[last]
+        made.tables = {path: table for path, table in made.tables.items() if path[:1] != last}
+        made.moves = {path: origin for path, origin in made.moves.items() if path in made.tables}
     if dice.random() < 0.5:
         made.namespaces["c",] = None
         made.tables["c", "fresh"] = _table(dice, able)
     return made
 
 
-# ---- in a room -------------------------------------------------------------------------------------------------------
-
-
-def set_up(target: Target, room: Room, scenario: Scenario) -> None:
-    """Put into a room what is there before: objects, and data."""
-    if not scenario.bare or target.impl != "hive3":
-        target.prepare(room)
-    for existing in scenario.before:
-        if existing.kind == "namespace":
-            target.add_namespace(room, existing.path, existing.properties)
-        elif existing.kind == "foreign":
-            target.add_foreign(room, existing.path)
-        else:
-            location = target.write_dataset(room, "-".join(existing.path), 2)
-            target.add_lance(room, existing.path, location, existing.properties)
-    for wanted in scenario.manifests:
-        for path, table in wanted.tables.items():
-            if table.kind == "register":
-                target.write_dataset(room, _place(path, table), 5 if table.moved else 3)
-
-
-def _place(path: Path_, table: Table) -> str:
-    return "-".join(path) + ("-moved" if table.moved else "")
-
-
-def write_manifest(target: Target, room: Room, wanted: Wanted) -> Path:
-    """Write a manifest of a scenario for a room, and return where it is."""
-    tree: dict[str, Any] = {}
-    for path, properties in wanted.namespaces.items():
-        block = _block(tree, target.identifier(room, path))
-        if properties is not None:
-            block["properties"] = dict(properties)
-    if not wanted.namespaces and target.above(room):
-        _block(tree, target.above(room))
-    for path, table in wanted.tables.items():
-        *parents, name = target.identifier(room, path)
-        _block(tree, tuple(parents)).setdefault("tables", {})[name] = _entry(target, room, path, table)
-    catalog = {
-        "impl": target.impl,
-        "config": target.config(room),
-        "scope": list(target.scope(room)),
-        **tree,
-    }
-    name, _, lake = OWNER.partition("/")
-    file = room.folder / "lancens.yaml"
-    file.write_text(json.dumps({"version": 1, "name": name, "catalogs": {lake: catalog}}, indent=1), "utf-8")
-    return file
-
-
-def _block(tree: dict[str, Any], path: Path_) -> dict[str, Any]:
-    for name in path:
-        tree = tree.setdefault("namespaces", {}).setdefault(name, {})
-    return tree
-
-
-def _entry(target: Target, room: Room, path: Path_, table: Table) -> dict[str, Any]:
-    entry: dict[str, Any] = {}
-    if table.properties:
-        entry["properties"] = dict(table.properties)
-    if table.kind == "create":
-        entry["schema"] = _COLUMNS[table.columns]
-    if table.kind == "register":
-        entry["location"] = target.raw_place(room, _place(path, table))
-    elif table.kind != "known" and target.abilities.names_locations:
-        entry["location"] = target.default_place(room, path)
-    return entry
+def _edit_table(dice: random.Random, able: Abilities, made: Wanted, path: Path_, table: Table) -> None:
+    edits = ("stays", "stays", "goes", "goes", "changes", "changes", "moves", "renames", "evolves", "differs")
+    match dice.choice(edits):
+        case "goes":
+            del made.tables[path]
+        case "changes" if able.updates:
+            made.tables[path] = replace(table, properties=_properties(dice))
+        case "moves" if able.relocates and table.kind == "register":
+            made.tables[path] = replace(table, moved=True)
+        case "renames" if table.kind != "known" and len(path) > 1:
+            to = (*path[:-1], f"{path[-1]}_new") if dice.random() < 0.6 else ("a", f"{path[-1]}_came")
+            if to[:-1] in made.namespaces:
+                del made.tables[path]
+                made.tables[to] = replace(table, home=path)
+                made.moves[to] = path
+        case "evolves" if table.kind == "create":
+            made.tables[path] = replace(table, evolves=True)
+        case "differs" if table.kind in ("create", "register"):
+            made.tables[path] = replace(table, differs=True)

@@ -26,6 +26,10 @@ class Tally:
     faults: Counter[str] = field(default_factory=Counter)
     lost: int = 0
     """How many writes the server carried out without lancens being told."""
+    acts: int = 0
+    """How often somebody else changed an entry or a dataset."""
+    refused: int = 0
+    """How many stale plans were refused."""
     applies: int = 0
     racers: int = 0
     converged: int = 0
@@ -49,6 +53,8 @@ _HEADS = (
     "racing",
     "faults",
     "replies lost",
+    "acts of others",
+    "stale refused",
     "applies",
     "converged",
     "named limits",
@@ -62,6 +68,8 @@ def _row(tally: Tally) -> Sequence[str]:
         tally.racers,
         sum(tally.faults.values()),
         tally.lost,
+        tally.acts,
+        tally.refused,
         tally.applies,
         tally.converged,
         sum(tally.limits.values()),

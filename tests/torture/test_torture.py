@@ -117,9 +117,9 @@ def test_what_is_lost_twice_or_not_planned_is_a_violation(tmp_path: Path) -> Non
     theirs = [Existing("namespace", ("theirs",)), Existing("lance", ("theirs", "data"))]
     with SERVERS["dir"](tmp_path) as target:
         clean, other = (Play(target, Scenario(False, theirs, (wanted,))) for _ in range(2))
-        clean.write(wanted)
+        clean.write(0)
         clean.calm()
-        other.write(wanted)
+        other.write(0)
         plan, before = other.plan(), other.state()
         other.calm()
         other.expect_only_planned(plan, before)

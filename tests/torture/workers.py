@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ from tests.torture.tally import Violation
 
 __all__ = ["Ended", "Worker", "Workers", "workers"]
 
+_INTERRUPTED = 130
 _ROOT = Path(__file__).parents[2]
 
 
@@ -55,7 +57,16 @@ class Worker:
         assert self._process.stdout is not None
         return within(self._process.stdout.readline)
 
-    def run(self, folder: Path, arguments: list[str], *, lives: int | None = None, counted: bool = False) -> Ended:
+    def run(
+        self,
+        folder: Path,
+        arguments: list[str],
+        *,
+        lives: int | None = None,
+        counted: bool = False,
+        number: signal.Signals = signal.SIGKILL,
+        largest: int | None = None,
+    ) -> Ended:
         """Run ``lancens`` to its end.
 
         Raises:
@@ -67,6 +78,8 @@ class Worker:
             "folder": str(folder),
             "lives": lives,
             "counted": counted,
+            "number": number,
+            "largest": largest,
         }
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(told) + "\n")
@@ -76,7 +89,7 @@ class Worker:
             self._process.wait(LONGEST_SECONDS)
             return Ended(None)
         answer = Ended(**json.loads(line))
-        if is_unclean(answer.text) or answer.code not in (0, 1, 2, 3):
+        if is_unclean(answer.text) or answer.code not in (0, 1, 2, 3, _INTERRUPTED):
             raise Violation(f"lancens {' '.join(arguments)}: {answer.code}: {answer.text}")
         return answer
 

@@ -10,6 +10,7 @@ from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.display import count
 from reconciler.model.live import StorageKind
+from reconciler.storage import Files
 
 _REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
 
@@ -133,27 +134,41 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-_RESTORE = (
-    "Restore {what} from a copy, or go back to the newest version whose files are all there: "
-    "`lance.dataset(…, version=…).restore()`. A damaged index can be created again instead."
-)
+def _opened(record: TableRecord, **arguments: object) -> str:
+    """Return the call that opens a table's dataset, as a user types it."""
+    given = "".join(f", {name}={value!r}" for name, value in arguments.items())
+    return f'lance.dataset("{_location(record)}"{given})'
+
+
+def _go_back(record: TableRecord, files: Files) -> str:
+    """Return how to mend a dataset whose latest version has lost files."""
+    indices = [name for name in files.owners if isinstance(name, str)]
+    if indices and len(indices) == len(files.owners):
+        drops = " ".join(f"`{_opened(record)}.drop_index({name!r})`" for name in indices)
+        return f"Only an index is damaged, and no row: drop it, {drops}, and create it again."
+    if files.whole is None:
+        return "Restore the files from a copy: no earlier version that is still there has all of its files."
+    return (
+        f"Restore the files from a copy. Without one, go back to version {files.whole}, the newest that has all of its "
+        f"files: `{_opened(record, version=files.whole)}.restore()`."
+    )
 
 
 @rule(Severity.ERROR)
 def missing_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """Files of the latest version of the data are missing
 
-    The manifest of the latest version names data files, deletion files or files of an index that do not exist. The
-    dataset opens, and every query that needs them fails: a copy was interrupted, a lifecycle rule of the bucket or a
-    person deleted them. The rule needs one listing of the table's files, which `--depth quick` leaves out. Files of a
-    clone that are in the original dataset are not checked.
+    The manifest of the latest version names data files, deletion files, blobs or files of an index that do not exist,
+    in the dataset or in a base of it, such as the dataset that it is a clone of. The dataset opens, and every query
+    that needs them fails: a copy was interrupted, or a lifecycle rule of the bucket or a person deleted them. The rule
+    lists the table's files once and reads its deletion files, which `--depth quick` leaves out.
     """
     files = record.stored.files
     if files is not None and files.missing:
         yield Verdict(
             f"{count(len(files.missing), 'file')} of its latest version "
             f"{'is' if len(files.missing) == 1 else 'are'} not there: {few(files.missing)}",
-            _RESTORE.format(what="what is missing"),
+            _go_back(record, files),
         )
 
 
@@ -161,16 +176,33 @@ def missing_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 def short_files(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """Files of the latest version of the data are truncated
 
-    They have fewer bytes than the manifest of the latest version names: a copy or an upload was interrupted, or the
-    disk was full. Every query that needs them fails. The rule needs one listing of the table's files, which `--depth
-    quick` leaves out.
+    They have fewer bytes than were written, or are deletion files that cannot be decoded: a copy or an upload was
+    interrupted, or the disk was full. Every query that needs them fails. The rule lists the table's files once and
+    reads its deletion files, which `--depth quick` leaves out.
     """
     files = record.stored.files
     if files is not None and files.short:
         yield Verdict(
             f"{count(len(files.short), 'file')} of its latest version "
             f"{'has' if len(files.short) == 1 else 'have'} fewer bytes than were written: {few(files.short)}",
-            _RESTORE.format(what="them"),
+            _go_back(record, files),
+        )
+
+
+@rule(Severity.ERROR)
+def lost_version(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """A later version was committed, and its manifest is gone
+
+    Readers silently get the version before it, with the rows of then. Lance's own hint, or a transaction, names the
+    later one: somebody deleted the newest file below `_versions`, or a copy left it out. The next commit takes the
+    number and hides the loss.
+    """
+    files, version = record.stored.files, record.stored.version
+    if files is not None and files.gone is not None:
+        yield Verdict(
+            f"version {files.gone} was committed, and its manifest is gone; readers get version {version}",
+            "Restore the newest file below `_versions` from a copy, before anything is written. Without a copy, make "
+            f"version {version} the latest on purpose: `{_opened(record, version=version)}.restore()`.",
         )
 
 
@@ -184,10 +216,39 @@ def broken_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     files = record.stored.files
     if files is not None and files.broken_tags:
+        named = [str(one) for one in files.broken_tags]
+        deleted = few([f"`{_opened(record)}.tags.delete({one.name!r})`" for one in files.broken_tags])
         yield Verdict(
-            f"{count(len(files.broken_tags), 'tag')} cannot be read: {few(files.broken_tags)}",
-            "Restore the version and its files from a copy, before a clean-up removes the rest. If the tag is not "
-            "needed, delete it: `lance.dataset(…).tags.delete(…)`.",
+            f"{count(len(named), 'tag')} cannot be read: {few(named)}",
+            "Restore the version and its files from a copy, before a clean-up removes the rest. A tag that is not "
+            f"needed can be deleted: {deleted}.",
+        )
+
+
+@rule(Severity.ERROR)
+def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """A branch has a latest version that cannot be read
+
+    Files below `tree/`, or files of the main branch that only this branch needs, are missing or short. A query of the
+    branch fails. The rule needs one listing of the table's files, which `--depth quick` leaves out.
+    """
+    files = record.stored.files
+    if files is not None and files.broken_branches:
+        broken = files.broken_branches
+        back = few(
+            [
+                f"`{_opened(record)}.checkout_version(({one.name!r}, {one.whole})).restore()`"
+                for one in broken
+                if one.whole is not None
+            ]
+        )
+        deleted = few([f"`{_opened(record)}.branches.delete({one.name!r})`" for one in broken])
+        yield Verdict(
+            f"{'a branch' if len(broken) == 1 else f'{len(broken):,} branches'} cannot be read: "
+            f"{few([str(one) for one in broken])}",
+            "Restore the files from a copy."
+            + (f" Without one, go back to the newest version that has all of its files: {back}." if back else "")
+            + f" A branch that is not needed can be deleted: {deleted}.",
         )
 
 
@@ -209,11 +270,7 @@ def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             f"`{record.catalog}` or a grant on the storage.",
         )
     elif _holds(record, StorageKind.UNKNOWN):
-        yield Verdict(
-            f"{_location(record)} cannot be opened: {record.stored.detail}",
-            "Run the audit again if storage was not available. If the dataset is damaged, restore the newest file "
-            "below `_versions` from a copy, or go back to the newest version that opens.",
-        )
+        yield Verdict(f"{_location(record)} cannot be opened: {record.stored.detail}", _reopen(record))
     elif record.stored.files is not None and record.stored.files.problem is not None:
         yield Verdict(
             f"the files at {_location(record)} cannot be listed: {record.stored.files.problem}",
@@ -221,6 +278,23 @@ def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             "only.",
             Severity.WARNING,
         )
+
+
+def _reopen(record: TableRecord) -> str:
+    """Return how to open a dataset again."""
+    recovery = record.stored.recovery
+    if recovery is None:
+        return "Run the audit again once storage answers, or correct the location or the storage options."
+    if recovery.is_mixed and recovery.version is not None:
+        call = f"{_opened(record, version=recovery.version)}.migrate_manifest_paths_v2()"
+        return f"Its manifests follow two naming schemes: `{call}` gives all of them the newer names."
+    if recovery.version is None:
+        return "Restore the files below `_versions` from a copy: no version that is there has all of its files."
+    damaged = few([f"`_versions/{name}`" for name in recovery.damaged])
+    return (
+        f"Restore {damaged} from a copy. Without one, move it out of `_versions`: then version {recovery.version} is "
+        "the latest, which opens and has all of its files."
+    )
 
 
 @rule(Severity.WARNING)

@@ -80,6 +80,16 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
             "unnoticed; {name} has {names:code}."
         ),
     ),
+    NoteCode.KEEP_LOCATION: (
+        (
+            "{where}/{name} has moved, and its data stays at {location}. Keep `location: {location}` in its block, so "
+            "that the manifest finds the data if the entry is lost; `lancens import --append` writes it."
+        ),
+        (
+            "{count:table} in {where} have moved, and their data stays where it was. Keep `location:` in their blocks, "
+            "so that the manifest finds the data if the entries are lost; `lancens import --append` writes it."
+        ),
+    ),
     NoteCode.UNMARKABLE: (
         "{count:object} in {where} {count:matches its block|match their blocks}, but this catalog cannot mark "
         "{count:it now, so it is|them now, so they are} never pruned."

@@ -100,7 +100,7 @@ def test_columns_are_added_through_the_server_only(tracked: Tracked) -> None:
     lance.write_dataset(schema.empty_table(), namespace_client=tracked.namespace, table_id=TABLE, mode="create")
     manifest, plan = tracked.plan(f"{{t: {{schema: [{ID}, {NAME}], evolve: additive}}}}")
     assert not plan.changes
-    assert "does not add its columns behind" in plan.blocked[0].reason
+    assert "must not add columns in storage" in plan.blocked[0].reason
     tracked.run(plan, schema)
     assert tracked.versions() == [1, 2]
     assert reconciler.plan(manifest).is_empty

@@ -7,7 +7,7 @@ import re
 import shutil
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -18,10 +18,10 @@ from unittest import mock
 from reconciler.backends.http import backend as http_backend
 from reconciler.backends.http.retry import RetryPolicy
 from tests.catalogs.hive.files import digests
-from tests.servers.fault_proxy import HTTP_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
+from tests.servers.fault_proxy import JSON_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
 from tests.writing import write_dataset
 
-__all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets"]
+__all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets", "insist"]
 
 Path_: TypeAlias = tuple[str, ...]
 """The names of an object below what stands above a room, as a scenario writes them."""
@@ -31,6 +31,7 @@ State: TypeAlias = Mapping[str, Any]
 
 OWNER = "torture/lake"
 _TOKEN = 9
+_INSISTENCE = 20
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Abilities:
     """Whether other sorts of tables can be there."""
     root_tables: bool = False
     """Whether tables can be directly under the root."""
+    known_places: bool = True
+    """Whether a plan knows where a table will be."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Target(ABC):
     name: ClassVar[str]
     impl: ClassVar[str]
     speaks: ClassVar[Speaks] = "http"
-    faults: ClassVar[Sequence[Fault]] = HTTP_FAULTS
+    faults: ClassVar[Sequence[Fault]] = JSON_FAULTS
     abilities: ClassVar[Abilities]
     writes: ClassVar[re.Pattern[str]]
     """What the calls that change something are named."""
@@ -83,6 +86,8 @@ class Target(ABC):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.second: Target | None = None
+        """The other catalog that a manifest may have; it shares the rooms of this one."""
 
     @property
     @abstractmethod
@@ -130,6 +135,21 @@ class Target(ABC):
     def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
         """Make the entry of a Lance table as another client does."""
 
+    def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        """Set properties of a table as another client does, where ``abilities`` say that they can be changed."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def remove(self, room: Room, path: Path_) -> None:
+        """Remove the entry of a table as another client does."""
+
+    @abstractmethod
+    def place_of(self, room: Room, path: Path_) -> str:
+        """Return where the entry of a table points."""
+
+    def compact(self, room: Room) -> None:  # noqa: B027 - most catalogs are no dataset
+        """Compact what the catalog itself is kept in, and clean it up, where it is kept in a dataset."""
+
     def add_foreign(self, room: Room, path: Path_) -> None:
         """Make a table that is not a Lance table, where ``abilities`` say that there are any."""
         raise NotImplementedError
@@ -141,6 +161,9 @@ class Target(ABC):
     def implied(self, room: Room, planned: Collection[str]) -> set[str]:
         """Return the keys of ``state`` that change with those that are planned."""
         return set()
+
+    def forget_entries(self, room: Room) -> None:  # noqa: B027 - many go with the room's folder
+        """Take a room out of a second catalog."""
 
     def forget(self, room: Room) -> None:
         """Take a room out of the server again, so that it does not fill up."""
@@ -164,13 +187,17 @@ class Target(ABC):
         """Return where a dataset is that is there before."""
         return str(room.lake / "raw" / f"{name}.lance")
 
+    def options(self) -> Mapping[str, str]:
+        """Return what pylance needs to reach the data."""
+        return {}
+
     def files(self, room: Room) -> Mapping[str, str]:
         """Return a digest of every file of data."""
         return {name: digest for name, digest in digests(room.lake).items() if self.is_data(name)}
 
     def is_data(self, name: str) -> bool:
-        """Return whether the file ``name`` below the lake is data, and not the catalog's own."""
-        return True
+        """Return whether the file ``name`` below the lake is data, and not a catalog's own."""
+        return not name.startswith("__manifest/")
 
     def data(self, room: Room) -> Mapping[str, Any]:
         """Return every dataset with its columns, rows and versions, and every file that is no dataset's."""
@@ -194,6 +221,23 @@ class Target(ABC):
 
     def is_write(self, name: str) -> bool:
         return self.writes.search(name) is not None
+
+
+def insist(call: Callable[[], object], done: str = "") -> None:
+    """Call until it succeeds, as another client does whose commit loses a race.
+
+    Where an earlier attempt may have succeeded, an error that says ``done`` is a success.
+    """
+    for attempt in range(_INSISTENCE):
+        try:
+            call()
+        except Exception as error:
+            if attempt and done and done in str(error).lower():
+                return
+            if attempt == _INSISTENCE - 1:
+                raise
+        else:
+            return
 
 
 def datasets(root: str, files: Sequence[str], options: Mapping[str, str]) -> dict[str, Any]:

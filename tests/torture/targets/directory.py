@@ -8,15 +8,16 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tests.servers.fault_proxy import Fault
 from tests.servers.process import free_port, running, status_of
-from tests.torture.targets.base import Abilities, Path_, Room, State, Target, datasets
+from tests.torture.targets.base import Abilities, Path_, Room, State, Target, datasets, insist
 
-__all__ = ["Directory", "DirectoryInS3", "directory", "directory_in_s3"]
+__all__ = ["Directory", "DirectoryInS3", "SecondDirectory", "directory", "directory_in_s3"]
 
 _MANIFEST = "__manifest"
 _NO_TABLE = ".lance-deregistered"
@@ -41,10 +42,6 @@ class Directory(Target):
         """Return where a room's catalog is."""
         return str(room.lake)
 
-    def options(self) -> Mapping[str, str]:
-        """Return what pylance needs to reach it."""
-        return {}
-
     def above(self, room: Room) -> Path_:
         return ()
 
@@ -58,7 +55,8 @@ class Directory(Target):
         from lance_namespace import CreateNamespaceRequest
 
         names = self.identifier(room, path)
-        self._namespace(room).create_namespace(CreateNamespaceRequest(id=list(names)))
+        request = CreateNamespaceRequest(id=list(names))
+        insist(lambda: self._namespace(room).create_namespace(request), done="already exists")
         self._set_properties(room, names, properties)
 
     def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
@@ -66,7 +64,8 @@ class Directory(Target):
 
         names = self.identifier(room, path)
         relative = location.removeprefix(self.root(room)).lstrip("/")
-        self._namespace(room).register_table(RegisterTableRequest(id=list(names), location=relative))
+        request = RegisterTableRequest(id=list(names), location=relative)
+        insist(lambda: self._namespace(room).register_table(request), done="already exists")
         self._set_properties(room, names, properties)
 
     def _namespace(self, room: Room) -> Any:
@@ -78,7 +77,31 @@ class Directory(Target):
     def _set_properties(self, room: Room, names: Path_, properties: Mapping[str, str]) -> None:
         if properties:
             told = json.dumps(properties).replace("'", "''")
-            self._rows(room).update({"metadata": f"'{told}'"}, where=f"object_id = '{'$'.join(names)}'")
+            which = f"object_id = '{'$'.join(names)}'"
+            insist(lambda: self._rows(room).update({"metadata": f"'{told}'"}, where=which))
+
+    def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        names = self.identifier(room, path)
+        held = json.loads(self._row(room, names)["metadata"] or "{}")
+        self._set_properties(room, names, {**held, **properties})
+
+    def remove(self, room: Room, path: Path_) -> None:
+        from lance_namespace import DeregisterTableRequest
+
+        names = list(self.identifier(room, path))
+        insist(lambda: self._namespace(room).deregister_table(DeregisterTableRequest(id=names)), done="not found")
+
+    def place_of(self, room: Room, path: Path_) -> str:
+        return f"{self.root(room)}/{self._row(room, self.identifier(room, path))['location']}"
+
+    def _row(self, room: Room, names: Path_) -> Mapping[str, Any]:
+        [row] = self._rows(room).to_table(filter=f"object_id = '{'$'.join(names)}'").to_pylist()
+        return cast("Mapping[str, Any]", row)
+
+    def compact(self, room: Room) -> None:
+        if self._has_manifest(room):
+            insist(self._rows(room).optimize.compact_files)
+            insist(lambda: self._rows(room).cleanup_old_versions(older_than=timedelta(seconds=10)))
 
     def _rows(self, room: Room) -> Any:
         import lance
@@ -100,13 +123,10 @@ class Directory(Target):
         return found
 
     def _has_manifest(self, room: Room) -> bool:
-        return Path(self.root(room), _MANIFEST).is_dir()
+        return any(Path(self.root(room), _MANIFEST, "_versions").glob("*.manifest"))
 
     def _is_of(self, room: Room, object_id: str) -> bool:
         return True
-
-    def is_data(self, name: str) -> bool:
-        return not name.startswith(f"{_MANIFEST}/")
 
     def data(self, room: Room) -> Mapping[str, Any]:
         return self._plain(datasets(self.root(room), list(self.files(room)), self.options()))
@@ -126,6 +146,7 @@ class DirectoryInS3(Directory):
         Fault.RESET,
         Fault.LOST,
         Fault.CUT,
+        Fault.BROKEN_OFF,
         Fault.SLOW,
         Fault.THROTTLED,
         Fault.UNAVAILABLE,
@@ -210,6 +231,12 @@ class DirectoryInS3(Directory):
             some: Any = {"Objects": [{"Key": key} for key in keys[start : start + 1000]]}
             self._s3.delete_objects(Bucket="lake", Delete=some)
         super().forget(room)
+
+
+class SecondDirectory(Directory):
+    """A directory beside another catalog, around the data of its rooms."""
+
+    abilities: ClassVar[Abilities] = Abilities(depth=2, foreign=False, names_locations=True)
 
 
 @contextmanager

@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, GlueServer, glue_server
 from tests.torture.targets.base import Abilities, Path_, Room, State, Target
+from tests.torture.targets.lance_rest import serve_beside
 
 __all__ = ["Glue", "glue"]
 
+_PAGE_SIZE = re.compile(rb'"MaxResults": ?100(?=[,}])')
 _TIMES = ("CreateTime", "UpdateTime", "VersionId", "CatalogId", "CreatedBy", "IsRegisteredWithLakeFormation")
 
 
@@ -71,6 +73,27 @@ class Glue(Target):
         }
         self.server.client.create_table(DatabaseName=database, TableInput=given)
 
+    def _table(self, room: Room, path: Path_) -> Any:
+        database, name = self.identifier(room, path)
+        return self.server.client.get_table(DatabaseName=database, Name=name)["Table"]
+
+    def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        found = self._table(room, path)
+        given: Any = {key: value for key, value in found.items() if key not in (*_TIMES, "DatabaseName")}
+        given["Parameters"] = {**found["Parameters"], **properties}
+        self.server.client.update_table(DatabaseName=found["DatabaseName"], TableInput=given)
+
+    def remove(self, room: Room, path: Path_) -> None:
+        database, name = self.identifier(room, path)
+        self.server.client.delete_table(DatabaseName=database, Name=name)
+
+    def place_of(self, room: Room, path: Path_) -> str:
+        return str(self._table(room, path)["StorageDescriptor"]["Location"])
+
+    def edit(self, request: bytes) -> bytes:
+        """Ask for small pages, so that every list has some."""
+        return _PAGE_SIZE.sub(lambda found: found[0][:-3] + b"  2", request)
+
     def state(self, room: Room) -> State:
         found: dict[str, Any] = {}
         for page in self.server.client.get_paginator("get_databases").paginate():
@@ -90,10 +113,13 @@ class Glue(Target):
         with mock.patch("reconciler.backends.glue.client.READ_SECONDS", 2):
             yield
 
-    def forget(self, room: Room) -> None:
+    def forget_entries(self, room: Room) -> None:
         for key in self.state(room):
             if key.startswith("namespace "):
                 self.server.client.delete_database(Name=key.partition(" ")[2])
+
+    def forget(self, room: Room) -> None:
+        self.forget_entries(room)
         super().forget(room)
 
 
@@ -107,5 +133,8 @@ def glue(folder: Path) -> Iterator[Glue]:
     import botocore.loaders
 
     loader = botocore.loaders.create_loader()
-    with glue_server(folder) as server, mock.patch("botocore.loaders.create_loader", return_value=loader):
-        yield Glue(folder, server)
+    patched = mock.patch("botocore.loaders.create_loader", return_value=loader)
+    with glue_server(folder) as server, patched, serve_beside(folder) as second:
+        made = Glue(folder, server)
+        made.second = second
+        yield made

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.backends.hive.entries import catalog_in, wire
-from tests.catalogs.hive.raw import fetch, fetch_database, plain_table, put, raw
+from tests.catalogs.hive.raw import drop, fetch, fetch_database, plain_table, put, raw
 from tests.servers.fault_proxy import THRIFT_FAULTS
 from tests.servers.hive import Metastore, Version, metastore
 from tests.torture.targets.base import Abilities, Path_, Room, State, Target
+from tests.torture.targets.directory import SecondDirectory
 
 __all__ = ["Hive", "hive"]
 
@@ -69,6 +70,22 @@ class Hive(Target):
     def add_foreign(self, room: Room, path: Path_) -> None:
         place = str(room.lake / "foreign" / path[-1])
         put(self.server.uri, plain_table(self.identifier(room, path), place, {"EXTERNAL": "TRUE"}))
+
+    def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        from reconciler.backends.hive.gen.ttypes import EnvironmentContext
+
+        identifier = self.identifier(room, path)
+        entry = fetch(self.server.uri, identifier)
+        entry.parameters = {**entry.parameters, **properties}
+        with raw(self.server.uri) as client:
+            database, context = wire(identifier[:-1]), EnvironmentContext()
+            client.alter_table_with_environment_context(database, identifier[-1], entry, context)
+
+    def remove(self, room: Room, path: Path_) -> None:
+        drop(self.server.uri, self.identifier(room, path))
+
+    def place_of(self, room: Room, path: Path_) -> str:
+        return str(fetch(self.server.uri, self.identifier(room, path)).sd.location)
 
     def state(self, room: Room) -> State:
         from reconciler.backends.hive.gen.ttypes import GetCatalogRequest
@@ -129,4 +146,6 @@ def hive(version: Version, folder: Path) -> Iterator[Hive]:
     """Run a metastore."""
     (folder / "server").mkdir()
     with metastore(version, folder / "server") as server:
-        yield Hive(folder, server)
+        made = Hive(folder, server)
+        made.second = SecondDirectory(folder)
+        yield made

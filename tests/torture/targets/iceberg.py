@@ -15,6 +15,7 @@ import urllib3
 from tests.servers.iceberg import IcebergServer, iceberg_server
 from tests.servers.nessie import NessieServer, nessie_server
 from tests.torture.targets.base import Abilities, Path_, Room, State, Target, datasets
+from tests.torture.targets.directory import SecondDirectory
 from tests.torture.targets.http import Plain
 
 __all__ = ["Apache", "Nessie", "apache", "nessie"]
@@ -49,6 +50,19 @@ class _Iceberg(Target):
 
     def _route(self, room: Room, path: Path_) -> str:
         return "%1F".join(quote(name, safe="") for name in self.identifier(room, path)[1:])
+
+    def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        body = {"requirements": [], "updates": [{"action": "set-properties", "updates": dict(properties)}]}
+        self._plain(room)("POST", self._table_route(room, path), body)
+
+    def remove(self, room: Room, path: Path_) -> None:
+        self._plain(room)("DELETE", f"{self._table_route(room, path)}?purgeRequested=false")
+
+    def place_of(self, room: Room, path: Path_) -> str:
+        return str(self._plain(room)("GET", self._table_route(room, path))["metadata"]["location"])
+
+    def _table_route(self, room: Room, path: Path_) -> str:
+        return f"/namespaces/{self._route(room, path[:-1])}/tables/{quote(path[-1], safe='')}"
 
     def state(self, room: Room) -> State:
         found: dict[str, Any] = {}
@@ -95,7 +109,7 @@ class Apache(_Iceberg):
     """Apache's adapter, behind a login: each room is a warehouse of its own."""
 
     name = "iceberg"
-    abilities = Abilities(depth=2)
+    abilities = Abilities(depth=2, known_places=False)
 
     def __init__(self, folder: Path, server: IcebergServer) -> None:
         super().__init__(folder)
@@ -144,7 +158,7 @@ class Nessie(_Iceberg):
     """Nessie with moto as its S3: a room is a namespace of the one warehouse, which chooses where tables are."""
 
     name = "nessie"
-    abilities = Abilities(depth=2, relocates=False, registers=False)
+    abilities = Abilities(depth=2, relocates=False, registers=False, known_places=False)
 
     def __init__(self, folder: Path, server: NessieServer) -> None:
         super().__init__(folder)
@@ -211,7 +225,9 @@ class Nessie(_Iceberg):
 def apache(folder: Path) -> Iterator[Apache]:
     """Run Apache's adapter."""
     with iceberg_server(folder, prefix="{warehouse}", client=_CREDENTIAL) as server:
-        yield Apache(folder, server)
+        made = Apache(folder, server)
+        made.second = SecondDirectory(folder)
+        yield made
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,12 +13,12 @@ from reconciler.backends.dir import DirBackend
 from reconciler.server.catalogs import OneCatalog
 from reconciler.server.guard import Settings, Tokens
 from tests.catalogs.hive.files import digests
-from tests.servers.fault_proxy import HTTP_FAULTS
+from tests.servers.fault_proxy import JSON_FAULTS
 from tests.servers.lance_rest import served
-from tests.torture.targets.base import Path_, Room
+from tests.torture.targets.base import Abilities, Path_, Room
 from tests.torture.targets.directory import Directory
 
-__all__ = ["Serve", "serve"]
+__all__ = ["SecondServe", "Serve", "serve", "serve_beside"]
 
 _TOKEN = "torture-token-8c21f0a7d4"
 
@@ -28,7 +28,7 @@ class Serve(Directory):
 
     name = "serve + rest"
     impl = "rest"
-    faults = HTTP_FAULTS
+    faults = JSON_FAULTS
     writes = re.compile(r"^POST .*(/create|/declare|/register|/deregister|/drop|/alter|Alter\w+)($|\?)", re.IGNORECASE)
 
     def __init__(self, folder: Path, root: Path, url: str) -> None:
@@ -47,9 +47,6 @@ class Serve(Directory):
 
     def _is_of(self, room: Room, object_id: str) -> bool:
         return object_id.startswith(room.token)
-
-    def is_data(self, name: str) -> bool:
-        return not name.startswith("__manifest/")
 
     def files(self, room: Room) -> Mapping[str, str]:
         """Return what is below the root in directories of the room's, wherever they stand."""
@@ -71,10 +68,27 @@ class Serve(Directory):
         }
 
 
+class SecondServe(Serve):
+    """A server beside another catalog, over a directory that has the data of all rooms."""
+
+    abilities = Abilities(depth=2, foreign=False, names_locations=True)
+
+
 @contextmanager
 def serve(folder: Path) -> Iterator[Serve]:
     """Run lancens' server over a directory."""
     root = folder / "root"
     root.mkdir()
-    with served(OneCatalog(DirBackend(root=str(root))), Settings(tokens=Tokens(read_write=[_TOKEN]))) as url:
+    with _serving(root) as url:
         yield Serve(folder, root, url)
+
+
+@contextmanager
+def serve_beside(folder: Path) -> Iterator[SecondServe]:
+    """Run lancens' server over the folder of another catalog's rooms."""
+    with _serving(folder) as url:
+        yield SecondServe(folder, folder, url)
+
+
+def _serving(root: Path) -> AbstractContextManager[str]:
+    return served(OneCatalog(DirBackend(root=str(root))), Settings(tokens=Tokens(read_write=[_TOKEN])))

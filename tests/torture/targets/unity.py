@@ -62,6 +62,15 @@ class Unity(Target):
         place = f"file://{room.lake}/foreign/{path[-1]}"
         self.server.add_table(room.token, *path, storage_location=place, data_source_format="CSV")
 
+    def remove(self, room: Room, path: Path_) -> None:
+        self._plain("DELETE", f"/tables/{self._full_name(room, path)}")
+
+    def place_of(self, room: Room, path: Path_) -> str:
+        return str(self._plain("GET", f"/tables/{self._full_name(room, path)}")["storage_location"])
+
+    def _full_name(self, room: Room, path: Path_) -> str:
+        return ".".join(self.identifier(room, path))
+
     def state(self, room: Room) -> State:
         found: dict[str, Any] = {}
         for schema in self._listed("schemas", catalog_name=room.token):

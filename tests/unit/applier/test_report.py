@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -54,7 +53,7 @@ def test_a_result_is_one_line(result: ChangeResult, line: str) -> None:
 
 
 def report(*results: ChangeResult, interrupted: bool = False) -> ApplyReport:
-    return ApplyReport(results, Path(".lancens/2f9c1e.jsonl"), interrupted)
+    return ApplyReport(results, ".lancens/2f9c1e.jsonl", interrupted)
 
 
 def test_the_last_line_counts_everything() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler import load
+from reconciler.manifest import Manifest
 from reconciler.model.errors import ManifestError
 from tests.unit.manifest.conftest import Load, Write, manifest
 
@@ -115,3 +116,43 @@ def test_names_are_compared_as_the_catalog_compares_them(write: Write) -> None:
     assert "8:30: `to` in `moved`: `db/users` " in said
     assert "9:16: `from` in `moved`: `one` (glue) " in said
     assert "10:16: `from` in `moved` (glue): `a-b` " in said
+
+
+def moves_of(loaded: Manifest) -> dict[str, str]:
+    return {"/".join(move.origin): "/".join(move.to) for move in loaded.catalogs["lake"].desired.moves}
+
+
+def test_a_star_stands_for_a_part_of_each_name_in_the_manifest(load_text: Load) -> None:
+    assert moves_of(load_text(lines("{from: old_*, to: new/*}"))) == {"old_a": "new/a", "old_b": "new/b"}
+    assert moves_of(load_text(lines("{from: 'x/*-*', to: '*/*'}"))) == {
+        "x/new-a": "new/a",
+        "x/new-b": "new/b",
+        "x/live-t": "live/t",
+    }
+
+
+def test_a_line_of_its_own_and_a_block_at_the_old_name_win_over_a_star(load_text: Load) -> None:
+    loaded = load_text(lines("{from: old/*, to: new/*}", "{from: other/b, to: new/b}"))
+    assert moves_of(loaded) == {"old/a": "new/a", "other/b": "new/b"}
+    kept = TABLES.replace("tables: {}", "tables: {old_a: {}}")
+    assert moves_of(load_text(manifest(f"moved: [{{from: old_*, to: new/*}}]\n{kept}"))) == {"old_b": "new/b"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("{from: old, to: new/*}", f"{AT}20: `from` in `moved`: `old` and `to`: `new/*`; expected as many `*`"),
+        ("{from: old/**, to: new/**}", f"{AT}20: `from` in `moved`: `old/**`"),
+        ("{from: old/*, to: nowhere/*}", f"{AT}31: `to` in `moved`: `nowhere/*` matches nothing in the manifest"),
+    ],
+)
+def test_a_star_that_means_nothing_is_an_error(write: Write, entry: str, said: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(write(lancens=lines(entry)))
+    assert said in str(caught.value)
+
+
+def test_two_blocks_cannot_have_had_one_name(write: Write) -> None:
+    blocks = "namespaces: {a: {tables: {b-c: {}}}, a-b: {tables: {c: {}}}}"
+    with pytest.raises(ManifestError, match="would become `a/b-c` and `a-b/c`"):
+        load(write(lancens=manifest(f"moved: [{{from: 'x/*-*', to: '*/*'}}]\n{blocks}")))

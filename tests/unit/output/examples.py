@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.model.columns import Column
 from reconciler.model.desired import Source
 from reconciler.model.reasons import NoteCode, ReasonCode
-from reconciler.planner.entries import Action, Change, Note, Protection
+from reconciler.planner.entries import Action, Blocked, Change, Note, Protection
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.views import ObjectView, explain
 
@@ -142,9 +142,11 @@ def small_plan() -> Plan:
     )
 
 
-def large_plan(changes: int) -> Plan:
+def large_plan(changes: int, *, unequal: bool = False) -> Plan:
     """Return a plan of many changes of several kinds, spread over three catalogs and ten namespaces in each."""
     made = []
+    why = "{}" if unequal else ""
+    waits = "in the manifest, no data yet"
     for number in range(changes):
         catalog = ("lake", "prod", "archive")[number % 3]
         path = f"team_{number % 10}/table_{number:06}"
@@ -153,7 +155,13 @@ def large_plan(changes: int) -> Plan:
             case 0 | 1:
                 made.append(
                     change(
-                        catalog, path, Action.DECLARE_TABLE, None, view(place), "in the manifest, no data yet", number
+                        catalog,
+                        path,
+                        Action.DECLARE_TABLE,
+                        None,
+                        view(place),
+                        waits + why.format(number),
+                        number,
                     )
                 )
             case 2:
@@ -164,14 +172,60 @@ def large_plan(changes: int) -> Plan:
                         Action.UPDATE_TABLE,
                         view(place, tier="silver"),
                         view(place, tier="gold", batch=str(number % 7)),
-                        "differs from the manifest",
+                        "differs from the manifest" + why.format(number),
                         number,
                     )
                 )
             case 3:
-                reason = "in the manifest, no data yet"
+                reason = waits + why.format(number)
                 made.append(change(catalog, path, Action.CREATE_TABLE, None, view(place, *USERS), reason, number))
             case _:
-                reason = "owned, no longer in the manifest"
+                reason = "owned, no longer in the manifest" + why.format(number)
                 made.append(change(catalog, path, Action.DEREGISTER_TABLE, view(place), None, reason))
     return small_plan().model_copy(update={"changes": tuple(made)})
+
+
+def schema_edit() -> Plan:
+    """One column more in 306 tables of three catalogs, and twelve tables that cannot get it for one reason."""
+    added = Column(name="y", type="int64")
+    catalogs = ("hms", "lake", "prod")
+    paths = [f"team_{number % 6}/table_{number:03}" for number in range(102)]
+    made = [
+        change(
+            catalog,
+            path,
+            Action.ALTER_TABLE,
+            view(f"s3://{catalog}/{path}.lance", *USERS),
+            view(f"s3://{catalog}/{path}.lance", *USERS, added),
+            "",
+            number,
+        ).model_copy(update={"code": ReasonCode.COLUMNS, "params": {"added": ("y",)}})
+        for catalog in catalogs
+        for number, path in enumerate(paths)
+    ]
+    held = [
+        Blocked(
+            catalog="prod",
+            kind="table",
+            identifier=("ads", name),
+            code=ReasonCode.STORAGE_DENIED,
+            params={"location": f"s3://prod/ads/{name}.lance", "detail": f"s3://prod/ads/{name}.lance: 403"},
+            location=f"s3://prod/ads/{name}.lance",
+            source=at(400),
+        )
+        for name in (f"bids_{number:02}" for number in range(12))
+    ]
+    summaries = tuple(
+        CatalogSummary(name=name, impl="memory", namespaces=6, tables=102, removable_tables=102, desired_objects=108)
+        for name in catalogs
+    )
+    return Plan(manifest=_MANIFEST, catalogs=summaries, changes=tuple(made), blocked=tuple(held))
+
+
+def removals(number: int) -> Plan:
+    """Return a plan that removes tables of five namespaces."""
+    gone = [
+        change("lake", f"ns_{one % 5}/t{one:03}", Action.DEREGISTER_TABLE, view(f"s3://lake/{one}"), None, "gone")
+        for one in range(number)
+    ]
+    return small_plan().model_copy(update={"changes": tuple(gone), "guards": (), "notes": ()})

@@ -20,7 +20,7 @@ from reconciler.model.desired import DesiredTable, Evolve, Expectations, Source
 from reconciler.model.live import ForeignTable, LiveTable, StorageKind
 from reconciler.model.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
 from reconciler.planner.facts import EntryColumns
-from reconciler.storage import Files, Index
+from reconciler.storage import BrokenReference, Files, Index
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LIMITS = RuleLimits(NOW, timedelta(days=180))
@@ -212,7 +212,7 @@ def test_files_that_are_missing_or_short_are_named() -> None:
     short = only(stored(files=Files(short=tuple(f"data/{number}.lance" for number in range(9)))), "short-files")
     assert short.reason.startswith("9 files of its latest version")
     assert short.reason.endswith("data/1.lance, data/2.lance and 6 more")
-    tag = only(stored(files=Files(broken_tags=("keep (version 2)",))), "broken-tag")
+    tag = only(stored(files=Files(broken_tags=(BrokenReference("keep", 2),))), "broken-tag")
     assert "keep (version 2)" in tag.reason
     assert {missing.severity, short.severity, tag.severity} == {Severity.ERROR}
 

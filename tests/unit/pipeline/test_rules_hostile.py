@@ -18,7 +18,7 @@ from reconciler.model.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCA
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.outcome import CatalogContext, Remark
 from reconciler.planner.tables import diff_table
-from reconciler.storage import Files, Index
+from reconciler.storage import BrokenReference, Files, Index, Recovery
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 
 OWNER = "store/lake"
@@ -46,6 +46,7 @@ _texts = st.lists(hostile_text, max_size=5).map(tuple)
 _expectations = st.builds(
     Expectations, _texts, st.none() | st.integers(0), st.none() | st.integers(0), st.none() | st.integers(1, 10_000)
 )
+_references = st.lists(st.builds(BrokenReference, hostile_text, _numbers, _numbers), max_size=5).map(tuple)
 _stored = st.builds(
     Stored,
     kind=st.sampled_from(StorageKind),
@@ -69,9 +70,14 @@ _stored = st.builds(
         versions=st.integers(0, 2**63),
         missing=_texts,
         short=_texts,
-        broken_tags=_texts,
+        owners=st.lists(st.integers(0, 2**31) | hostile_text, max_size=3).map(tuple),
+        whole=_numbers,
+        gone=_numbers,
+        broken_tags=_references,
+        broken_branches=_references,
         problem=st.none() | hostile_text,
     ),
+    recovery=st.none() | st.builds(Recovery, _numbers, _texts, st.booleans()),
 )
 
 

@@ -56,8 +56,8 @@ def moving(
     return replace(
         wanted,
         moves=tuple(
-            DesiredMove(tuple(old.split("_")), identifier(new), at(9), identifier(new) in wanted.tables)
-            for old, new in {**(lines or {}), **more}.items()
+            DesiredMove(tuple(old.split("_")), identifier(new), at(9 + number), identifier(new) in wanted.tables)
+            for number, (old, new) in enumerate({**(lines or {}), **more}.items())
         ),
     )
 

@@ -1,0 +1,20 @@
+# lancens in a small image: docker build --build-arg EXTRAS=glue,hive -t lancens .
+# Pin the base by the digest that your registry shows: --build-arg BASE=python:3.13-slim@sha256:…
+ARG BASE=python:3.13-slim
+FROM ${BASE} AS build
+ARG EXTRAS=all
+WORKDIR /source
+COPY pyproject.toml README.md LICENSE requirements.lock ./
+COPY reconciler ./reconciler
+RUN python -m venv /opt/lancens \
+    && sed -e '/^ *--hash/d' -e 's/ *\\$//' requirements.lock > /tmp/constraints.txt \
+    && /opt/lancens/bin/pip install --no-cache-dir --constraint /tmp/constraints.txt ".[${EXTRAS}]"
+
+FROM ${BASE}
+COPY --from=build /opt/lancens /opt/lancens
+# Nothing is written but to the mounted folders: journals, plans and reports.
+ENV PATH=/opt/lancens/bin:$PATH PYTHONDONTWRITEBYTECODE=1 HOME=/tmp
+USER 65532:65532
+WORKDIR /work
+ENTRYPOINT ["lancens"]
+CMD ["--help"]

@@ -1,0 +1,212 @@
+"""``--metrics FILE``: one run in numbers, in OpenMetrics' text format, which Prometheus' own readers take too.
+
+docs/monitoring.md lists the names and labels. Labels hold names of the manifest and of lancens, never of an object.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reconciler.cli.results import check_folder, say, write_file
+from reconciler.model.errors import LancensError, MissingExtraError
+from reconciler.operations.profile import Profile, span
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from reconciler.applier.report import ApplyReport
+    from reconciler.auditor.document import AuditDocument
+    from reconciler.planner.plan import Plan
+
+_INTERRUPTED = 130
+_LAST_SUCCESS = "lancens_last_success_timestamp_seconds"
+METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "lancens_exit_code": ("The exit code.", ()),
+    "lancens_success": ("1 if the command did what it is for, which includes finding drift; otherwise 0.", ()),
+    "lancens_last_run_timestamp_seconds": ("When the last run ended.", ()),
+    _LAST_SUCCESS: ("When the last run with `lancens_success` 1 ended.", ()),
+    "lancens_duration_seconds": ("The time that the run took.", ()),
+    "lancens_tables": ("The Lance tables that were read.", ("catalog",)),
+    "lancens_objects": ("Namespaces and tables by the state they were found in.", ("catalog", "state")),
+    "lancens_changes": ("Changes by how they ended.", ("catalog", "action", "outcome")),
+    "lancens_stage_seconds": ("The time that a stage took.", ("catalog", "stage")),
+    "lancens_stage_calls": ("The requests to a catalog.", ("catalog", "stage")),
+    "lancens_stage_bytes": ("The bytes of a catalog's answers.", ("catalog", "stage")),
+    "lancens_findings": ("Findings of the audit.", ("rule", "severity")),
+}
+"""Each metric's help, and its labels after ``command`` and ``manifest``. All are gauges: the numbers of one run."""
+
+_Sample = tuple[str, float, tuple[str, ...]]
+
+
+@dataclass
+class RunMetrics:
+    """One run of a command, and what it has found so far."""
+
+    command: str
+    manifest: str = ""
+    profile: Profile = field(default_factory=Profile)
+    plan: Plan | None = None
+    report: ApplyReport | None = None
+    document: AuditDocument | None = None
+
+    def write(self, path: str, code: int) -> None:
+        """Write the file; a failed run keeps the time of the last success that was in it.
+
+        Raises:
+            LancensError: it cannot be written.
+        """
+        from prometheus_client.core import GaugeMetricFamily
+        from prometheus_client.openmetrics.exposition import generate_latest
+
+        families: dict[str, Metric] = {}
+        earlier = self._earlier(path)
+        self.manifest = self.manifest or earlier.get("manifest", "")
+        for name, (text, labels) in METRICS.items():
+            families[name] = GaugeMetricFamily(name, text, labels=("command", "manifest", *labels))
+        for name, value, found in (*self._ending(code, earlier), *self._samples()):
+            labels = ("command", "manifest", *METRICS[name][1])
+            values = (self.command, self.manifest, *found)
+            families[name].add_sample(name, dict(zip(labels, values, strict=True)), value)
+        write_file(path, generate_latest(_Collected(families)))  # type: ignore[no-untyped-call]
+
+    def _earlier(self, path: str) -> Mapping[str, Any]:
+        """Return the labels of the last success in the file, and its ``value``; nothing if that is another run's."""
+        from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+        with suppress(OSError, ValueError):  # there is no file yet, or another program's
+            text = Path(path).read_text("utf-8")
+            for family in text_string_to_metric_families(text):  # type: ignore[no-untyped-call]
+                for sample in family.samples:
+                    known = self.manifest or sample.labels.get("manifest")
+                    labels = {"command": self.command, "manifest": known}
+                    if sample.name == _LAST_SUCCESS and sample.labels == labels:
+                        return {**labels, "value": sample.value}
+        return {}
+
+    def _ending(self, code: int, earlier: Mapping[str, Any]) -> Iterator[_Sample]:
+        now = time()
+        success = code in (0, 2) or (code == 3 and self.command != "apply")
+        yield "lancens_exit_code", code, ()
+        yield "lancens_success", success, ()
+        yield "lancens_last_run_timestamp_seconds", now, ()
+        if success or earlier:
+            yield _LAST_SUCCESS, now if success else earlier["value"], ()
+        yield "lancens_duration_seconds", self.profile.seconds, ()
+
+    def _samples(self) -> Iterator[_Sample]:
+        yield from _stages(self.profile)
+        if self.plan is not None:
+            for catalog in self.plan.catalogs:
+                yield "lancens_tables", catalog.tables, (catalog.name,)
+            yield from _objects(self.plan)
+            yield from _changes(self.plan, self.report)
+        if self.document is not None:
+            for covered in self.document.coverage:
+                yield "lancens_tables", covered.tables, (covered.name,)
+            yield from _findings(self.document)
+
+
+@dataclass(frozen=True)
+class _Collected:
+    families: Mapping[str, Metric]
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self.families.values()
+
+
+def _stages(profile: Profile) -> Iterator[_Sample]:
+    for name in ("seconds", "calls", "bytes"):
+        sums: Counter[tuple[str, str]] = Counter()
+        for one in profile.stages:
+            if (amount := getattr(one, name)) is not None:
+                sums[one.catalog or "", one.stage] += amount
+        for labels, total in sums.items():
+            yield f"lancens_stage_{name}", total, labels
+
+
+def _objects(plan: Plan) -> Iterator[_Sample]:
+    """Yield the objects of each catalog by state.
+
+    A plan of selected objects does not know how many of the others are in step.
+    """
+    differing = (*plan.changes, *plan.waiting, *plan.blocked, *plan.guards)
+    for catalog in plan.catalogs:
+        wanted = {one.key for one in differing if one.catalog == catalog.name and one.source is not None}
+        states = {
+            "drifted": sum(one.catalog == catalog.name for one in (*plan.changes, *plan.waiting)),
+            "blocked": sum(one.catalog == catalog.name for one in plan.blocked),
+            "protected": sum(one.catalog == catalog.name for one in plan.guards),
+            "unmanaged": catalog.unmanaged_tables,
+        }
+        if not plan.options.select:
+            states["in_step"] = catalog.desired_objects + (catalog.mirrored_tables or 0) - len(wanted)
+        for state, number in states.items():
+            yield "lancens_objects", number, (catalog.name, state)
+
+
+def _changes(plan: Plan, report: ApplyReport | None) -> Iterator[_Sample]:
+    ends = [(one, "waiting") for one in plan.waiting]
+    if report is None:
+        ends += [(one, "planned") for one in plan.changes]
+    else:
+        ends += [(result.change, result.status.value) for result in report.results]
+    for labels, number in Counter((one.catalog, one.action.value, outcome) for one, outcome in ends).items():
+        yield "lancens_changes", number, labels
+
+
+def _findings(document: AuditDocument) -> Iterator[_Sample]:
+    """Yield the findings of every rule that was applied, so that a rule without any is 0."""
+    counts = {one.rule: one for one in document.counts.by_rule}
+    for rule in document.settings.rules:
+        for severity in ("error", "warning", "note"):
+            yield "lancens_findings", getattr(counts.get(rule.name), severity, 0), (rule.name, severity)
+
+
+def metrics_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--metrics``; the command receives its :class:`RunMetrics` as ``run``."""
+
+    @functools.wraps(command)
+    def measured(metrics: str | None, **given: Any) -> None:
+        name = click.get_current_context().command.name or ""
+        run = RunMetrics(name)
+        if metrics is not None:
+            check_folder(metrics)
+            if find_spec("prometheus_client") is None:
+                raise MissingExtraError("`--metrics`", "metrics")
+        try:
+            with span(name, {}):
+                command(run=run, **given)
+        except BaseException as error:
+            if metrics is not None:
+                _write_after(error, run, metrics)
+            raise
+        if metrics is not None:
+            run.write(metrics, 0)
+
+    return click.option(
+        "--metrics",
+        metavar="FILE",
+        help="Write the run in numbers, in OpenMetrics' text format, also if it fails.",
+    )(measured)
+
+
+def _write_after(error: BaseException, run: RunMetrics, path: str) -> None:
+    """Write the metrics of a run that ended with ``error``, which stays the error to report."""
+    code: object = error.code if isinstance(error, SystemExit) else 1
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        code = _INTERRUPTED
+    try:
+        run.write(path, code if isinstance(code, int) else 0)
+    except LancensError as failure:
+        say(str(failure), err=True)

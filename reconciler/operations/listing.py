@@ -1,0 +1,201 @@
+"""List live tables, and describe one object as it is desired, live and planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from reconciler.model import locations, ownership
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve, ExtraColumns, Source
+from reconciler.model.errors import SelectionError
+from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.names import Only, Scope, address
+from reconciler.model.redaction import redact_properties
+from reconciler.operations.connections import Connection, open_connections, read_all
+from reconciler.operations.plan import plan, plan_options, selection_of
+from reconciler.planner.entries import Blocked, Change, Protection
+from reconciler.planner.placeholders import hiding
+from reconciler.planner.views import column_text
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+
+Which: TypeAlias = Literal["all", "owned", "unmanaged", "blocked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One object as `lancens list` shows it; ``location`` is redacted."""
+
+    address: str
+    location: str | None
+    owner: str | None = None
+    mirror: str | None = None
+    protect: bool = False
+
+
+def list_tables(
+    manifest: Manifest, select: Sequence[str] = (), *, which: Which = "all", parallelism: int = DEFAULT_PARALLELISM
+) -> tuple[list[Listed], int]:
+    """Return the live tables that match, by address, and the number of all tables that were read.
+
+    Args:
+        manifest: names the catalogs; within the ``scope`` of each, every table counts.
+        select: globs over ``catalog/namespace/table``; all tables if there are none.
+        which: the tables that this manifest manages, that nobody manages, or the objects that its plan blocks.
+        parallelism: how many requests run at once.
+
+    Raises:
+        CatalogError: a catalog could not be read completely.
+        SelectionError: a glob matches nothing.
+    """
+    if which == "blocked":
+        made = plan(manifest, select=select, allow_mass_removal=True, parallelism=parallelism)
+        found = [_blocked(one) for one in made.blocked]
+        return found, sum(catalog.tables for catalog in made.catalogs)
+    selection = selection_of(select)
+    concerned = [name for name in manifest.catalogs if selection.below(name).patterns]
+    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
+        read = read_all(connections.values(), _scan, parallelism)
+        live = [(one, table) for one, found in zip(connections.values(), read, strict=True) for table in found]
+        matching = [(one, table) for one, table in live if _options(one, selection).contains(table.id)]
+    if select and not matching:
+        raise SelectionError(f"{', '.join(f'`{one}`' for one in select)}: no live table has such an address")
+    found = [_listed(one, table) for one, table in matching if _counts(one, table, which)]
+    return sorted(found, key=lambda one: one.address), len(live)
+
+
+def _scan(connection: Connection) -> list[LiveTable]:
+    return [*connection.spec.scan(connection.backend, connection.desired.scope).tables.values()]
+
+
+def _options(connection: Connection, selection: Scope) -> Scope:
+    return plan_options(connection, selection, adopt=False, take_over=False).select
+
+
+def _counts(connection: Connection, table: LiveTable, which: Which) -> bool:
+    owner = ownership.owner_of(table.properties)
+    return which == "all" or owner == (connection.desired.owner if which == "owned" else None)
+
+
+def _listed(connection: Connection, table: LiveTable) -> Listed:
+    return Listed(
+        address(connection.spec.name, table.id),
+        hiding(connection.spec.places)(locations.redact(table.location)),
+        ownership.owner_of(table.properties),
+        ownership.mirror_of(table.properties),
+        ownership.is_protected(table.properties),
+    )
+
+
+def _blocked(one: Blocked) -> Listed:
+    view = one.before
+    if view is None:
+        return Listed(one.address, locations.redact(one.location))
+    return Listed(one.address, locations.redact(view.location), view.managed_by, view.mirror, view.protect)
+
+
+# ---- one object ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of an object; ``origin`` says what writes it, ``source`` where."""
+
+    key: str
+    text: str
+    origin: str = ""
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An object as the manifest wants it, as the catalog has it, and what a plan does about it.
+
+    ``desired`` and ``live`` are None where there is none.
+    """
+
+    address: str
+    desired: Sequence[Value] | None
+    live: Sequence[Value] | None
+    planned: Sequence[Change | Protection | Blocked]
+
+
+def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PARALLELISM) -> Described:
+    """Return everything known of the object at an address, without secrets.
+
+    Load the manifest with ``traced`` to learn where each value is written.
+
+    Raises:
+        CatalogError: its catalog could not be read completely.
+        SelectionError: no manifest and no catalog has such an object.
+    """
+    name, _, path = address_.partition("/")
+    if name not in manifest.catalogs or not path:
+        known = ", ".join(manifest.catalogs)
+        raise SelectionError(f"`{address_}` is no file, run or address; addresses begin with a catalog: {known}")
+    made = plan(manifest, select=(address_,), allow_mass_removal=True, parallelism=parallelism)
+    with open_connections(manifest, [name], parallelism=parallelism) as connections, connections[name].spec.errors():
+        one = connections[name]
+        folds = one.backend.capabilities.folds_case
+        identifier = tuple((path.lower() if folds else path).split("/"))
+        found = one.spec.scan(one.backend, Only([identifier]))
+        live = found.tables.get(identifier) or found.namespaces.get(identifier)
+        hide = hiding(one.spec.places)
+    desired = one.desired.tables.get(identifier) or one.desired.namespaces.get(identifier)
+    mirror = one.desired.mirror
+    every: tuple[Change | Protection | Blocked, ...] = (
+        *made.changes,
+        *made.waiting,
+        *made.blocked,
+        *made.guards,
+    )
+    entries = [each for each in every if (each.catalog, each.identifier) == (name, identifier)]
+    wanted = None if desired is None else [*_wanted(manifest, address_, desired, hide)]
+    if wanted is None and mirror is not None and live is not None and ownership.mirror_of(live.properties):
+        wanted = [Value("mirror", mirror.origin, "mirror", mirror.source)]
+    return Described(address_, wanted, None if live is None else [*_live(address_, live, hide)], entries)
+
+
+_QUIET = (False, True, Evolve.NEVER, ExtraColumns.KEEP)
+"""Values that are shown only where the manifest writes them."""
+
+
+def _wanted(
+    manifest: Manifest, where: str, desired: DesiredTable | DesiredNamespace, hide: Callable[[str], str]
+) -> Iterator[Value]:
+    texts: dict[str, str] = {}
+    for key in ("absent", "location", "protect", "kind", "evolve", "extra_columns", "probe"):
+        value = getattr(desired, key, None)
+        if value is not None and (key in manifest.origins or value not in _QUIET):
+            texts[key] = hide(locations.redact(value)) if key == "location" else _text(value)
+    if isinstance(desired, DesiredTable):
+        columns = ", ".join(f"{each.name} {column_text(each, where)}" for each in desired.schema or ())
+        texts |= {"schema": columns} if columns else {}
+        expected = {each.name: getattr(desired.expect, each.name) for each in fields(desired.expect)}
+        said = ", ".join(f"{key} {_text(value)}" for key, value in expected.items() if value)
+        texts |= {"expect": said} if said else {}
+    shown = redact_properties(desired.properties, where, desired.secret_keys)
+    texts |= {f"properties.{key}": value for key, value in sorted(shown.items())}
+    for key, text in texts.items():
+        origin, source = manifest.origins.get(key, ("block", desired.source))
+        yield Value(key, text, origin, source)
+
+
+def _live(where: str, live: LiveTable | LiveNamespace, hide: Callable[[str], str]) -> Iterator[Value]:
+    if isinstance(live, LiveTable):
+        yield Value("location", hide(locations.redact(live.location)))
+    elif live.kind is not None:
+        yield Value("kind", live.kind)
+    shown = redact_properties(live.properties, where, ownership.recorded_secrets(live.properties))
+    for key, text in sorted(shown.items()):
+        yield Value(f"properties.{key}", hide(locations.redact(text)) if key.endswith("location") else text)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return "/".join(map(str, value))
+    return str(value.value if isinstance(value, Enum) else value).lower() if not isinstance(value, str) else value

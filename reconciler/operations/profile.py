@@ -1,0 +1,92 @@
+"""How long each stage of a run took, and the traffic of its catalogs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from reconciler.backends import optional
+
+if TYPE_CHECKING:
+    from reconciler.operations.connections import Connection
+
+FORMAT_VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledStage:
+    """A stage that has ended, of one catalog or of the whole run; ``began`` counts from the run's start."""
+
+    stage: str
+    began: float
+    seconds: float
+    catalog: str | None = None
+    impl: str | None = None
+    calls: int | None = None
+    bytes: int | None = None
+
+
+@dataclass
+class Profile:
+    """The stages of one run, in the order in which they ended.
+
+    Catalogs are read in parallel, so their seconds add up to more than the run took. Each stage is a span of
+    OpenTelemetry where the process has that set up.
+    """
+
+    stages: list[ProfiledStage] = field(default_factory=list)
+    _began: float = field(default_factory=perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """The time since the run began."""
+        return round(perf_counter() - self._began, 6)
+
+    @contextmanager
+    def stage(self, name: str, *connections: Connection) -> Iterator[None]:
+        """Record the block as a stage of each connection, or of the run if there is none, unless it raises."""
+        before = [optional.traffic(connection.backend) for connection in connections]
+        began = perf_counter()
+        with span(name, {"lancens.catalogs": sorted(connection.spec.name for connection in connections)}):
+            yield
+        timed = (name, round(began - self._began, 6), round(perf_counter() - began, 6))
+        if not connections:
+            self.stages.append(ProfiledStage(*timed))
+        for connection, earlier in zip(connections, before, strict=True):
+            now = optional.traffic(connection.backend)
+            sent = [] if earlier is None or now is None else [now.calls - earlier.calls, now.bytes - earlier.bytes]
+            self.stages.append(ProfiledStage(*timed, connection.spec.name, connection.spec.impl, *sent))
+
+    def to_json(self) -> str:
+        """Return a JSON document, without any value, location or address of a catalog."""
+        stages = [{key: value for key, value in asdict(one).items() if value is not None} for one in self.stages]
+        return (
+            json.dumps({"format_version": FORMAT_VERSION, "seconds": self.seconds, "stages": stages}, indent=2) + "\n"
+        )
+
+
+@contextmanager
+def span(name: str, attributes: Mapping[str, str | list[str]]) -> Iterator[None]:
+    """Make the block a span of OpenTelemetry, if the process has loaded that.
+
+    An error's text may hold secrets, so a span has its class alone.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        yield
+        return
+    tracer = trace.get_tracer("lancens")
+    with tracer.start_as_current_span(
+        f"lancens {name}", attributes=attributes, record_exception=False, set_status_on_exception=False
+    ) as opened:
+        try:
+            yield
+        except Exception as error:
+            opened.set_attribute("error.type", type(error).__name__)
+            opened.set_status(trace.StatusCode.ERROR)
+            raise

@@ -1,0 +1,122 @@
+"""Journals in an object store: what they say after a kill, who reads them, and that a write waits for its intent."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.applier.journal_reader import JournalFolder, list_runs, read_journal
+from reconciler.backends import registry
+from tests.cli.running import lancens
+from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, guarded_s3
+from tests.soak import count
+from tests.writing import write_manifest
+
+TABLES = 6
+# Ends the process at one of its calls that create an object or change the directory, before or after it.
+_KILLED = """
+import os, signal, sys
+from reconciler.backends.dir.manifest import DirManifest
+from reconciler.cli import main
+from reconciler.storage.files import ObjectFolder
+lives, after = int(sys.argv[1]), sys.argv[2] == "after"
+def deadly(call):
+    def called(*args, **more):
+        global lives
+        lives -= 1
+        if lives == 0 and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = call(*args, **more)
+        if lives == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+    return called
+ObjectFolder.create = deadly(ObjectFolder.create)
+DirManifest.commit = deadly(DirManifest.commit)
+main(["apply", "--auto-approve", "--journal", sys.argv[3], "--parallelism", "1"])
+"""
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with guarded_s3() as server:
+        yield server.endpoint
+
+
+@pytest.fixture
+def journals(endpoint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """Return the URI of an empty folder, to which the environment has the key; the current folder has a manifest."""
+    for name, value in {
+        "AWS_ENDPOINT": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_SESSION_TOKEN": TOKEN,
+        "LANCENS_ACTOR": "alice",
+    }.items():
+        monkeypatch.setenv(name, value)
+    blocks = {f"t{number}": {"properties": {"api_token": "s3cret-value"}} for number in range(TABLES)}
+    lake = {"impl": "dir", "config": {"root": "./lake"}, "namespaces": {"a": {"tables": blocks}}}
+    write_manifest(tmp_path, {"lake": lake})
+    monkeypatch.chdir(tmp_path)
+    return f"s3://{BUCKET}/{uuid.uuid4().hex}"
+
+
+def test_two_runners_see_each_others_runs(
+    journals: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    applied = lancens(capsys, "apply", "--auto-approve", "--journal", journals)
+    assert applied.code == 0, applied.err
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    [line] = lancens(capsys, "runs", "--journal", journals).out.splitlines()
+    assert "  alice  7 done of 7 changes" in line
+    shown = lancens(capsys, "show", line.split()[0], "--journal", journals).out
+    assert "actor alice" in shown
+    assert "s3cret-value" not in shown
+    [uri] = JournalFolder(journals).runs()
+    record = read_journal(uri)
+    assert record.finished
+    assert record.header["plan"]
+    assert len(record.intents) == len(record.outcomes) == TABLES + 1
+
+
+@pytest.mark.parametrize("seed", range(count(4, 20)))
+def test_a_kill_leaves_a_journal_that_says_what_was_begun(
+    journals: str, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    dice = random.Random(seed)
+    arguments = [str(dice.randrange(2, 8)), dice.choice(("before", "after")), journals]
+    done = subprocess.run([sys.executable, "-c", _KILLED, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    there = registry.connect("dir", {"root": "lake"}).scan()
+    made = {"/".join(name) for name in (*there.tables, *there.namespaces)}
+    begun: set[str] = set()
+    for uri in JournalFolder(journals).runs():
+        begun |= {intent["address"].partition("/")[2] for intent in read_journal(uri).intents.values()}
+    assert made <= begun, "nothing is written before its intent is stored"
+    assert lancens(capsys, "apply", "--auto-approve", "--journal", journals).code == 0
+    assert "did not finish" in "\n".join(list_runs(JournalFolder(journals)))
+
+
+def test_a_store_that_is_not_there_stops_the_apply_before_its_first_write(
+    journals: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of-somebody-else")
+    refused = lancens(capsys, "apply", "--auto-approve", "--journal", journals)
+    assert refused.code == 1
+    assert "Nothing was changed" in refused.err
+    assert not Path("lake").exists()
+    for odd in ("ftp://ops/journals", "s3://user:word@ops/x"):
+        unusable = lancens(capsys, "apply", "--auto-approve", "--journal", odd)
+        assert unusable.code == 1
+        assert "word" not in unusable.err

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import lancens
+
+MANIFEST = """\
+version: 1
+name: feature-store
+defaults:
+  tables:
+    properties: {team: ads}
+    protect: true
+catalogs:
+  lake:
+    impl: dir
+    config: {root: ./lake}
+    namespaces:
+      features:
+        tables:
+          users:
+            schema: [{name: a, type: int64}]
+            properties: {tier: gold, api_token: hunter2hunter2}
+          clicks: {properties: {team: web}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Return a folder whose manifest is applied, beside a manifest of one table of another owner."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lancens.yaml").write_text(MANIFEST, encoding="utf-8")
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    other = MANIFEST.replace("feature-store", "else").replace("features:", "others:").replace("clicks", "imps")
+    (tmp_path / "other.yaml").write_text(other, encoding="utf-8")
+    assert lancens(capsys, "apply", "other.yaml", "--auto-approve", "--select", "lake/others/**").code == 0
+    return tmp_path
+
+
+def addresses(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    ran = lancens(capsys, "list", "--format", "json", *arguments)
+    assert ran.code == 0, ran.err
+    return [one["address"] for one in json.loads(ran.out)]
+
+
+def test_tables_are_listed_by_glob_and_owner(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    owned = ["lake/features/clicks", "lake/features/users"]
+    assert addresses(capsys) == [*owned, "lake/others/imps", "lake/others/users"]
+    assert addresses(capsys, "--owned") == owned
+    assert addresses(capsys, "lake/*/users") == ["lake/features/users", "lake/others/users"]
+    assert addresses(capsys, "--unmanaged") == []
+    lancens(capsys, "release", "lake/features/clicks", "--protected", "--auto-approve")
+    assert addresses(capsys, "--unmanaged") == ["lake/features/clicks"]
+
+
+def test_what_is_blocked_is_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert addresses(capsys, "--blocked") == []
+    assert "lake/others/users" in addresses(capsys, "--blocked", "--manifest", _taking(folder))
+
+
+def _taking(folder: Path) -> str:
+    """Return a manifest that names what another one manages."""
+    path = folder / "taking.yaml"
+    path.write_text(MANIFEST.replace("features:", "others:"), encoding="utf-8")
+    return str(path)
+
+
+def test_each_format_has_the_same_tables(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = lancens(capsys, "list", "lake/features/**").out.splitlines()
+    rows = list(csv.DictReader(io.StringIO(lancens(capsys, "list", "lake/features/**", "--format", "csv").out)))
+    assert text[-1] == "2 of 4 tables"
+    assert [line.split()[0] for line in text[:-1]] == [row["address"] for row in rows]
+    assert [line.split()[1] for line in text[:-1]] == [row["location"] for row in rows]
+    assert {(row["owner"], row["protect"]) for row in rows} == {("feature-store/lake", "true")}
+    assert all(line.endswith("protected") for line in text[:-1])
+
+
+def test_a_glob_that_matches_no_table_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = lancens(capsys, "list", "lake/nowhere/**")
+    assert ran.code == 1
+    assert "lake/nowhere/**" in ran.err
+
+
+def test_an_object_is_shown_with_what_writes_each_value(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = folder / "lancens.yaml"
+    manifest.write_text(MANIFEST.replace("tier: gold", "tier: silver"), encoding="utf-8")
+    ran = lancens(capsys, "show", "lake/features/users", "--why")
+    found = written(ran.out)
+    assert found["protect"] == ("true", "(defaults, lancens.yaml:6)")
+    assert found["properties.team"] == ("ads", "(defaults, lancens.yaml:5)")
+    assert found["properties.tier"] == ("silver", "(block, lancens.yaml:16)")
+    assert ran.out.splitlines()[-1].startswith("plan: update")
+    assert "hunter2" not in ran.out
+    clicks = written(lancens(capsys, "show", "lake/features/clicks", "--why").out)
+    assert clicks["properties.team"] == ("web", "(block, lancens.yaml:17)")
+
+
+def written(shown: str) -> dict[str, tuple[str, str]]:
+    """Return the desired values that `show --why` prints, each with what writes it."""
+    lines = shown.partition("\ndesired\n")[2].partition("\nlive\n")[0].splitlines()
+    found = (line.strip().partition(": ") for line in lines)
+    return {key: (text.partition("    ")[0], text.partition("    ")[2]) for key, _, text in found}
+
+
+def test_an_object_is_shown_as_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(lancens(capsys, "show", "lake/others/users", "--format", "json").out)
+    assert found["desired"] is None
+    assert {"key": "properties.lancens.managed-by", "text": "else/lake", "origin": "", "source": None} in found["live"]
+    assert "hunter2" not in json.dumps(found)
+
+
+@pytest.mark.parametrize("address", ["lake/features/nobody", "nowhere/a", "lake/"])
+def test_an_address_of_nothing_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str], address: str) -> None:
+    ran = lancens(capsys, "show", address)
+    assert (ran.code, ran.out) == (1, "")

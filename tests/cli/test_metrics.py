@@ -1,0 +1,89 @@
+"""`--metrics`: every command's numbers, read by the parser that Prometheus' users have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.cli.running import Ran, lancens
+
+MANIFEST = """\
+version: 1
+name: shop
+catalogs:
+  lake:
+    impl: dir
+    config: {root: ./lake}
+    namespaces:
+      a: {properties: {api_token: s3cret-value}, tables: {t: {schema: [{name: id, type: int64}]}, u: {}}}
+"""
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text(MANIFEST)
+    return lambda *arguments: lancens(capsys, *arguments, "--metrics", "run.prom")
+
+
+def samples(name: str, *labels: str) -> Mapping[tuple[str, ...], float]:
+    """Return the values of a metric by the values of some labels."""
+    text = Path("run.prom").read_text()
+    assert "s3cret-value" not in text
+    assert text.endswith("# EOF\n")
+    return {
+        tuple(sample.labels[label] for label in labels): sample.value
+        for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+def test_a_plan_counts_objects_by_state_and_changes_by_action(run: Run) -> None:
+    assert run("plan").code == 0
+    assert samples("lancens_objects", "catalog", "state")["lake", "drifted"] == 3
+    planned = samples("lancens_changes", "catalog", "action", "outcome")
+    assert planned["lake", "create-table", "planned"] == planned["lake", "declare-table", "planned"] == 1
+    assert samples("lancens_exit_code", "command", "manifest") == {("plan", "shop"): 0}
+    assert samples("lancens_stage_seconds", "catalog", "stage")["lake", "scan"] > 0
+
+
+def test_an_apply_counts_outcomes_and_drift_is_a_success(run: Run) -> None:
+    assert run("drift").code == 2
+    assert samples("lancens_success") == {(): 1}
+    assert run("apply", "--auto-approve").code == 0
+    assert samples("lancens_changes", "action", "outcome")["create-table", "done"] == 1
+    assert run("drift").code == 0
+    states = samples("lancens_objects", "catalog", "state")
+    assert states["lake", "in_step"] == 3
+    assert states["lake", "drifted"] == 0
+
+
+def test_a_failure_keeps_the_time_of_the_last_success(run: Run) -> None:
+    assert run("plan").code == 0
+    [last] = samples("lancens_last_success_timestamp_seconds").values()
+    Path("lancens.yaml").write_text("version: 1\nname: [no name]\n")
+    assert run("plan").code == 1
+    assert samples("lancens_success") == {(): 0}
+    assert list(samples("lancens_last_success_timestamp_seconds").values()) == [last]
+
+
+def test_a_blocked_object_is_counted(run: Run) -> None:
+    assert run("apply", "--auto-approve").code == 0
+    Path("lancens.yaml").write_text(MANIFEST.replace("type: int64", "type: string"))
+    assert run("plan").code == 3
+    states = samples("lancens_objects", "catalog", "state")
+    assert (states["lake", "blocked"], states["lake", "in_step"]) == (1, 2)
+
+
+def test_a_file_that_cannot_be_written_is_an_error_before_the_work(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = lancens(capsys, "apply", "--auto-approve", "--metrics", "nowhere/run.prom")
+    assert refused.code == 1
+    assert "nowhere" in refused.err
+    assert not Path("lake").exists()

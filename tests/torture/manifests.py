@@ -1,0 +1,131 @@
+"""What a scenario is in a room: what is there before, and the manifests as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.torture.scenario import Scenario, Table, Wanted
+from tests.torture.targets.base import OWNER, Path_, Room, Target
+
+__all__ = ["SECOND", "mirrored_name", "set_up", "write_manifest"]
+
+SECOND = "second"
+_COLUMNS = (
+    [{"name": "id", "type": "int64"}],
+    [{"name": "id", "type": "int64", "nullable": False}, {"name": "embedding", "type": "fixed_size_list<float32>[4]"}],
+)
+_MORE = {"name": "added", "type": "string"}
+_OTHER = [{"name": "id", "type": "string"}]
+_SPACES: tuple[Path_, ...] = (("a",), ("b",), ("c",), ("a", "eu"), ("theirs",))
+
+
+def set_up(target: Target, room: Room, scenario: Scenario) -> None:
+    """Put into a room what is there before: objects, and data."""
+    if not scenario.bare or target.impl != "hive3":
+        target.prepare(room)
+    for existing in scenario.before:
+        if existing.kind == "namespace":
+            target.add_namespace(room, existing.path, existing.properties)
+        elif existing.kind == "foreign":
+            target.add_foreign(room, existing.path)
+        else:
+            location = target.write_dataset(room, "-".join(existing.path), 2)
+            target.add_lance(room, existing.path, location, existing.properties)
+    for holder, manifests in ((target, scenario.manifests), (target.second, scenario.second)):
+        for wanted in manifests:
+            for path, table in wanted.tables.items():
+                if table.kind == "register" and holder is not None:
+                    holder.write_dataset(room, _place(path, table), 5 if table.moved else 3)
+
+
+def _place(path: Path_, table: Table) -> str:
+    return "-".join(table.home or path) + ("-moved" if table.moved else "")
+
+
+def write_manifest(
+    target: Target, room: Room, wanted: Wanted, second: Wanted | None = None, *, mirrors: bool = False
+) -> Path:
+    """Write a manifest of a scenario for a room, and return where it is."""
+    name, _, lake = OWNER.partition("/")
+    catalogs = {lake: _catalog(target, room, wanted)}
+    if target.second is not None and (mirrors or second is not None):
+        other = _catalog(target.second, room, second or Wanted())
+        if mirrors:
+            other["mirror"] = {"from": lake, "names": _names(target, room)}
+        text = json.dumps(other).replace("${var:port}", f"${{var:{SECOND}}}")
+        catalogs[SECOND] = json.loads(text)
+    file = room.folder / "lancens.yaml"
+    file.write_text(json.dumps({"version": 1, "name": name, "catalogs": catalogs}, indent=1), "utf-8")
+    return file
+
+
+def _catalog(target: Target, room: Room, wanted: Wanted) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, properties in wanted.namespaces.items():
+        block = _block(tree, target.identifier(room, path))
+        if properties is not None:
+            block["properties"] = dict(properties)
+    if not wanted.namespaces and target.above(room):
+        _block(tree, target.above(room))
+    for path, table in wanted.tables.items():
+        *parents, name = target.identifier(room, path)
+        _block(tree, tuple(parents)).setdefault("tables", {})[name] = _entry(target, room, path, table)
+    moved = [
+        {"from": "/".join(target.identifier(room, origin)), "to": "/".join(target.identifier(room, path))}
+        for path, origin in wanted.moves.items()
+    ]
+    return {
+        "impl": target.impl,
+        "config": dict(target.config(room)),
+        "scope": list(target.scope(room)),
+        "prune": wanted.prune,
+        **({"defaults": {"tables": {"properties": dict(wanted.defaults)}}} if wanted.defaults else {}),
+        **({"moved": moved} if moved else {}),
+        **tree,
+    }
+
+
+def _block(tree: dict[str, Any], path: Path_) -> dict[str, Any]:
+    for name in path:
+        tree = tree.setdefault("namespaces", {}).setdefault(name, {})
+    return tree
+
+
+def _entry(target: Target, room: Room, path: Path_, table: Table) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
+    if table.properties:
+        entry["properties"] = dict(table.properties)
+    if table.differs:
+        entry["schema"] = _OTHER
+    elif table.kind == "create":
+        entry["schema"] = [*_COLUMNS[table.columns], *([_MORE] if table.evolves else [])]
+    if table.evolves:
+        entry["evolve"] = "additive"
+    if table.kind == "register":
+        entry["location"] = target.raw_place(room, _place(path, table))
+    elif table.kind != "known" and target.abilities.names_locations:
+        entry["location"] = target.default_place(room, table.home or path)
+    return entry
+
+
+# ---- mirrors ---------------------------------------------------------------------------------------------------------
+
+
+def mirrored_name(room: Room, path: Path_) -> Path_:
+    """Return what the second catalog calls the table at ``path`` of the first."""
+    return (f"{room.token}_{'_'.join(path[:-1]) or 'root'}", path[-1])
+
+
+def _names(target: Target, room: Room) -> Mapping[str, str]:
+    spaces = [space for space in _SPACES if len(space) <= target.abilities.depth]
+    names = {_joined(target, room, space): mirrored_name(room, (*space, ""))[0] for space in spaces}
+    if target.abilities.root_tables:
+        names[_joined(target, room, ("loose",))] = "/".join(mirrored_name(room, ("loose",)))
+    return names
+
+
+def _joined(target: Target, room: Room, path: Path_) -> str:
+    return "/".join(target.identifier(room, path))

@@ -1,0 +1,111 @@
+"""What other clients do to a room beside lancens: to entries, with the server's own clients, and to datasets."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tests.torture.targets.base import Abilities, Path_, Room, Target
+
+if TYPE_CHECKING:
+    from tests.torture.scenario import Wanted
+
+__all__ = ["Act", "do", "draw_acts", "draw_meanwhile"]
+
+_ROWS = 4
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing that somebody else does; ``what`` is one of ``_DEEDS``."""
+
+    what: str
+    path: Path_ = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def draw_acts(dice: random.Random, able: Abilities, first: Wanted, edited: Wanted, *, bare: bool) -> list[Act]:
+    """Draw what happens between two manifests: to their tables as well."""
+    acts: list[Act] = []
+    renamed = set(edited.moves.values())
+    for path, table in first.tables.items():
+        properties = first.properties_of(path)
+        stays = path in edited.tables and not edited.tables[path].differs and path not in renamed
+        is_named = able.registers and (table.kind == "register" or (able.names_locations and table.kind != "known"))
+        match dice.choice(("", "", "", "tag", "drift", "remove", "remake")):
+            case "tag" if able.updates:
+                acts.append(Act("change", path, {"seen-by": "spark"}))
+            case "drift" if able.updates and properties:
+                acts.append(Act("change", path, {min(properties): "drifted"}))
+            case "remove" if stays and is_named:
+                acts.append(Act("remove", path))
+            case "remake" if stays and is_named and able.updates:
+                acts.append(Act("remake", path))
+    if not bare:
+        acts += [Act("write", ("theirs", "data"), {"by": dice.choice(("pylance", "lancedb"))})]
+        if first.prune != "all":
+            acts += [Act("add", ("theirs", "more"), {"owner": "else"})]
+    return [*acts, Act("compact")]
+
+
+def draw_meanwhile(dice: random.Random, prune: str, phase: int, *, bare: bool, mirrored: bool) -> list[Act]:
+    """Draw what happens while a manifest is applied: to what is not the manifest's, so that its plan holds."""
+    acts = [Act("compact")] if dice.random() < 0.5 else []
+    if bare or prune == "all":
+        return acts
+    if not mirrored:
+        acts += [Act("add", ("theirs", f"late{phase}"), {"owner": "else"})]
+        if phase:
+            acts += [Act("add", ("a", "latecomer"))]
+    return [*acts, Act("tag", ("theirs", "data"), {f"seen-{phase}": "yes"})]
+
+
+def do(target: Target, room: Room, act: Act) -> None:
+    """Carry it out, past lancens."""
+    match act.what:
+        case "change":
+            target.change(room, act.path, act.properties)
+        case "tag":
+            if target.abilities.updates:
+                target.change(room, act.path, act.properties)
+        case "add":
+            location = target.write_dataset(room, "-".join(act.path), 2)
+            target.add_lance(room, act.path, location, act.properties)
+        case "remove":
+            target.remove(room, act.path)
+        case "remake":
+            location = target.place_of(room, act.path).removeprefix("file://").removeprefix("file:")
+            target.remove(room, act.path)
+            target.add_lance(room, act.path, location, act.properties)
+        case "write":
+            _write(target, room, "-".join(act.path), act.properties["by"])
+        case "compact":
+            target.compact(room)
+
+
+def _write(target: Target, room: Room, name: str, by: str) -> None:
+    """Append rows to a dataset, compact it and remove its old versions."""
+    import lance
+    import pyarrow as pa
+
+    place, options = target.raw_place(room, name), dict(target.options())
+    rows = pa.table({"id": list(range(_ROWS))})
+    if by == "lancedb":
+        import lancedb
+
+        folder = place.removesuffix(f"/{name}.lance")
+        table = lancedb.connect(folder, storage_options=options or None).open_table(name)
+        table.add(rows)
+        table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+        return
+    dataset = lance.write_dataset(rows, place, mode="append", storage_options=options or None)
+    dataset.optimize.compact_files()
+    dataset.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+
+
+def touched(target: Target, room: Room, acts: Sequence[Act]) -> set[str]:
+    """Return the keys of the state that ``acts`` change."""
+    return {f"table {'/'.join(target.identifier(room, act.path))}" for act in acts if act.path}

@@ -1,0 +1,143 @@
+"""Real datasets of every shape that Lance has, what an audit finds in one, and damage to it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+from reconciler.auditor.document import Finding
+from reconciler.auditor.records import Stored, TableRecord
+from reconciler.auditor.rules import RULES, RuleLimits, check
+from reconciler.auditor.storage_probe import probe
+from reconciler.model.live import LiveTable
+
+LIMITS = RuleLimits(datetime.now(UTC))
+_CODE = re.compile(r"`(lance\.[^`]+)`")
+
+
+def rows(number: int, first: int = 0) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, first + number), pa.int64())})
+
+
+def write(place: Path, *commits: int) -> Any:
+    """Write a dataset with a commit of so many rows each, and return it."""
+    for at, number in enumerate(commits):
+        lance.write_dataset(rows(number, at * 100), str(place), mode="append" if place.exists() else "create")
+    return lance.dataset(str(place))
+
+
+def record(place: Path | str, stored: Stored | None = None) -> TableRecord:
+    table = LiveTable(("a", "t"), str(place))
+    return TableRecord("lake", table.id, "o/lake", table.location, live=table, stored=stored or probe(str(place), {}))
+
+
+def findings(place: Path | str) -> list[Finding]:
+    """Return what an audit finds wrong with the data at ``place``."""
+    rules = [name for name in RULES if name not in ("unmanaged", "missing")]
+    return list(check(record(place), LIMITS, rules))
+
+
+def found(place: Path | str) -> list[str]:
+    return [finding.rule for finding in findings(place)]
+
+
+def remedies(finding: Finding) -> list[str]:
+    """Return the Python in a remedy, one command after the other."""
+    return _CODE.findall(finding.remedy)
+
+
+def follow(command: str) -> Any:
+    """Run a command of a remedy as it stands there."""
+    return eval(command, {"lance": lance})  # noqa: S307 - a user types it
+
+
+def manifest(place: Path, version: int) -> Path:
+    return place / "_versions" / f"{2**64 - 1 - version}.manifest"
+
+
+def one(place: Path, pattern: str) -> Path:
+    (path,) = place.glob(pattern)
+    return path
+
+
+def halve(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def multi_base(folder: Path) -> Path:
+    """A dataset whose first file is in a base, beside the dataset."""
+    (folder / "base").mkdir()
+    base = lance.DatasetBasePath(str(folder / "base"), name="cold")
+    place = folder / "a.lance"
+    lance.write_dataset(rows(20), str(place), initial_bases=[base], target_bases=["cold"])
+    return Path(write(place, 20).uri)
+
+
+def branched(folder: Path) -> Path:
+    """A dataset with the branches `trial`, with rows and deletions of its own, and `trial/next`."""
+    place = folder / "a.lance"
+    trial = write(place, 20, 20).create_branch("trial")
+    lance.write_dataset(rows(5, 500), trial, mode="append")
+    trial = lance.dataset(str(place)).checkout_version(("trial", None))
+    trial.delete("id = 501")
+    lance.dataset(str(place)).checkout_version(("trial", None)).create_branch("trial/next")
+    return place
+
+
+def cloned(folder: Path) -> Path:
+    """A clone with rows of its own, of a dataset with an index and deletions."""
+    source = write(folder / "source.lance", 20, 20)
+    source.create_scalar_index("id", "BTREE")
+    source.delete("id = 3")
+    source.shallow_clone(str(folder / "a.lance"), source.version)
+    write(folder / "a.lance", 5)
+    return folder / "a.lance"
+
+
+def with_blobs(folder: Path) -> Path:
+    """A dataset whose blobs are packed in one file, or have one each, of which some are in a struct."""
+    blob = lance.blob_field("blob")
+    schema = pa.schema([pa.field("id", pa.int64()), blob, pa.field("in", pa.struct([lance.blob_field("blob")]))])
+    blobs = lance.blob_array([b"x" * 200_000, b"y" * 5_000_000, b"small", None])
+    inner = lance.blob_array([b"z" * 200_000, None, b"w" * 300_000, None])
+    nested = pa.StructArray.from_arrays([inner], fields=list(schema.field("in").type))
+    table = pa.table([pa.array(range(4), pa.int64()), blobs, nested], schema=schema)
+    lance.write_dataset(table, str(folder / "a.lance"), data_storage_version="2.2")
+    return folder / "a.lance"
+
+
+def tagged(folder: Path) -> Path:
+    """A dataset whose first version only a tag keeps, and a tag of a branch."""
+    place = folder / "a.lance"
+    write(place, 20).tags.create("keep", 1)
+    lance.write_dataset(rows(30), str(place), mode="overwrite")
+    dataset = lance.dataset(str(place))
+    lance.write_dataset(rows(5), dataset.create_branch("trial"), mode="append")
+    dataset.tags.create("tried", ("trial", lance.dataset(str(place)).checkout_version(("trial", None)).version))
+    return place
+
+
+def deleted(folder: Path) -> Path:
+    """A dataset with a deletion file of each kind."""
+    place = folder / "a.lance"
+    write(place, 20, 100_000).delete("id = 3 OR (id >= 100 AND id % 3 = 1)")
+    return place
+
+
+def committed(folder: Path) -> Path:
+    return Path(write(folder / "a.lance", 20, 20, 20).uri)
+
+
+SHAPES: Mapping[str, Callable[[Path], Path]] = {
+    shape.__name__: shape for shape in (multi_base, branched, cloned, with_blobs, tagged, deleted, committed)
+}

@@ -1,0 +1,231 @@
+"""Every loss of data that storage shows is an error, and a sound dataset of the same shape has no finding."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pytest
+
+from reconciler.auditor.document import Finding
+from tests.unit.pipeline.lossy import SHAPES, findings, follow, found, halve, manifest, one, remedies, rows
+
+MISSING, SHORT, TAG, BRANCH, VERSION = "missing-files", "short-files", "broken-tag", "broken-branch", "lost-version"
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_sound_dataset_has_no_finding(shape: str, tmp_path: Path) -> None:
+    assert found(SHAPES[shape](tmp_path)) == []
+
+
+def _unlink(pattern: str) -> Callable[[Path], None]:
+    """Remove the first file that fits; from the folder around the dataset."""
+    return lambda folder: min(folder.glob(pattern)).unlink()
+
+
+def _halve(pattern: str) -> Callable[[Path], None]:
+    return lambda folder: halve(max(folder.glob(pattern), key=lambda path: path.stat().st_size))
+
+
+def _remove(name: str) -> Callable[[Path], None]:
+    return lambda folder: shutil.rmtree(folder / name)
+
+
+def _lose_latest(folder: Path) -> None:
+    manifest(folder / "a.lance", 3).unlink()
+
+
+def _lose_latest_and_hint(folder: Path) -> None:
+    for version in (3, 2):
+        manifest(folder / "a.lance", version).unlink()
+    (folder / "a.lance/_versions/latest_version_hint.json").unlink()
+
+
+def _lose_latest_of_branch(folder: Path) -> None:
+    min((folder / "a.lance/tree/trial/_versions").glob("*.manifest")).unlink()
+
+
+@pytest.mark.parametrize(
+    ("shape", "damage", "rules"),
+    [
+        ("multi_base", _remove("base"), [MISSING]),
+        ("multi_base", _unlink("base/*.lance"), [MISSING]),
+        ("multi_base", _halve("base/*.lance"), [SHORT]),
+        ("branched", _unlink("a.lance/tree/trial/data/*"), [BRANCH]),
+        ("branched", _halve("a.lance/tree/trial/data/*"), [BRANCH]),
+        ("branched", _unlink("a.lance/tree/trial/_deletions/*"), [BRANCH]),
+        ("branched", _remove("a.lance/tree/trial/_versions"), [BRANCH]),
+        ("branched", _lose_latest_of_branch, [BRANCH]),
+        ("branched", _remove("a.lance/tree/trial/next"), [BRANCH]),
+        ("cloned", _remove("source.lance"), [MISSING]),
+        ("cloned", _unlink("source.lance/data/*.lance"), [MISSING]),
+        ("cloned", _halve("source.lance/data/*.lance"), [SHORT]),
+        ("cloned", _unlink("source.lance/_deletions/*"), [MISSING]),
+        ("cloned", _halve("source.lance/_deletions/*"), [SHORT]),
+        ("cloned", _remove("source.lance/_indices"), [MISSING]),
+        ("with_blobs", _unlink("a.lance/data/*/1*.blob"), [MISSING]),
+        ("with_blobs", _unlink("a.lance/data/*/01*.blob"), [MISSING]),
+        ("with_blobs", _halve("a.lance/data/*/*.blob"), [SHORT]),
+        ("tagged", _unlink("a.lance/tree/trial/data/*"), [TAG, BRANCH]),
+        ("deleted", _halve("a.lance/_deletions/*.arrow"), [SHORT]),
+        ("deleted", _halve("a.lance/_deletions/*.bin"), [SHORT]),
+        ("committed", _lose_latest, [VERSION]),
+        ("committed", _lose_latest_and_hint, [VERSION]),
+    ],
+)
+def test_a_loss_is_an_error(shape: str, damage: Callable[[Path], None], rules: list[str], tmp_path: Path) -> None:
+    place = SHAPES[shape](tmp_path)
+    damage(tmp_path)
+    assert found(place) == rules
+
+
+@pytest.mark.parametrize("column", ["blob", "in"])
+def test_every_blob_counts(column: str, tmp_path: Path) -> None:
+    for number, gone in enumerate(sorted(SHAPES["with_blobs"](tmp_path).glob("data/*/*.blob"))):
+        kept = gone.rename(gone.with_suffix(f".{number}"))
+        assert found(tmp_path / "a.lance") == [MISSING]
+        kept.rename(gone)
+    assert found(tmp_path / "a.lance") == []
+
+
+def test_a_file_that_only_a_tag_needs_breaks_the_tag(tmp_path: Path) -> None:
+    place = SHAPES["tagged"](tmp_path)
+    (fragment,) = lance.dataset(str(place), version=1).get_fragments()
+    (place / "data" / fragment.data_files()[0].path).unlink()
+    assert found(place) == [TAG]
+
+
+def test_files_that_a_branch_took_from_main_are_missed_on_both(tmp_path: Path) -> None:
+    place = SHAPES["branched"](tmp_path)
+    min(place.glob("data/*.lance")).unlink()
+    assert found(place) == [MISSING]
+
+
+def test_files_that_only_a_branch_needs_of_main_break_the_branch(tmp_path: Path) -> None:
+    place = SHAPES["branched"](tmp_path)
+    shared = min(place.glob("data/*.lance"))
+    lance.write_dataset(rows(7), str(place), mode="overwrite")
+    assert found(place) == []
+    shared.unlink()
+    assert found(place) == [BRANCH]
+
+
+def test_a_branched_dataset_that_was_moved_needs_its_old_place(tmp_path: Path) -> None:
+    """Branches name the files of main by their full path, and so does a clone."""
+    place = SHAPES["branched"](tmp_path)
+    copy = Path(shutil.copytree(place, tmp_path / "copy.lance"))
+    assert found(copy) == []
+    place.rename(tmp_path / "elsewhere.lance")
+    assert found(copy) == [BRANCH]
+
+
+def test_a_dataset_at_the_end_of_a_link_has_its_own_files(tmp_path: Path) -> None:
+    place = SHAPES["branched"](tmp_path)
+    (tmp_path / "link").symlink_to(place)
+    assert [rule for rule in found(tmp_path / "link") if rule != "indirect-location"] == []
+
+
+def test_a_commit_that_was_interrupted_lost_no_version(tmp_path: Path) -> None:
+    """A transaction without a manifest: the writer died, or is about to commit."""
+    place = SHAPES["committed"](tmp_path)
+    shutil.copy(one(place, "_transactions/2-*"), place / "_transactions/3-0.txn")
+    assert found(place) == []
+
+
+def test_a_lost_version_is_no_finding_once_the_next_commit_took_its_number(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    manifest(place, 3).unlink()
+    lance.write_dataset(rows(1), str(place), mode="append")
+    assert found(place) == []
+
+
+# ---- remedies, typed as they stand there -----------------------------------------------------------------------------
+
+
+def _one(place: Path, rule: str) -> Finding:
+    [finding] = [one for one in findings(place) if one.rule == rule]
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("shape", "damage", "rule", "rows_left"),
+    [
+        ("committed", lambda folder: _newest(folder, "a.lance/data/*").unlink(), MISSING, 40),
+        ("committed", lambda folder: halve(_newest(folder, "a.lance/data/*")), SHORT, 40),
+        ("committed", _lose_latest, VERSION, 40),
+        ("deleted", _halve("a.lance/_deletions/*.arrow"), SHORT, 100_020),
+    ],
+)
+def test_going_back_to_the_version_that_is_named_ends_the_finding(
+    shape: str, damage: Callable[[Path], None], rule: str, rows_left: int, tmp_path: Path
+) -> None:
+    place = SHAPES[shape](tmp_path)
+    damage(tmp_path)
+    [command] = remedies(_one(place, rule))
+    follow(command)
+    assert found(place) == []
+    assert lance.dataset(str(place)).count_rows() == rows_left
+
+
+def _newest(folder: Path, pattern: str) -> Path:
+    return max(folder.glob(pattern), key=lambda path: path.stat().st_mtime_ns)
+
+
+def test_where_no_version_is_whole_the_remedy_says_so(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    for path in place.glob("data/*"):
+        path.unlink()
+    finding = _one(place, MISSING)
+    assert remedies(finding) == []
+    assert "no earlier version" in finding.remedy
+
+
+def test_a_damaged_index_is_dropped_and_no_row_is_lost(tmp_path: Path) -> None:
+    place = tmp_path / "a.lance"
+    lance.write_dataset(rows(20), str(place)).create_scalar_index("id", "BTREE")
+    shutil.rmtree(one(place, "_indices/*"))
+    [command] = remedies(_one(place, MISSING))
+    follow(command)
+    assert found(place) == []
+    assert lance.dataset(str(place)).count_rows() == 20
+
+
+def test_a_broken_tag_and_a_broken_branch_can_be_deleted_as_they_say(tmp_path: Path) -> None:
+    place = SHAPES["tagged"](tmp_path)
+    for path in place.glob("tree/trial/data/*"):
+        path.unlink()
+    for rule in (TAG, BRANCH):
+        follow(remedies(_one(place, rule))[-1])
+    assert found(place) == []
+
+
+def test_a_branch_goes_back_to_its_own_version(tmp_path: Path) -> None:
+    place = SHAPES["branched"](tmp_path)
+    lance.write_dataset(rows(5, 900), lance.dataset(str(place)).checkout_version(("trial/next", None)), mode="append")
+    for path in place.glob("tree/trial/next/data/*"):
+        path.unlink()
+    follow(remedies(_one(place, BRANCH))[0])
+    assert found(place) == []
+
+
+def test_a_damaged_manifest_is_moved_away(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    halve(manifest(place, 3))
+    finding = _one(place, "unreadable")
+    assert "version 2" in finding.remedy
+    manifest(place, 3).rename(tmp_path / "damaged")
+    assert found(place) == [VERSION], "the rows of the last version are lost all the same, and that is said"
+    [command] = remedies(_one(place, VERSION))
+    follow(command)
+    assert found(place) == []
+
+
+def test_manifests_of_two_naming_schemes_are_renamed(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    manifest(place, 2).rename(place / "_versions/2.manifest")
+    [command] = remedies(_one(place, "unreadable"))
+    follow(command)
+    assert found(place) == []
+    assert lance.dataset(str(place)).count_rows() == 60
