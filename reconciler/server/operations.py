@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from reconciler.server.served import ServedNamespace
 
 Run = Callable[[ServedNamespace, Any, bytes], BaseModel]
 
+_ALL = "/v1/table"
+_ONCE_BY_GET = frozenset({"CountTableRows", "ListTableTags"})
 _READS = re.compile(r"(List|Describe|Get|Count)\w+|\w+Exists")
 
 
@@ -78,6 +80,14 @@ class Operation:
     def writes(self) -> bool:
         """Whether it needs a token that may write: all but known reads do."""
         return _READS.fullmatch(self.name) is None
+
+    @property
+    def routes(self) -> Mapping[str, Sequence[str]]:
+        """The methods of each of its paths; lance-namespace 0.8 sends some reads by GET, and a slash at the end."""
+        if self.path is None:
+            return {}
+        older = ["GET"] if self.name in _ONCE_BY_GET else []
+        return {self.path: [self.method, *older], **({f"{self.path}/": [self.method]} if self.path == _ALL else {})}
 
     @property
     def takes_data(self) -> bool:

@@ -87,7 +87,7 @@ def test_all_tables_are_listed_with_the_delimiter_of_the_client(api: Api) -> Non
 
 def test_all_tables_are_listed_without_the_declared_ones(tmp_path: Path) -> None:
     backends = {name: DirBackend(root=str(tmp_path / name)) for name in ("lake", "pond")}
-    for name, backend in backends.items():
+    for backend in backends.values():
         backend.insert_namespace(("a",), {})
         for table in ("full", "declared"):
             location = backend.insert_table(("a", table), backend.default_location(("a", table)), {}).location
@@ -307,6 +307,18 @@ def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
     assert ready.status == 503
     assert ready.json == {"status": "a catalog does not answer"}
     assert OPTION not in "".join(answer.text for answer in (*answers, ready))
+
+
+def test_clients_of_lance_namespace_0_8_are_answered(tmp_path: Path) -> None:
+    """They send GET for tags and counts, `null` for no request, and a slash after the path of all tables."""
+    backend = DirBackend(root=str(tmp_path))
+    lance.write_dataset(pa.table({"id": [1, 2]}), str(tmp_path / "t.lance")).tags.create("prod", 1)
+    with served(OneCatalog(backend)) as url, closing(Api(url)) as api:
+        assert api("GET", "/v1/table/t/tags/list").json["tags"]["prod"]["version"] == 1
+        assert api("GET", "/v1/table/t/count_rows").json == 2
+        versions = api("POST", "/v1/table/t/version/list", data=b"null", content_type="application/json").json
+        assert [one["version"] for one in versions["versions"]] == [1]
+        assert api("GET", "/v1/table/").json == {"tables": ["t"]}
 
 
 # ---- the document ------------------------------------------------------------------------------------------------
