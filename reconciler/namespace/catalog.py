@@ -47,14 +47,20 @@ def connect(impl: str, properties: Mapping[str, str]) -> CatalogNamespace:
         return CatalogNamespace(registry.connect(impl, properties))
 
 
+_ALIASES = {"hive": "hive2"}
+"""Names of the Lance specification: its Hive has two levels."""
+
+
 def register_impls() -> None:
     """Make every backend usable in ``lance_namespace.connect``.
 
     Each is registered as ``lancens.<impl>``, and under its plain name unless lance_namespace has an implementation
-    of that name (``dir``, ``rest``). A plain name replaces what another package registered.
+    of that name (``dir``, ``rest``). A plain name replaces what another package registered. ``hive`` is ``hive2``.
     """
     for impl in registry.names():
         path = f"reconciler.namespace.impls.{impl}"
         register_namespace_impl(f"lancens.{impl}", path)
         if impl not in NATIVE_IMPLS:
             register_namespace_impl(impl, path)
+    for alias, impl in _ALIASES.items():
+        register_namespace_impl(alias, f"reconciler.namespace.impls.{impl}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import lance_namespace as spec
@@ -18,8 +18,8 @@ from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
-from reconciler.model.live import PropertyChanges
-from reconciler.model.names import Identifier, join
+from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.names import join
 from reconciler.namespace.shared import CatalogOperations, choice, operation, other_formats_refused, page_of
 
 if TYPE_CHECKING:
@@ -41,17 +41,19 @@ class EntryOperations(CatalogOperations):
 
         def chosen(some: Sequence[str]) -> Sequence[str]:
             tables = optional.tables_among(self.backend, parent, some)
-            return self._with_data(parent, tables) if request.include_declared is False else tables
+            if request.include_declared is not False:
+                return tables
+            return self._with_data(tables, lambda name: self.backend.load_table((*parent, name)))
 
         page = page_of(names, request.page_token, request.limit, chosen)
         return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
-    def _with_data(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
+    def _with_data(self, names: Sequence[str], load: Callable[[str], LiveTable]) -> Sequence[str]:
         """Return those of ``names`` that have data; a vanished table has none."""
 
         def has_data(name: str) -> bool:
             try:
-                return self._has_data(self.backend.load_table((*parent, name)))
+                return self._has_data(load(name))
             except TableNotFoundError:
                 return False
 
@@ -60,8 +62,13 @@ class EntryOperations(CatalogOperations):
 
     @operation(spec.ListTablesRequest)
     def list_all_tables(self, request: spec.ListTablesRequest) -> spec.ListTablesResponse:
-        """ListAllTables: return a page of the identifiers of all tables, as text."""
-        page = page_of(map(join, self.backend.scan().tables), request.page_token, request.limit)
+        """ListAllTables: return a page of identifiers as text, on request of tables with data only."""
+        tables = {join(identifier): table for identifier, table in self.backend.scan().tables.items()}
+
+        def chosen(some: Sequence[str]) -> Sequence[str]:
+            return self._with_data(some, tables.__getitem__) if request.include_declared is False else some
+
+        page = page_of(tables, request.page_token, request.limit, chosen)
         return spec.ListTablesResponse(tables=page.names, page_token=page.token)
 
     @operation(spec.DescribeTableRequest)

@@ -81,8 +81,7 @@ class _Server:
         for operation in OPERATIONS:
             endpoint = self._endpoint(operation)
             found.append(Route(f"/{operation.name}", endpoint, methods=["POST"]))
-            if operation.path is not None:
-                found.append(Route(operation.path, endpoint, methods=[operation.method]))
+            found += [Route(path, endpoint, methods=methods) for path, methods in operation.routes.items()]
         for early, name in ALIASES.items():
             found.append(Route(f"/{early}", self._endpoint(named[name]), methods=["POST"]))
         found.append(Route("/v1/{rest:path}", _unsupported, methods=["GET", "POST"]))

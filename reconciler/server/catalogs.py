@@ -13,7 +13,7 @@ from reconciler.backends.base import Backend
 from reconciler.model.names import DELIMITER
 from reconciler.model.redaction import scrub
 from reconciler.namespace.shared import page_of
-from reconciler.server.operations import Operation
+from reconciler.server.operations import ListAllTablesRequest, Operation
 from reconciler.server.served import ServedNamespace
 
 
@@ -24,13 +24,20 @@ class ServedCatalogs(ABC):
         self.namespaces = namespaces
         self._secrets = tuple(secrets)
 
-    @abstractmethod
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         """Return the response to a request, with identifiers as the client sees them.
 
         Raises:
             LanceNamespaceError: as the operation does.
         """
+        answer = self._answer(operation, request, data)
+        if isinstance(request, ListAllTablesRequest) and isinstance(answer, spec.ListTablesResponse):
+            return answer.model_copy(update={"tables": request.written(answer.tables)})
+        return answer
+
+    @abstractmethod
+    def _answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
+        """Return the response to a request, with `$` in identifiers that are text."""
 
     def without_secrets(self, text: str) -> str:
         """Return ``text`` with every secret of the catalogs' configurations replaced."""
@@ -44,8 +51,7 @@ class OneCatalog(ServedCatalogs):
         self._namespace = ServedNamespace(backend, places)
         super().__init__((self._namespace,), secrets)
 
-    def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
-        """Return the response of the catalog."""
+    def _answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         return operation.run(self._namespace, request, data)
 
 
@@ -58,8 +64,7 @@ class ManyCatalogs(ServedCatalogs):
         self._named = {name: ServedNamespace(backend, places) for name, backend in backends.items()}
         super().__init__(tuple(self._named.values()), secrets)
 
-    def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
-        """Return the response of the catalog that the identifier names first."""
+    def _answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         names: list[str] = getattr(request, "id", None) or []
         if not names:
             return self._at_root(operation, request)
@@ -94,7 +99,7 @@ class ManyCatalogs(ServedCatalogs):
         if operation.name == "ListTables":
             return spec.ListTablesResponse(tables=[])
         if operation.name == "ListAllTables":
-            page = page_of(self._all_tables(), token, limit)
+            page = page_of(self._all_tables(getattr(request, "include_declared", None)), token, limit)
             return spec.ListTablesResponse(tables=page.names, page_token=page.token)
         if operation.name == "DescribeNamespace":
             return spec.DescribeNamespaceResponse(properties={})
@@ -102,9 +107,10 @@ class ManyCatalogs(ServedCatalogs):
             return spec.NamespaceExistsResponse()
         raise InvalidInputError(f"{operation.name} cannot be used on the root, which holds the catalogs")
 
-    def _all_tables(self) -> list[str]:
+    def _all_tables(self, include_declared: bool | None) -> list[str]:
+        asked = spec.ListTablesRequest(include_declared=include_declared)
         return [
             f"{name}{DELIMITER}{table}"
             for name, namespace in self._named.items()
-            for table in namespace.list_all_tables(spec.ListTablesRequest()).tables
+            for table in namespace.list_all_tables(asked).tables
         ]

@@ -74,8 +74,10 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     schemas = {**definitions["$defs"], "ErrorResponse": _ERROR}
     paths: dict[str, dict[str, Any]] = {}
     for operation in served:
-        if operation.path is not None:
-            paths.setdefault(operation.path, {})[operation.method.lower()] = _current(operation, operation.path)
+        for path, methods in operation.routes.items():
+            for number, method in enumerate(methods):
+                is_early = number > 0 or path != operation.path
+                paths.setdefault(path, {})[method.lower()] = _current(operation, path, method, is_early=is_early)
         for name in (operation.name, *(early for early, now in ALIASES.items() if now == operation.name)):
             current = name == operation.name and operation.path is None
             described = _described(operation, operation.name if current else f"post{name}")
@@ -100,16 +102,17 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     return found
 
 
-def _current(operation: Operation, path: str) -> dict[str, Any]:
-    """Describe an operation at its route ``path``."""
+def _current(operation: Operation, path: str, method: str, *, is_early: bool) -> dict[str, Any]:
+    """Describe an operation at its route ``path``, of early clients or of today's."""
     names = re.findall(r"{(\w+)}", path)
     fields = [name for name in names if name != "id"]
     parameters = [*([_IDENTIFIER] if "id" in names else []), _DELIMITER]
     parameters += [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in fields]
-    described = {**_described(operation, operation.name), "parameters": parameters}
+    early = f"{method.lower()}{operation.name}{'AtSlash' * path.endswith('/')}"
+    described = {**_described(operation, early if is_early else operation.name), "parameters": parameters}
     if operation.takes_data:
         parameters += [_query("mode"), _query("properties")]
-    elif operation.method == "GET":
+    elif method == "GET":
         del described["requestBody"]
         parameters += [_query("page_token"), _query("limit", type="integer", minimum=1)]
         if "include_declared" in operation.request.model_fields:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,14 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.live import PropertyChanges
+from reconciler.model.names import DELIMITER
 from reconciler.namespace.shared import specification_errors
 from reconciler.server.served import ServedNamespace
 
 Run = Callable[[ServedNamespace, Any, bytes], BaseModel]
 
+_ALL = "/v1/table"
+_ONCE_BY_GET = frozenset({"CountTableRows", "ListTableTags"})
 _READS = re.compile(r"(List|Describe|Get|Count)\w+|\w+Exists")
 
 
@@ -41,6 +44,16 @@ class AlterTableRequest(AlterNamespaceRequest):
     """A merge into a table's properties, and optionally a new location."""
 
     location: StrictStr | None = None
+
+
+class ListAllTablesRequest(spec.ListTablesRequest):
+    """A page of all tables, whose identifiers are joined by ``delimiter``."""
+
+    delimiter: StrictStr | None = Field(default=None, max_length=16)
+
+    def written(self, tables: list[str]) -> list[str]:
+        """Return identifiers that are joined by `$` with the client's delimiter."""
+        return [table.replace(DELIMITER, self.delimiter or DELIMITER) for table in tables]
 
 
 class RowCount(RootModel[int]):
@@ -67,6 +80,14 @@ class Operation:
     def writes(self) -> bool:
         """Whether it needs a token that may write: all but known reads do."""
         return _READS.fullmatch(self.name) is None
+
+    @property
+    def routes(self) -> Mapping[str, Sequence[str]]:
+        """The methods of each of its paths; lance-namespace 0.8 sends some reads by GET, and a slash at the end."""
+        if self.path is None:
+            return {}
+        older = ["GET"] if self.name in _ONCE_BY_GET else []
+        return {self.path: [self.method, *older], **({f"{self.path}/": [self.method]} if self.path == _ALL else {})}
 
     @property
     def takes_data(self) -> bool:
@@ -145,7 +166,7 @@ _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "AlterTable": (AlterTableRequest, spec.DescribeTableResponse),
     "CountTableRows": (spec.CountTableRowsRequest, RowCount),
     "CreateEmptyTable": (spec.DeclareTableRequest, spec.DeclareTableResponse),
-    "ListAllTables": (spec.ListTablesRequest, spec.ListTablesResponse),
+    "ListAllTables": (ListAllTablesRequest, spec.ListTablesResponse),
 }
 """The models of operations that have none of their name in the specification."""
 

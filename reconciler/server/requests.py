@@ -26,6 +26,7 @@ _IN_QUERY = {
     "page_token": str,
     "limit": int,
     "branch": str,
+    "delimiter": str,
     "descending": bool,
     "include_declared": bool,
     "with_table_uri": bool,
@@ -98,7 +99,7 @@ def _check_length(names: object) -> None:
 
 
 def _from_body(operation: Operation, headers: Headers, body: bytes) -> dict[str, Any]:
-    if not body.strip():
+    if body.strip() in (b"", b"null"):  # `null` is what lance-namespace 0.8 sends for no request
         return {}
     if len(body) > _LONGEST_JSON:
         raise InvalidInputError(f"the body of {operation.name} is longer than {_LONGEST_JSON} bytes")

@@ -80,6 +80,27 @@ def test_a_request_without_a_body_is_one_without_wishes(api: Api) -> None:
     assert api("POST", "/v1/table/a%24t/deregister").json["location"] == "s3://lake/t.lance"
 
 
+def test_all_tables_are_listed_with_the_delimiter_of_the_client(api: Api) -> None:
+    assert api("GET", "/v1/table?delimiter=.").json == {"tables": ["a.t"]}
+    assert api("GET", f"/v1/table?delimiter={'x' * 17}").status == 400
+
+
+def test_all_tables_are_listed_without_the_declared_ones(tmp_path: Path) -> None:
+    backends = {name: DirBackend(root=str(tmp_path / name)) for name in ("lake", "pond")}
+    for backend in backends.values():
+        backend.insert_namespace(("a",), {})
+        for table in ("full", "declared"):
+            location = backend.insert_table(("a", table), backend.default_location(("a", table)), {}).location
+            if table == "full":
+                lance.write_dataset(pa.table({"id": [1]}), location)
+    for catalogs, above in ((OneCatalog(backends["lake"]), [""]), (ManyCatalogs(backends), ["lake$", "pond$"])):
+        whole = [f"{name}a${table}" for name in above for table in ("declared", "full")]
+        with served(catalogs) as url, closing(Api(url)) as api:
+            assert api("GET", "/v1/table").json == {"tables": whole}
+            assert api("GET", "/v1/table?include_declared=false").json == {"tables": whole[1::2]}
+            assert api("GET", "/v1/table?include_declared=false&limit=1").json["tables"] == whole[1:2]
+
+
 def test_another_delimiter_splits_the_identifier(api: Api) -> None:
     assert api("POST", "/v1/table/a.t/describe?delimiter=.", {}).json["table"] == "t"
     assert api("GET", "/v1/namespace/./list?delimiter=.").json == {"namespaces": ["a"]}
@@ -286,6 +307,18 @@ def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
     assert ready.status == 503
     assert ready.json == {"status": "a catalog does not answer"}
     assert OPTION not in "".join(answer.text for answer in (*answers, ready))
+
+
+def test_clients_of_lance_namespace_0_8_are_answered(tmp_path: Path) -> None:
+    """They send GET for tags and counts, `null` for no request, and a slash after the path of all tables."""
+    backend = DirBackend(root=str(tmp_path))
+    lance.write_dataset(pa.table({"id": [1, 2]}), str(tmp_path / "t.lance")).tags.create("prod", 1)
+    with served(OneCatalog(backend)) as url, closing(Api(url)) as api:
+        assert api("GET", "/v1/table/t/tags/list").json["tags"]["prod"]["version"] == 1
+        assert api("GET", "/v1/table/t/count_rows").json == 2
+        versions = api("POST", "/v1/table/t/version/list", data=b"null", content_type="application/json").json
+        assert [one["version"] for one in versions["versions"]] == [1]
+        assert api("GET", "/v1/table/").json == {"tables": ["t"]}
 
 
 # ---- the document ------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def test_every_fault_is_named_with_its_key_and_no_value() -> None:
     assert misspelt.endswith("did you mean `root`?")
     [unknown] = _messages({"root": "/lake", "zzz": "hunter2"})
     assert unknown.startswith("unknown key `zzz`")
-    assert unknown.endswith("root, path, storage.*")
+    assert unknown.endswith("dir_listing_enabled, storage.*")
     [secret] = _messages({"root": "s3://k:hunter2@b/x"})
     assert secret.startswith("`root`: ")
     assert "hunter2" not in secret
@@ -70,7 +70,7 @@ def test_no_root_holds_a_credential_or_is_empty(impl: str, root: str) -> None:
 
 
 def test_known_keys_come_without_storage() -> None:
-    assert known_keys(DirConfig) == ["root", "path"]
+    assert known_keys(DirConfig) == ["root", "path", "manifest_enabled", "dir_listing_enabled"]
 
 
 def test_nameless_memory_is_nobody_elses() -> None:
@@ -79,10 +79,21 @@ def test_nameless_memory_is_nobody_elses() -> None:
     assert parse_config(MemoryConfig, "memory", {"name": "x"}).identity() == "x"
 
 
+def test_a_directory_takes_what_it_does_anyway_and_refuses_the_rest() -> None:
+    given = {"root": "/lake", "manifest_enabled": "true", "dir_listing_enabled": "True"}
+    assert parse_config(DirConfig, "dir", given).root == "/lake"
+    for key, value, said in (
+        ("manifest_enabled", "false", "expected true"),
+        ("path", "/lake", "another name for `root`"),
+    ):
+        [problem] = read_config(DirConfig, "dir", {"root": "/lake", key: value})[1]
+        assert said in problem.message
+
+
 @pytest.mark.parametrize(
     ("impl", "key", "instead"),
     [
-        ("dir", "manifest_enabled", "`__manifest` is always read"),
+        ("dir", "table_version_tracking_enabled", "those of the datasets"),
         ("dir", "credential_vendor.aws_role_arn", "`storage.*`"),
         ("glue", "profile_name", "AWS_PROFILE"),
         ("glue", "max_retries", "are retried"),

@@ -70,6 +70,9 @@ def test_lance_namespace_connects_to_ours(tmp_path: Path) -> None:
     assert isinstance(ours.backend, DirBackend)
     assert isinstance(lance_namespace.connect("memory", {"name": "x"}), CatalogNamespace)
     assert not isinstance(lance_namespace.connect("dir", {"root": str(tmp_path)}), CatalogNamespace)
+    hive = lance_namespace.connect("hive", {"uri": "thrift://127.0.0.1:1"})
+    assert isinstance(hive, CatalogNamespace)
+    assert hive.backend.impl == "hive2", "the specification's Hive has two levels"
 
 
 def test_finding_a_class_loads_nothing_heavy() -> None:

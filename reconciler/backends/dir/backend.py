@@ -16,9 +16,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import AliasChoices, Field, field_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from reconciler import storage
 from reconciler.backends import optional
@@ -56,15 +56,31 @@ class DirConfig(BackendConfig):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         "credential_vendor.*": "leave it out: no credentials are vended here; `storage.*` opens the data",
-        "dir_listing_enabled": "leave it out: the directory is always listed",
         "dir_listing_to_manifest_migration_enabled": "leave it out: old tables are found where they are",
-        "manifest_enabled": "leave it out: `__manifest` is always read, and written by the first change",
         "table_version_storage_enabled": "leave it out: rows of versions are kept, and none is written",
         "table_version_tracking_enabled": "leave it out: versions are those of the datasets",
     }
 
     root: Root = Field(validation_alias=AliasChoices("root", "path"))
     """The directory or URI of the catalog; a relative path starts at the manifest's folder."""
+    manifest_enabled: bool = True
+    """Only true: `__manifest` is always read, and written by the first change."""
+    dir_listing_enabled: bool = True
+    """Only true: the directory is always listed."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_root(cls, given: Any) -> Any:
+        if isinstance(given, dict) and {"root", "path"} <= given.keys():
+            raise ValueError("`path` is another name for `root`: give one of them")
+        return given
+
+    @field_validator("manifest_enabled", "dir_listing_enabled")
+    @classmethod
+    def _always(cls, enabled: bool) -> bool:
+        if not enabled:
+            raise ValueError("expected true, which is what lancens does; leave it out")
+        return enabled
 
     @field_validator("root")
     @classmethod
