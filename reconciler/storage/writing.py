@@ -29,6 +29,7 @@ GivenT = ParamSpec("GivenT")
 ReturnedT = TypeVar("ReturnedT")
 
 _ATTEMPTS = 5
+_ROWS_WITHOUT_BYTES, _ROWS_A_BYTE = 1_000_000, 8
 
 MANAGED = (
     "the service manages its versions (`managed_versioning`), so lancens must not write to its storage; write the "
@@ -70,7 +71,7 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
     """Write a new dataset from an Arrow IPC stream, and return its version.
 
     Raises:
-        InvalidInputError: ``ipc_stream`` is not an Arrow IPC stream.
+        InvalidInputError: ``ipc_stream`` is not an Arrow IPC stream, or has billions of rows in next to no bytes.
         TableAlreadyExistsError, InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as
             :func:`create_empty`.
     """
@@ -82,6 +83,9 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
         raise
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(f"the data is not an Arrow IPC stream: {error}") from None
+    # A column of nulls takes no bytes, so no limit on bytes holds its rows back.
+    if table.num_rows > max(_ROWS_WITHOUT_BYTES, _ROWS_A_BYTE * table.nbytes):
+        raise InvalidInputError(f"the data has {table.num_rows:,} rows in {table.nbytes:,} bytes: too many nulls")
     return _write_new(location, table, options)
 
 

@@ -109,7 +109,7 @@ def test_data_that_unpacks_to_more_than_there_may_be_is_refused(api: Api, lake: 
     refused = api("POST", "/v1/table/bomb/create", data=ipc(pa.table({"zeros": zeros})))
     assert refused.error == (400, 13)
     nothing = pa.Array.from_buffers(pa.null(), 2**31 - 1, [None])
-    assert api("POST", "/v1/table/rows/create", data=ipc(pa.table({"nothing": nothing}))).status in (400, 503)
+    assert api("POST", "/v1/table/rows/create", data=ipc(pa.table({"nothing": nothing}))).error == (400, 13)
     assert sorted(api("GET", "/v1/namespace/%24/table/list").json["tables"]) == ["long", "t"]
     small = pa.table({"zeros": [0]})
     assert api("POST", "/v1/table/bomb/create", data=ipc(small)).json["location"] == str(lake / "bomb.lance")

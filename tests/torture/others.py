@@ -40,7 +40,7 @@ def draw_acts(dice: random.Random, able: Abilities, first: Wanted, edited: Wante
                 acts.append(Act("change", path, {"seen-by": "spark"}))
             case "drift" if able.updates and properties:
                 acts.append(Act("change", path, {min(properties): "drifted"}))
-            case "remove" if stays and is_named:
+            case "remove" if stays and is_named and not edited.tables[path].evolves:  # a new entry does not evolve data
                 acts.append(Act("remove", path))
             case "remake" if stays and is_named and able.updates:
                 acts.append(Act("remake", path))
