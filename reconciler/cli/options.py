@@ -143,14 +143,17 @@ class CatalogSource:
         if self.impl is not None:
             return manifest_of_service(self.impl, self.config)
         if not self.manifests and not Path(DEFAULT_MANIFEST).exists():
+            others = sorted(path.name for path in Path().glob("*.y*ml") if ".vars." not in path.name)
+            such_as = f", such as {others[0]}" if others else ""
             raise LancensError(
-                f"no {DEFAULT_MANIFEST} in this folder; name a manifest, or write one of a live catalog with "
+                f"no {DEFAULT_MANIFEST} in this folder; name a manifest{such_as}, or write one of a live catalog with "
                 "`lancens import --impl dir --config root=PATH`"
             )
         saved = next((path for path in self.manifests if path.endswith(".json")), None)
         if saved is not None:
             raise LancensError(
-                f"{saved} is not a manifest; `lancens show {saved}` and `lancens apply {saved}` take saved plans"
+                f"{saved} is not a manifest, whose name ends in .yaml or .yml; `lancens show {saved}` and "
+                f"`lancens apply {saved}` take saved plans"
             )
         return self.load_files(*(self.manifests or (DEFAULT_MANIFEST,)), checking=checking, traced=traced)
 

@@ -52,6 +52,8 @@ def command(what: str, source: CatalogSource, form: str, full: bool, journal: st
     if not path.is_file():
         run = JournalFolder(journal).find(what) or ""
     if run.endswith(SUFFIX) or is_uri(run):
+        if form != "text":
+            raise click.UsageError("a run is shown as text; its journal holds a line of JSON for each event")
         click.echo(removed_blocks(run).rstrip("\n") if restore else describe_journal(run))
         return
     if not run:

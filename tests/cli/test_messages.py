@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,8 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (HEAD + "    config: {root: {{ root }}}\n", "belongs to another tool; write `${var:name}`"),
         (HEAD + "    config: {root: ./{{ root }}/x}\n", "write `${var:name}`, in double quotes"),
         (HEAD + "    config: {root: !Env X}\n", "`${env:NAME}` reads the environment"),
+        (HEAD + "    tables: {<<: {a: {}}}\n", "a merge key `<<`; expected the keys themselves"),
         (HEAD + "    config: {root: ~/lake}\n", "expected the whole path"),
         (HEAD + "    config: {root: ./lancens.yaml}\n", "it is a file; expected a directory"),
+        (HEAD + "    tables: {a: {description: x}}\n", "expected `properties: {description: …}`"),
         (HEAD + "    tables: {a: {comment: x}}\n", "`comment` in table lake/a; expected `properties: {comment: …}`"),
         (
             HEAD + "    tables: {a: {schema: [{name: x, type: int8, comment: z}]}}\n",
@@ -61,6 +65,8 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
         (("plan", "--select", "a"), "a glob begins with the catalog: CATALOG/a"),
         (("plan", "-o", "no/such/p.json"), "there is no folder no/such"),
         (("plan", "--var-file", "list.yaml"), "expected a block of keys such as `region:"),
+        (("plan", "--var-file", "unused.yaml", "--var", "b=1"), "variable `b` is defined, but nothing uses it"),
+        (("plan", "binary.json"), "is not a manifest, whose name ends in .yaml or .yml"),
         (("show", "lancens.yaml"), "is a manifest, not a saved plan"),
         (("show", "binary.json"), "is not a saved plan"),
         (("apply", "binary.json"), "is not a saved plan"),
@@ -72,10 +78,76 @@ def test_a_command_line(
 ) -> None:
     (folder / "binary.json").write_bytes(b"\xfe\xff\x00")
     (folder / "list.yaml").write_text("- a\n")
+    (folder / "unused.yaml").write_text("a: 1\n")
     ran = lancens(capsys, *arguments)
     assert ran.code == 1
     assert said in ran.err
-    assert sorted(path.name for path in folder.iterdir()) == ["binary.json", "lancens.yaml", "list.yaml"]
+    there = sorted(path.name for path in folder.iterdir())
+    assert there == ["binary.json", "lancens.yaml", "list.yaml", "unused.yaml"]
+
+
+def test_another_name_of_the_manifest_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "lancens.yaml").rename(folder / "lancens.yml")
+    (folder / "dev.vars.yaml").write_text("a: 1\n")
+    assert "name a manifest, such as lancens.yml" in lancens(capsys, "plan").err
+    assert lancens(capsys, "plan", "lancens.yml").code == 0
+
+
+def test_an_unused_key_of_a_file_is_a_warning_with_its_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "unused.yaml").write_text("# shared\na: 1\n")
+    ran = lancens(capsys, "plan", "--var-file", "unused.yaml")
+    assert (ran.code, ran.out.count("1 to create")) == (0, 1)
+    assert "Warning: unused.yaml:2:1: variable `a` is defined" in ran.err
+
+
+@pytest.mark.parametrize("variable", ["config: {root: '${var:where}'}", "prune: '${var:where}'"])
+def test_a_plan_names_the_variables_that_it_was_planned_with(
+    folder: Path, capsys: pytest.CaptureFixture[str], variable: str
+) -> None:
+    """Of a `config` the values are not part of the manifest, and elsewhere they are."""
+    text = GOOD.replace("impl: dir\n", f"impl: dir\n    {variable}\n")
+    (folder / "lancens.yaml").write_text(text.replace("    config: {root: ./lake}\n", "", "config" in variable))
+    values = ("never", "all") if "prune" in variable else ("./dev", "./prod")
+    assert lancens(capsys, "plan", "--var", f"where={values[0]}", "-o", "p.json").code == 0
+    saved = (folder / "p.json").read_text()
+    assert '"where": "' in saved
+    refused = lancens(capsys, "apply", "p.json", "--auto-approve", "--var", f"where={values[1]}")
+    assert refused.code == 1
+    assert "planned with other values of `where`" in refused.err
+    assert lancens(capsys, "apply", "p.json", "--auto-approve", "--var", f"where={values[0]}").code == 0
+
+
+def test_a_run_is_shown_as_text_only(capsys: pytest.CaptureFixture[str]) -> None:
+    lancens(capsys, "apply", "--auto-approve")
+    run = lancens(capsys, "runs").out.split()[0]
+    assert "1 done" in lancens(capsys, "show", run).out
+    ran = lancens(capsys, "show", run, "--format", "json")
+    assert (ran.code, ran.out) == (1, "")
+    assert "a run is shown as text" in ran.err
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b""])
+def test_a_port_that_is_no_metastore(folder: Path, capsys: pytest.CaptureFixture[str], answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    one, _ = server.accept()
+                except OSError:
+                    return
+                with one:
+                    one.recv(1024)
+                    one.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        port = server.getsockname()[1]
+        (folder / "lancens.yaml").write_text(
+            f"version: 1\nname: shop\ncatalogs: {{lake: {{impl: hive3, config: {{uri: 'thrift://127.0.0.1:{port}'}}}}}}\n"
+        )
+        ran = lancens(capsys, "plan")
+    assert ran.code == 1
+    assert "is `uri` the metastore's Thrift port" in ran.err
 
 
 @pytest.mark.parametrize(("root", "hint"), [("./nowhere", ""), ("$HOME/lake", "`${env:NAME}`")])

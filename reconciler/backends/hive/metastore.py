@@ -24,6 +24,7 @@ ResultT = TypeVar("ResultT")
 
 _log = logging.getLogger(__name__)
 _TOO_LONG = "exceeded specified limit"
+_IS_METASTORE = "is `uri` the metastore's Thrift port, and `auth` what the server expects?"
 PAUSES = (0.1, 0.4)
 """Seconds between the attempts of a retried call; each is drawn between half and the whole."""
 
@@ -204,7 +205,8 @@ class Metastore:
             try:
                 connection = self._open(index)
             except (OSError, EOFError, TException, _SenselessReplyError) as error:
-                failures.append(f"{addresses[index]}: {_reason(error)}")
+                hint = "" if self._answers or isinstance(error, OSError) else f"; {_IS_METASTORE}"
+                failures.append(f"{addresses[index]}: {_reason(error)}{hint}")
                 continue
             self._preferred = index
             return connection
@@ -228,8 +230,8 @@ class Metastore:
 
     def _silent(self, connection: ThriftConnection) -> _SilentError:
         return _SilentError(
-            f"no Thrift answer from {connection.address} within {self.config.connect_timeout:g} s; is `uri` the "
-            "metastore's Thrift port, and `auth` what the server expects? `client.connect-timeout` waits longer"
+            f"no Thrift answer from {connection.address} within {self.config.connect_timeout:g} s; {_IS_METASTORE} "
+            "`client.connect-timeout` waits longer"
         )
 
 
