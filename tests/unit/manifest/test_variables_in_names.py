@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler import Manifest, load
+import reconciler
+from reconciler import Manifest, Plan, load
 from reconciler.model.errors import ManifestError
 from tests.unit.manifest.conftest import Load, assert_problems, manifest
 
@@ -24,30 +27,44 @@ def written_out(text: str) -> str:
 
 
 @st.composite
-def manifests(draw: st.DrawFn) -> str:
-    """Return a manifest with variables in its names."""
+def manifests(draw: st.DrawFn) -> tuple[str, str]:
+    """Return a manifest with variables in its names, and a file that it includes."""
 
     def names() -> list[str]:
         found = draw(st.lists(_NAMES, min_size=1, max_size=3, unique_by=written_out))
         return [name for name in found if written_out(name)]
 
     lines = ["version: 1", f'name: "x{draw(_NAMES)}"', "catalogs:", '  "c${var:stage}":', "    impl: memory"]
-    lines += ["    config: {}", "    namespaces:"]
-    for namespace in names():
+    spaces = names()
+    if spaces:
+        lines.append(f'    moved: [{{from: "old_{draw(_NAMES)}", to: "{spaces[0]}"}}]')
+    lines += ["    scope: ['**', \"${var:stage}*\"]", "    config: {name: lake}", "    namespaces:"]
+    for namespace in spaces:
         lines += [f'      "{namespace}":', "        tables:"]
         lines += [f'          "{name}": {{properties: {{k: "${{var:team}}"}}}}' for name in names()]
-    return "\n".join(lines) + "\n"
+    to = draw(_NAMES)
+    lines += [
+        "  copy:",
+        "    impl: memory",
+        f'    config: {{name: copy}}\n    mirror: {{from: "c${{var:stage}}", into: ["{to}"]',
+    ]
+    lines[-1] += "".join(f', names: {{"{namespace}": "m{to}"}}' for namespace in spaces[:1]) + "}"
+    more = [f'        tables: {{"z{draw(_NAMES)}": {{}}}}' for _ in spaces[:1]]
+    part = ["catalogs:", '  "cdev":', "    namespaces:", f'      "{written_out(spaces[0])}":', *more] if spaces else []
+    return "\n".join(lines) + "\ninclude: [part.yaml]\n", "\n".join(part) + "\n"
 
 
-@given(text=manifests())
+@given(texts=manifests())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_manifest_is_the_one_with_its_names_written_out(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "lancens.yaml"
+def test_a_manifest_is_the_one_with_its_names_written_out(texts: tuple[str, str], tmp_path: Path) -> None:
+    """Also across files, one of which has the names written out."""
     found: list[Manifest | list[str]] = []
-    for content in (text, written_out(text)):
-        path.write_text(content)
+    for contents in (texts, tuple(map(written_out, texts))):
+        (tmp_path / "lancens.yaml").write_text(contents[0])
+        (tmp_path / "part.yaml").write_text(contents[1])
+        used = {k: v for k, v in VALUES.items() if f"var:{k}" in "".join(contents)}
         try:
-            found.append(load(path, variables={k: v for k, v in VALUES.items() if f"var:{k}" in content}))
+            found.append(load(tmp_path / "lancens.yaml", variables=used))
         except ManifestError as error:
             found.append([problem.message.rpartition(": ")[2] for problem in error.problems])
     one, other = found
@@ -57,9 +74,16 @@ def test_a_manifest_is_the_one_with_its_names_written_out(text: str, tmp_path: P
         assert len(one) == len(other)
         return
     assert (one.name, one.digest) == (other.name, other.digest)
-    assert {name: each.desired for name, each in one.catalogs.items()} == {
-        name: each.desired for name, each in other.catalogs.items()
-    }
+    planned, expected = (without_places(reconciler.plan(each)) for each in found)
+    assert planned == expected
+
+
+def without_places(plan: Plan) -> Any:
+    """Return a plan as data, without the columns of its places and its variables."""
+    document = json.loads(re.sub(r'"column": \d+', '"column": 0', plan.to_json()))
+    del document["digest"]
+    document["manifest"].pop("variables", None)
+    return document
 
 
 def test_values_come_from_four_places_and_the_first_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
