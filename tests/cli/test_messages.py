@@ -97,7 +97,7 @@ def test_an_unused_key_of_a_file_is_a_warning_with_its_line(folder: Path, capsys
     (folder / "unused.yaml").write_text("# shared\na: 1\n")
     ran = lancens(capsys, "plan", "--var-file", "unused.yaml")
     assert (ran.code, ran.out.count("1 to create")) == (0, 1)
-    assert "Warning: unused.yaml:2:1: variable `a` is defined" in ran.err
+    assert "Warning: unused.yaml:2:1: variable `a`" in ran.err
 
 
 @pytest.mark.parametrize("variable", ["config: {root: '${var:where}'}", "prune: '${var:where}'"])

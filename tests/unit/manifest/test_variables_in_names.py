@@ -74,7 +74,7 @@ def test_a_manifest_is_the_one_with_its_names_written_out(texts: tuple[str, str]
         assert len(one) == len(other)
         return
     assert (one.name, one.digest) == (other.name, other.digest)
-    planned, expected = (without_places(reconciler.plan(each)) for each in found)
+    planned, expected = (without_places(reconciler.plan(each)) for each in (one, other))
     assert planned == expected
 
 
