@@ -118,43 +118,38 @@ def _sample(rooms: Sequence[str], dice: random.Random, number: int) -> Iterator[
         yield room, dice.choice(found)
 
 
-def _survives(mutant: Mutant, tests: Sequence[str], folder: Path) -> bool:
-    """Run the tests over a copy of the project that has the mutant."""
-    file = folder / mutant.path
-    kept = file.read_text("utf-8")
-    file.write_text(mutant.source, "utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-n",
-        "2",
-        "-p",
-        "no:cacheprovider",
-        "--timeout",
-        "300",
-        *tests,
-    ]
+def _failure(tests: Sequence[str], folder: Path) -> str:
+    """Run tests over a copy of the project; return what pytest printed if they fail or hang, else nothing."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "2", "-p", "no:cacheprovider", "--timeout", "300"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
     try:
         done = subprocess.run(
-            command,
+            [*command, *tests],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(folder)},
+            env=environment,
             capture_output=True,
+            text=True,
             timeout=_HANGS_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return False
+        return "the tests hang"
+    return done.stdout or "the tests fail" if done.returncode else ""
+
+
+def _survives(mutant: Mutant, tests: Sequence[str], folder: Path) -> bool:
+    """Return whether the tests pass over a copy of the project that has the mutant."""
+    file = folder / mutant.path
+    kept = file.read_text("utf-8")
+    file.write_text(mutant.source, "utf-8")
+    try:
+        return not _failure(tests, folder)
     finally:
         file.write_text(kept, "utf-8")
-    return done.returncode == 0
 
 
 def main() -> int:
-    """Run a sample; print each mutant and how it ended, and return 1 if one survives."""
+    """Run a sample; print each mutant and how it ended. Return 1 if one survives, 2 if tests fail without one."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants")
     parser.add_argument("--number", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
@@ -167,7 +162,12 @@ def main() -> int:
         for needed in _NEEDED:
             source = ROOT / needed
             (shutil.copytree if source.is_dir() else shutil.copyfile)(source, folder / needed)
+        sound: set[str] = set()
         for room, mutant in _sample(told.room or list(ROOMS), random.Random(told.seed), told.number):
+            if room not in sound and (failure := _failure(ROOMS[room], folder)):
+                print(f"the tests of {room} fail without any mutant:\n{failure}")
+                return 2
+            sound.add(room)
             survives = _survives(mutant, ROOMS[room], folder)
             survivors += survives
             print(f"{'SURVIVES' if survives else 'killed  '} {mutant}", flush=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from tests.mutants import mutants_of
+from tests.mutants import ROOMS, ROOT, mutants_of
 
 SOURCE = '''
 def chosen(names, limit):
@@ -28,3 +28,8 @@ def test_each_mutant_changes_one_thing() -> None:
     for one in made:
         compile(one.source, "module.py", "exec")
         assert one.source != ast.unparse(ast.parse(SOURCE))
+
+
+def test_every_room_and_its_tests_are_there() -> None:
+    assert [room for room in ROOMS if not (ROOT / "reconciler" / room).is_dir()] == []
+    assert [path for paths in ROOMS.values() for path in paths if not (ROOT / path).exists()] == []
