@@ -23,6 +23,7 @@ from reconciler.storage.files import (
     real_places,
 )
 from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
+from reconciler.storage.losses import MOST_VERSIONS
 from reconciler.storage.pylance import OBJECT_STORES, SCHEMES, in_memory, open_dataset, read_latest, translated
 from reconciler.storage.reading import (
     DEREGISTERED_MARKER,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -102,6 +103,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run on a server after so many")
     parser.add_argument("--sabotage", choices=SABOTAGES, help="break lancens, to see that the harness sees it")
     told = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what there is until then is printed
     counts = {"runs": told.runs, "kills": told.kills, "races": told.races}
     print(f"seed {told.seed}")
     seeds = {what: list(range(told.seed, told.seed + number)) for what, number in counts.items()}
@@ -117,6 +119,9 @@ def main() -> int:
                     tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
             except pytest.skip.Exception as skipped:
                 tally.skipped = str(skipped)
+            except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - the other servers go on
+                tally.violations.append(f"the server broke down: {error!r}")
+            print(table([tally]), flush=True)
     except KeyboardInterrupt:
         print("interrupted: this is what there was until then")
     finally:

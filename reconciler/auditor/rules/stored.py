@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -10,7 +11,7 @@ from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.display import count
 from reconciler.model.live import StorageKind
-from reconciler.storage import Files
+from reconciler.storage import MOST_VERSIONS, Files
 
 _REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
 
@@ -137,7 +138,8 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 def _opened(record: TableRecord, **arguments: object) -> str:
     """Return the call that opens a table's dataset, as a user types it."""
     given = "".join(f", {name}={value!r}" for name, value in arguments.items())
-    return f'lance.dataset("{_location(record)}"{given})'
+    place = json.dumps(locations.redact(locations.pylance_uri(record.location or "")), ensure_ascii=False)
+    return f"lance.dataset({place}{given})"
 
 
 def _go_back(record: TableRecord, files: Files) -> str:
@@ -147,7 +149,7 @@ def _go_back(record: TableRecord, files: Files) -> str:
         drops = " ".join(f"`{_opened(record)}.drop_index({name!r})`" for name in indices)
         return f"Only an index is damaged, and no row: drop it, {drops}, and create it again."
     if files.whole is None:
-        return "Restore the files from a copy: no earlier version that is still there has all of its files."
+        return f"Restore the files from a copy: none of the last {MOST_VERSIONS} versions has all of its files."
     return (
         f"Restore the files from a copy. Without one, go back to version {files.whole}, the newest that has all of its "
         f"files: `{_opened(record, version=files.whole)}.restore()`."
@@ -289,7 +291,7 @@ def _reopen(record: TableRecord) -> str:
         call = f"{_opened(record, version=recovery.version)}.migrate_manifest_paths_v2()"
         return f"Its manifests follow two naming schemes: `{call}` gives all of them the newer names."
     if recovery.version is None:
-        return "Restore the files below `_versions` from a copy: no version that is there has all of its files."
+        return f"Restore the files below `_versions` from a copy: of the last {MOST_VERSIONS} versions none is whole."
     damaged = few([f"`_versions/{name}`" for name in recovery.damaged])
     return (
         f"Restore {damaged} from a copy. Without one, move it out of `_versions`: then version {recovery.version} is "

@@ -10,7 +10,21 @@ import lance
 import pytest
 
 from reconciler.auditor.document import Finding
-from tests.unit.pipeline.lossy import SHAPES, findings, follow, found, halve, manifest, one, remedies, rows
+from reconciler.auditor.rules import check
+from reconciler.auditor.storage_probe import probe
+from tests.unit.pipeline.lossy import (
+    LIMITS,
+    SHAPES,
+    findings,
+    follow,
+    found,
+    halve,
+    manifest,
+    one,
+    record,
+    remedies,
+    rows,
+)
 
 MISSING, SHORT, TAG, BRANCH, VERSION = "missing-files", "short-files", "broken-tag", "broken-branch", "lost-version"
 
@@ -179,7 +193,7 @@ def test_where_no_version_is_whole_the_remedy_says_so(tmp_path: Path) -> None:
         path.unlink()
     finding = _one(place, MISSING)
     assert remedies(finding) == []
-    assert "no earlier version" in finding.remedy
+    assert "none of the last" in finding.remedy
 
 
 def test_a_damaged_index_is_dropped_and_no_row_is_lost(tmp_path: Path) -> None:
@@ -229,3 +243,12 @@ def test_manifests_of_two_naming_schemes_are_renamed(tmp_path: Path) -> None:
     follow(command)
     assert found(place) == []
     assert lance.dataset(str(place)).count_rows() == 60
+
+
+def test_a_command_opens_what_pylance_opens_and_quotes_what_python_reads(tmp_path: Path) -> None:
+    place = SHAPES["committed"](tmp_path)
+    _lose_latest(tmp_path)
+    stored = probe(str(place), {})
+    for location, typed in (("s3a://lake/t.lance", '"s3://lake/t.lance"'), ('/a "b".lance', r'"/a \"b\".lance"')):
+        finding = next(iter(check(record(location, stored), LIMITS, ["lost-version"])))
+        assert remedies(finding) == [f"lance.dataset({typed}, version=2).restore()"]
