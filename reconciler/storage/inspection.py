@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -16,7 +17,7 @@ from reconciler.model import locations
 from reconciler.storage.files import MANIFEST_SUFFIX, list_directory, version_of
 from reconciler.storage.losses import DATA, INDICES, MOST_VERSIONS, VERSIONS, FileListing, Needed, own
 from reconciler.storage.pylance import is_storage_error, message_of, open_dataset
-from reconciler.storage.references import BRANCHES, BrokenReference, References
+from reconciler.storage.references import BRANCHES, BrokenReference, References, or_none
 
 SMALL_FRAGMENT = 1024 * 1024
 """Fragments with fewer bytes of data are small."""
@@ -186,21 +187,17 @@ def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
     if not manifests:
         return None
     newest = sorted(manifests, reverse=True)
-    whole = next((one for one in newest[:MOST_VERSIONS] if _is_whole(location, options, one)), None)
+    opened = partial(_at, location, options)
+    readable = next((found for one in newest[:MOST_VERSIONS] if (found := or_none(partial(opened, one)))), None)
+    listing = None if readable is None else or_none(partial(FileListing, readable, location, options))
+    whole = None if listing is None else listing.newest_whole(opened, newest[0] + 1)
     damaged = tuple(manifests[one] for one in newest if whole is None or one > whole)
     schemes = {len(name) == _LONG_NAME for name in manifests.values()}
     return Recovery(whole, damaged, len(schemes) > 1)
 
 
-def _is_whole(location: str, options: Mapping[str, str], version: int) -> bool:
-    """Return whether a version opens by its number and has all its files."""
+def _at(location: str, options: Mapping[str, str], version: int) -> Any:
+    """Open a version by its number, which needs no other version's manifest."""
     import lance
 
-    try:
-        dataset = lance.dataset(locations.pylance_uri(location), version=version, storage_options=dict(options) or None)
-        listing = FileListing(dataset, location, options)
-        return not any(listing.lost(listing.needed_by(dataset)))
-    except BaseException as error:
-        if not is_storage_error(error):
-            raise
-        return False
+    return lance.dataset(locations.pylance_uri(location), version=version, storage_options=dict(options) or None)

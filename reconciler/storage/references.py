@@ -58,10 +58,10 @@ class References:
         """
         for path, name in self._tags.items():
             branch = self._listing.document(path).get("branch") if self.has_branches else None
-            version = _or_none(partial(self._dataset.checkout_version, name))
+            version = or_none(partial(self._dataset.checkout_version, name))
             needed = self._whole(version, _home(branch))
             if needed is None:
-                yield BrokenReference(name, _or_none(partial(self._dataset.tags.get_version, name)))
+                yield BrokenReference(name, or_none(partial(self._dataset.tags.get_version, name)))
             elif branch is None:
                 self.tagged[version.version] = needed
 
@@ -70,7 +70,7 @@ class References:
         for name in self._branches.values():
             home = _home(name)
             listed = max((self._listing.named_version(home), *self._listing.versions(home)))
-            latest = _or_none(partial(self._checked_out, name, None))
+            latest = or_none(partial(self._checked_out, name, None))
             if latest is not None and latest.version > listed:
                 self.has_moved = True
             elif latest is None or latest.version < listed or self._whole(latest, home) is None:
@@ -97,7 +97,7 @@ def _home(branch: str | None) -> str:
     return MAIN if branch is None else f"{BRANCHES}/{branch}/"
 
 
-def _or_none(ask: Callable[[], Any]) -> Any:
+def or_none(ask: Callable[[], Any]) -> Any:
     """Return the answer of pylance; None for an error of storage."""
     try:
         return ask()
