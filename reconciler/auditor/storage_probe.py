@@ -137,11 +137,12 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
         return found
     if found.kind is StorageKind.NOTHING:
         return _nothing(location, options)
+    looks = found.kind is StorageKind.UNKNOWN and depth is Depth.FILES
     return Stored(
         found.kind,
         found.detail,
         unversioned=_is_unversioned(found.kind, location, options),
-        recovery=storage.recovery_of(location, options) if found.kind is StorageKind.UNKNOWN else None,
+        recovery=storage.recovery_of(location, options) if looks else None,
     )
 
 
