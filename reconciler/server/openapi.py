@@ -75,9 +75,8 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     paths: dict[str, dict[str, Any]] = {}
     for operation in served:
         for path, methods in operation.routes.items():
-            for number, method in enumerate(methods):
-                is_early = number > 0 or path != operation.path
-                paths.setdefault(path, {})[method.lower()] = _current(operation, path, method, is_early=is_early)
+            for method in methods:
+                paths.setdefault(path, {})[method.lower()] = _current(operation, path, method)
         for name in (operation.name, *(early for early, now in ALIASES.items() if now == operation.name)):
             current = name == operation.name and operation.path is None
             described = _described(operation, operation.name if current else f"post{name}")
@@ -102,14 +101,15 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
     return found
 
 
-def _current(operation: Operation, path: str, method: str, *, is_early: bool) -> dict[str, Any]:
+def _current(operation: Operation, path: str, method: str) -> dict[str, Any]:
     """Describe an operation at its route ``path``, of early clients or of today's."""
     names = re.findall(r"{(\w+)}", path)
     fields = [name for name in names if name != "id"]
     parameters = [*([_IDENTIFIER] if "id" in names else []), _DELIMITER]
     parameters += [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in fields]
+    is_current = (path, method) == (operation.path, operation.method)
     early = f"{method.lower()}{operation.name}{'AtSlash' * path.endswith('/')}"
-    described = {**_described(operation, early if is_early else operation.name), "parameters": parameters}
+    described = {**_described(operation, operation.name if is_current else early), "parameters": parameters}
     if operation.takes_data:
         parameters += [_query("mode"), _query("properties")]
     elif method == "GET":
