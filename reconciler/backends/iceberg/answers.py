@@ -103,8 +103,15 @@ def properties_in(answer: Mapping[str, object], doing: str) -> dict[str, str]:
 
 
 def entry_in(answer: Mapping[str, object], doing: str) -> TableEntry:
-    """Return the table that an answer holds; errors name the call by ``doing``."""
-    metadata = answer.get("metadata")
+    """Return the table that an answer holds; errors name the call by ``doing``.
+
+    Raises:
+        UnreadableTableError: the service answers for a table and does not say what it is.
+        InternalError: the answer is not one of LoadTable, which says nothing of the table.
+    """
+    if "metadata" not in answer:
+        raise InternalError(f"iceberg: {doing}: the answer is not a table; check what answers at this URL")
+    metadata = answer["metadata"]
     location = metadata.get("location") if isinstance(metadata, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(location, str):
         raise UnreadableTableError(f"iceberg: {doing}: the answer holds no metadata with a location")

@@ -369,6 +369,15 @@ def test_one_unreadable_table_is_in_the_way_of_its_own_block_alone(
             plan("{good: {}}", more)
 
 
+def test_an_answer_that_is_no_table_ends_the_plan(script: Scripted, connected: IcebergBackend) -> None:
+    """Something else answers, so nobody knows whether the table is lancens' own."""
+    with_namespace(script, names("t"))
+    script.routes["GET /v1/ware/namespaces/a/tables/t"] = Answer({"status": ["?"]})
+    for read in (connected.scan, connected.scan_readable):
+        with pytest.raises(InternalError, match=r"load table `ware\$a\$t`: the answer is not a table"):
+            read()
+
+
 def test_a_table_that_vanishes_is_listed_again_and_left_out(script: Scripted, connected: IcebergBackend) -> None:
     with_namespace(script, [names("stays", "goes"), names("stays")])
     script.routes["GET /v1/ware/namespaces/a/tables/stays"] = Answer(table())
