@@ -111,7 +111,8 @@ def test_2000_clients_at_once_are_all_answered(tmp_path: Path) -> None:
         api = Api(url)
         assert api("POST", "/CreateNamespace", {"id": ["a"]}).status == 200
         assert api("POST", "/v1/table/a%24t/declare", {"location": "s3://lake/t"}).status == 200
-        _crowd(url, MANY_CLIENTS, 2)
+        # As long as what is measured: a slow machine answers each client once in less, which fills no buffer twice.
+        _crowd(url, MANY_CLIENTS, count(3, 58))
         before = resident_kilobytes(process)
         found = _crowd(url, MANY_CLIENTS, count(3, 58))
         assert found["served"] == MANY_CLIENTS
