@@ -53,7 +53,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.RELEASED: "released: no manifest manages it any more",
     ReasonCode.RELOCATED: "registered elsewhere",
     ReasonCode.SAFEGUARD: "{detail}",
-    ReasonCode.SHOWN_COLUMNS: "its entry shows other columns than the data has",
+    ReasonCode.SHOWN_COLUMNS: "its entry shows columns that differ from the data",
     ReasonCode.SOURCE_WRITES_DATA: "its data is written when {name} is created",
     ReasonCode.TAKEN_OVER: "taken over",
     ReasonCode.BAD_DEPTH: "it would be a table {detail}",
@@ -74,14 +74,14 @@ REASONS: Mapping[ReasonCode, Sentence] = {
         "{location} is not accessible ({detail}); the catalog vends credentials for existing tables only"
     ),
     ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CHOSEN}",
-    ReasonCode.DEFAULT_LOCATION_TAKEN: "its default place, {location}, holds the data of {name}",
+    ReasonCode.DEFAULT_LOCATION_TAKEN: "its default location, {location}, holds the data of {name}",
     ReasonCode.FOREIGN_OWNER: [("{name} is", "it is"), " managed by `{owner}`, not by `{manifest}`"],
     ReasonCode.KEEPS_NO_PROPERTIES: "this catalog keeps no properties of tables",
     ReasonCode.KEPT_UNDER_ANOTHER_NAME: "the service keeps `{name}` as `{other}`",
     ReasonCode.KIND_CHANGED: "it is a {kind}, not a {other_kind}; a namespace cannot change its kind",
     ReasonCode.KIND_HOLDS_NO_NAMESPACES: "it is a {kind}, which holds no namespaces",
     ReasonCode.KIND_HOLDS_NO_TABLES: "it is a {kind}, which holds no tables",
-    ReasonCode.KIND_NOT_CREATABLE: "it is a {kind}, and here they can be neither asked for nor made",
+    ReasonCode.KIND_NOT_CREATABLE: "it is a {kind}, which the service neither lists nor creates with these credentials",
     ReasonCode.KIND_NOT_NESTABLE: (
         "it is a {kind} inside a {kind}, which must exist already: this service cannot create one"
     ),
@@ -99,26 +99,24 @@ REASONS: Mapping[ReasonCode, Sentence] = {
         "{name} cannot be renamed: directly under the root a table is named by its directory"
     ),
     ReasonCode.NAME_HELD: "a table of another kind already has this name ({detail})",
-    ReasonCode.NAME_MOVED_AWAY: "`moved` takes this name away ({line})",
+    ReasonCode.NAME_MOVED_AWAY: "`moved` renames the object with this name ({line})",
     ReasonCode.NAME_OF_NAMESPACE: "a namespace has this name here",
     ReasonCode.NAME_OF_TABLE: "{name} is a table here",
-    ReasonCode.NAME_TAKEN: "it cannot be a {kind}: a {other_kind} has the name",
-    ReasonCode.NAME_TAKEN_UNTIL_MOVED: (
-        "it cannot be moved to that name: a namespace has it until its tables have moved"
-    ),
+    ReasonCode.NAME_TAKEN: "it cannot be a {kind}: a {other_kind} already has this name",
+    ReasonCode.NAME_TAKEN_UNTIL_MOVED: "a namespace keeps that name until its tables have moved",
     ReasonCode.NOT_LANCE: "{location} holds files that are not a Lance dataset",
     ReasonCode.NO_DATA_TO_RELOCATE_TO: "there is no dataset at {location} to relocate it to",
     ReasonCode.NO_DEFAULT_LOCATION: "the catalog has no default location for a new table",
     ReasonCode.OTHER_COLUMNS: _differing,
     ReasonCode.OUT_OF_SCOPE: "it is outside of the catalog's scope: {detail}",
-    ReasonCode.PROTECTED: "{name} is protected, and a move takes that name away",
+    ReasonCode.PROTECTED: "{name} is protected, and a move would remove that name",
     ReasonCode.RELOCATED_AND_ALTERED: "a table cannot be relocated and its columns changed in one plan",
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"{_VERSIONED} add columns in storage",
     ReasonCode.SERVICE_MAKES_DATA: f"{_VERSIONED} create its dataset in storage",
     ReasonCode.SEVERAL_SOURCES: lambda params: (
         f"{' and '.join(params.get('names', ()))} would both have this name here"
     ),
-    ReasonCode.SOURCE_BLOCKED: "{name} is blocked itself",
+    ReasonCode.SOURCE_BLOCKED: "{name} is blocked",
     ReasonCode.SOURCE_NOT_READY: "{name} gets its location only when it is created",
     ReasonCode.STORAGE_DENIED: "{location} is not accessible ({detail})",
     ReasonCode.STORAGE_UNREADABLE: "{location} cannot be opened: {detail}",

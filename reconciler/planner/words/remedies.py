@@ -82,7 +82,9 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.KIND_CHANGED: "write `kind: {kind}` in its block, or give the {other_kind} another name",
     ReasonCode.KIND_HOLDS_NO_NAMESPACES: "put its namespaces into a {other_kind}, under another name",
     ReasonCode.KIND_HOLDS_NO_TABLES: "put its tables into a {other_kind} inside it",
-    ReasonCode.KIND_NOT_CREATABLE: "allow the credentials to, or put what it holds into a {other_kind}",
+    ReasonCode.KIND_NOT_CREATABLE: (
+        "allow the credentials to list and create one, or put what it holds into a {other_kind}"
+    ),
     ReasonCode.KIND_NOT_NESTABLE: "create it outside lancens, or put what it holds into a {kind} higher up",
     ReasonCode.LOCATION_AWAITED: _ANOTHER_OF_BOTH,
     ReasonCode.LOCATION_CHOSEN: [
