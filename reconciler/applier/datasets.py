@@ -1,6 +1,7 @@
 """Read storage again right before a change, and make all writes of lancens there.
 
-Writes are empty datasets where nothing is, new nullable columns, and columns made nullable. Nothing is overwritten.
+Writes are empty datasets where nothing is, new nullable columns, and new names, nullability and metadata of columns.
+Nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.errors import TableAlreadyExistsError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, Storage, StorageKind
+from reconciler.model.redaction import is_stand_in
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import EntryColumns
-from reconciler.planner.schemas import SchemaDifference, compare
+from reconciler.planner.schemas import ColumnPair, SchemaDifference, compare
 
 _FOUND = {
     StorageKind.DATASET: "holds a Lance dataset",
@@ -88,7 +90,9 @@ def ensure_dataset(
 def evolve_dataset(
     options: Mapping[str, str], location: str, before: Schema, after: Schema, *, managed: bool = False
 ) -> bool:
-    """Add and relax columns up to ``after``; return False if nothing is to do.
+    """Add and alter columns up to ``after``; return False if nothing is to do.
+
+    Columns are added first: a rename that another run finds pending stays pending then.
 
     Raises:
         StaleError: the dataset differs in more than the plan changes.
@@ -99,23 +103,38 @@ def evolve_dataset(
     if found.schema is None:
         raise _moved(location, "a Lance dataset", found)
     difference, planned = compare(after, found.schema), compare(after, before)
-    to_add, to_relax = set(planned.missing), {pair.desired for pair in planned.relaxed}
+    to_add, to_alter = set(planned.missing), {pair.desired.name: pair for pair in planned.altered}
     _expect_nothing_else(
         location,
         replace(
             difference,
             missing=tuple(column for column in difference.missing if column not in to_add),
-            relaxed=tuple(pair for pair in difference.relaxed if pair.desired not in to_relax),
+            altered=tuple(pair for pair in difference.altered if not _is_planned(pair, to_alter)),
         ),
     )
     if difference:
         _expect_unmanaged(managed)
-        storage.expect_no_cleanup(location, found.cleanup, bool(difference.missing) + bool(difference.relaxed))
+        storage.expect_no_cleanup(location, found.cleanup, difference.commits)
     if difference.missing:
         storage.add_columns(location, difference.missing, options)
-    if difference.relaxed:
-        storage.relax_columns(location, [pair.found.name for pair in difference.relaxed], options)
+    if any(pair.is_renamed or pair.is_relaxed for pair in difference.altered):
+        storage.alter_columns(location, [pair.desired for pair in difference.altered], options)
+    if any(pair.metadata for pair in difference.altered):
+        storage.annotate_columns(location, {pair.desired.name: pair.metadata for pair in difference.altered}, options)
     return bool(difference)
+
+
+def _is_planned(pair: ColumnPair, planned: Mapping[str, ColumnPair]) -> bool:
+    """Return whether the plan makes this change, on the metadata that it was made on."""
+    expected = planned.get(pair.desired.name)
+    if expected is None:
+        return False
+    before = expected.found.metadata
+    return all(
+        key in expected.metadata
+        and (is_stand_in(before.get(key, "")) or pair.found.metadata.get(key) == before.get(key))
+        for key in pair.metadata
+    )
 
 
 def _expect_unmanaged(managed: bool) -> None:

@@ -177,7 +177,13 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
     if table.schema is not None:
         where = address(catalog, table.id)
         schema = [
-            (column.name, column.type, column.nullable, sorted(redact_properties(column.metadata, where).items()))
+            (
+                column.name,
+                column.type,
+                column.nullable,
+                sorted(redact_properties(column.metadata, where).items()),
+                *((column.renamed_from,) if column.renamed_from is not None else ()),
+            )
             for column in table.schema
         ]
     return (

@@ -88,6 +88,10 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
 
+def _old_name(name: str | None) -> str | None:
+    return None if name is None else check_column_name(name)
+
+
 class ColumnBlock(Block):
     """One column of a table."""
 
@@ -102,6 +106,10 @@ class ColumnBlock(Block):
     """Whether the column may hold nulls."""
     metadata: Texts = Field(default={}, examples=[{"lance-encoding:compression": "zstd"}])
     """Field metadata, as Lance keeps it beside the column."""
+    comment: Text | None = Field(default=None, examples=["the user's id in the shop"])
+    """What the column holds: the field metadata `comment`, which catalogs show."""
+    renamed_from: Annotated[Text | None, AfterValidator(_old_name)] = Field(default=None, examples=["uid"])
+    """The name of the column in datasets where it still has to be renamed, which `evolve: additive` does in place."""
 
 
 Columns: TypeAlias = Annotated[OrNothing[list[ColumnBlock]], Field(min_length=1)]
@@ -134,8 +142,8 @@ class TableDefaults(Block):
     """Properties to keep on the table; other properties are left alone. `{unset: true}` instead of a value removes what
     `defaults` set."""
     evolve: Annotated[Evolve, WithJsonSchema(or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
-    """Whether the dataset follows the schema: never, or additive, which adds nullable columns and makes columns
-    nullable."""
+    """Whether the dataset follows the schema: never, or additive, which adds nullable columns, and renames
+    columns, sets their metadata and makes them nullable."""
     extra_columns: Annotated[ExtraColumns, WithJsonSchema(or_placeholder({"enum": ["keep", "conflict"]}))] = (
         ExtraColumns.KEEP
     )

@@ -107,6 +107,7 @@ class NoteCode(StrEnum):
 
     ADOPTABLE = "adoptable"
     CANNOT_FOLLOW = "cannot-follow"
+    COLUMNS_RENAMED = "columns-renamed"
     EXTRA_COLUMNS = "extra-columns"
     HAZARDOUS = "hazardous"
     HIDDEN = "hidden"
@@ -137,7 +138,8 @@ class Params(TypedDict, total=False):
     ``location`` and ``other_location`` are locations without secrets; ``code`` and ``rename_code`` are Python to run,
     and ``detail`` is what another part or a service said: locations may be in these, too. ``write`` is YAML for a
     mirror, ``leave_out`` the block that takes a table out of one, ``lines`` are those of a block's schema. Of columns,
-    ``impossible`` are those that no call of pylance makes, and ``renames`` are old names with the new ones.
+    ``impossible`` are those that no call of pylance makes, ``rewritten`` those whose data the calls rewrite,
+    ``unclear`` those that may have been renamed already, and ``renames`` are old names with the new ones.
     """
 
     location: str
@@ -169,7 +171,11 @@ class Params(TypedDict, total=False):
     differences: tuple[str, ...]
     columns: tuple[str, ...]
     added: tuple[str, ...]
+    renamed: tuple[str, ...]
     relaxed: tuple[str, ...]
+    annotated: tuple[str, ...]
+    unclear: tuple[str, ...]
+    rewritten: tuple[str, ...]
     extra: tuple[str, ...]
     impossible: tuple[str, ...]
     fills: bool

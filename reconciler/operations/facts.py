@@ -98,15 +98,29 @@ def _stale_columns(
     backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
 ) -> Mapping[Identifier, EntryColumns]:
     """Return shown and wanted columns of entries that show outdated ones."""
-    to_show: dict[Identifier, tuple[Identifier, ShownColumns]] = {}
+    to_show: dict[Identifier, tuple[Identifier, Schema, ShownColumns]] = {}
     for question in asked:
         schema = planned(question.table, facts[question.table.id].storage)
         columns = optional.columns_to_show(backend, schema) if schema and question.entry is not None else None
-        if columns is not None and question.entry is not None:
-            to_show[question.entry] = question.table.id, columns
+        if schema and columns is not None and question.entry is not None:
+            to_show[question.entry] = question.table.id, schema, columns
     shown = optional.shown_columns(backend, to_show) if to_show else {}
-    both = {to_show[entry][0]: EntryColumns(columns, to_show[entry][1]) for entry, columns in shown.items()}
+    both = {
+        identifier: EntryColumns(shown[entry], _keeping_comments(schema, columns, shown[entry]))
+        for entry, (identifier, schema, columns) in to_show.items()
+        if entry in shown
+    }
     return {identifier: columns for identifier, columns in both.items() if columns}
+
+
+def _keeping_comments(schema: Schema, columns: ShownColumns, shown: ShownColumns) -> ShownColumns:
+    """Return ``columns``, those that are renamed with the comments that an entry shows of them."""
+    comments = {column.name.casefold(): column.comment for column in shown}
+    origins = ((field.renamed_from or "").casefold() for field in schema)
+    return tuple(
+        replace(column, comment=column.comment or comments.get(origin))
+        for column, origin in zip(columns, origins, strict=True)
+    )
 
 
 def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -> str | None:

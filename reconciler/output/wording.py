@@ -140,7 +140,7 @@ class ShownField:
     @property
     def text(self) -> str:
         """Its value, or both values if it changes."""
-        return " -> ".join(value for value in (self.before, self.after) if value is not None)
+        return " -> ".join(dict.fromkeys(value for value in (self.before, self.after) if value is not None))
 
     @property
     def is_location(self) -> bool:
@@ -196,8 +196,10 @@ def columns(entry: Entry) -> tuple[ShownField, ...]:
         {column.name: column_text(column, entry.address) for column in (view.columns if view else None) or ()}
         for view in (entry.before, entry.after)
     )
+    origins = {column.name: column.renamed_from for column in entry.after.columns if column.renamed_from is not None}
+    renamed = [ShownField(f"{old} -> {new}", before.pop(old, None), after.pop(new)) for new, old in origins.items()]
     found = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
-    return tuple(field for field in found if field.before != field.after)
+    return (*renamed, *(field for field in found if field.before != field.after))
 
 
 def _label(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from reconciler.model import locations
@@ -54,8 +54,10 @@ class EntryColumns:
             shown = there.pop(column.name.casefold(), None)
             if shown is None:
                 found.append(f"`{column.name}` ({column.type}) is missing")
-            elif not shown.shows(column):
+            elif not shown.shows(replace(column, comment=None)):
                 found.append(f"`{column.name}` is {shown.type} instead of {column.type}")
+            elif not shown.shows(column):
+                found.append(f"`{column.name}` has another comment")
         found += [f"`{column.name}` ({column.type}) is not in the data" for column in there.values()]
         yield from found or ["they are in another order"]
 

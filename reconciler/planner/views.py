@@ -232,7 +232,7 @@ def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
         "safeguards": view.safeguards,
         "protect": str(view.protect).lower(),
         "schema": {column.name: column_text(column, address) for column in view.columns or ()},
-        "shown-columns": {column.name: column.type for column in view.shown_columns or ()},
+        "shown-columns": {column.name: column.text for column in view.shown_columns or ()},
     }
     texts = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
     if stays:

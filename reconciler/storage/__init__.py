@@ -3,7 +3,7 @@
 No other room opens datasets with pylance.
 
 Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns, or
-has columns made nullable.
+has columns renamed, annotated or made nullable.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from reconciler.storage.references import BrokenReference
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,
+    alter_columns,
+    annotate_columns,
     compute_columns,
     create_empty,
     is_fresh,
-    relax_columns,
     write_stream,
 )

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from reconciler.model.reasons import Params, ReasonCode
 from reconciler.planner.words.sentences import Sentence, renaming
 
+_GROWTH = {"added": "add", "renamed": "rename", "relaxed": "make nullable", "annotated": "annotate"}
+
 
 def _growth(params: Params) -> str:
-    parts = ["to add"] if "added" in params else []
-    parts += ["to make nullable"] if "relaxed" in params else []
-    return f"columns {' and '.join(parts)}{renaming(params)}"
+    *most, last = [f"to {verb}" for key, verb in _GROWTH.items() if key in params]
+    verbs = f"{', '.join(most)} and {last}" if most else last
+    return f"metadata only: columns {verbs}{renaming(params)}"
 
 
 def _differing(params: Params) -> str:

@@ -11,6 +11,8 @@ from reconciler.planner.words.sentences import Sentence, renaming
 
 def _schema_remedy(params: Params) -> str:
     """Return what to write into the block, or what to run to change the data."""
+    if "unclear" in params:
+        return f"remove `renamed_from` of {_codes(params['unclear'])} from its block"
     return f"{_to_write(params)}, or {_to_run(params)}{renaming(params)}"
 
 
@@ -34,7 +36,8 @@ def _to_run(params: Params) -> str:
     if "impossible" in params:
         rewrite = f"rewrite the data: pylance cannot change {_codes(params['impossible'])} in place"
         return f"{rewrite}; the rest with `{code}`" if code else rewrite
-    return f"{'give every row a value' if params.get('fills') else 'change the data'}: `{code}`"
+    cost = f"; that rewrites {_codes(params['rewritten'])}" if "rewritten" in params else ""
+    return f"{'give every row a value' if params.get('fills') else 'change the data'}: `{code}`{cost}"
 
 
 def _codes(names: tuple[str, ...]) -> str:

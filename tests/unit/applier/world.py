@@ -157,21 +157,38 @@ class FakeStorage:
 
         self.ledger.write(f"add_columns {place}", write)
 
-    def relax_columns(self, location: str, names: Iterable[str], options: Mapping[str, str]) -> None:
-        place, relaxed = locations.normalise(location), set(names)
+    def alter_columns(self, location: str, columns: Iterable[Column], options: Mapping[str, str]) -> None:
+        place, by_old_name = locations.normalise(location), {one.renamed_from or one.name: one for one in columns}
 
         def write() -> None:
+            there = self.datasets[place]
+            assert by_old_name.keys() <= {column.name for column in there}
+            altered = [(column, by_old_name.get(column.name, column)) for column in there]
             self.datasets[place] = tuple(
-                replace(column, nullable=column.nullable or column.name in relaxed) for column in self.datasets[place]
+                replace(old, name=new.name, nullable=old.nullable or new.nullable) for old, new in altered
             )
             self.used.add(place)
 
-        self.ledger.write(f"relax_columns {place}", write)
+        self.ledger.write(f"alter_columns {place}", write)
+
+    def annotate_columns(
+        self, location: str, metadata: Mapping[str, Mapping[str, str]], options: Mapping[str, str]
+    ) -> None:
+        place = locations.normalise(location)
+
+        def write() -> None:
+            self.datasets[place] = tuple(
+                replace(column, metadata={**column.metadata, **metadata.get(column.name, {})})
+                for column in self.datasets[place]
+            )
+            self.used.add(place)
+
+        self.ledger.write(f"annotate_columns {place}", write)
 
     @contextmanager
     def installed(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("probe", "create_empty", "is_fresh", "add_columns", "relax_columns"):
+            for name in ("probe", "create_empty", "is_fresh", "add_columns", "alter_columns", "annotate_columns"):
                 patch.setattr(storage, name, getattr(self, name))
             yield
 

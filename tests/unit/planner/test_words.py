@@ -49,6 +49,8 @@ _COLUMNS: tuple[Params, ...] = (
     {"extra": ("e",)},
     {"evolves": True},
     {"evolves": True, "relaxed": ("r",)},
+    {"renamed": ("n",), "annotated": ("m",), "rewritten": ("w",)},
+    {"unclear": ("u",)},
     {"fills": True},
     {"impossible": ("i",)},
     {"lines": ()},
