@@ -140,7 +140,7 @@ class ShownField:
     @property
     def text(self) -> str:
         """Its value, or both values if it changes."""
-        return " -> ".join(dict.fromkeys(value for value in (self.before, self.after) if value is not None))
+        return " -> ".join(value for value in (self.before, self.after) if value is not None)
 
     @property
     def is_location(self) -> bool:
@@ -197,7 +197,7 @@ def columns(entry: Entry) -> tuple[ShownField, ...]:
         for view in (entry.before, entry.after)
     )
     origins = {column.name: column.renamed_from for column in entry.after.columns if column.renamed_from is not None}
-    renamed = [ShownField(f"{old} -> {new}", before.pop(old, None), after.pop(new)) for new, old in origins.items()]
+    renamed = [ShownField(to, f"{old} {before.pop(old, '')}", f"{to} {after.pop(to)}") for to, old in origins.items()]
     found = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
     return (*renamed, *(field for field in found if field.before != field.after))
 
