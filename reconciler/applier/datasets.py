@@ -1,7 +1,7 @@
 """Read storage again right before a change, and make all writes of lancens there.
 
-Writes are empty datasets where nothing is, new nullable columns, and new names, nullability and metadata of columns.
-Nothing is overwritten.
+Writes are empty datasets where nothing is, new nullable columns, new names, nullability and metadata of columns, and
+tags. No data is overwritten.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.errors import TableAlreadyExistsError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.redaction import is_stand_in
+from reconciler.model.tags import FoundTags
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import EntryColumns
 from reconciler.planner.schemas import ColumnPair, SchemaDifference, compare
@@ -180,6 +181,32 @@ def show_columns(target: Target[LiveTable]) -> bool:
         )
     optional.show_columns(backend, target.identifier, planned)
     return True
+
+
+def tag_dataset(target: Target[LiveTable]) -> bool:
+    """Set, move and remove the planned tags of a table's data; return False if nothing is to do.
+
+    Raises:
+        StaleError: a tag is neither where the plan saw it nor where it puts it.
+        UnsupportedOperationError: the service keeps the versions of the data.
+    """
+    live, planned = target.backend.load_table(target.identifier), target.change.tags or FoundTags()
+    wanted = target.after.tags or {}
+    names = sorted({*planned.there, *wanted})
+    options = optional.table_storage_options(target.backend, live, writes=True)
+    found = storage.find_tags(live.location, options, wanted, names)
+    if isinstance(found, Storage):
+        raise _moved(live.location, "a Lance dataset", found)
+    there = found.there
+    moved = [name for name in names if there.get(name) not in (planned.there.get(name), wanted.get(name))]
+    if moved:
+        now = ", ".join(f"`{name}` is at {there.get(name, 'no version')}" for name in moved)
+        raise StaleError(f"moved: tags were set by someone else: {now}")
+    targets = {name: wanted.get(name) for name in names if there.get(name) != wanted.get(name)}
+    if targets:
+        _expect_unmanaged(live.managed_versioning)
+        storage.write_tags(live.location, targets, options)
+    return bool(targets)
 
 
 def _is_on_the_way(change: Change, now: ShownColumns, planned: ShownColumns) -> bool:

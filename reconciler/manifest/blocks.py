@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.arrow_types import TypeSyntaxError, make_column
-from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing
+from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing, TagBlock
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
@@ -31,6 +31,7 @@ _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
     "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
     "expect": (ExpectBlock, "`expect` of {what}", ""),
     "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
+    "tags": (TagBlock, "tag {name} of {what}", "a version"),
     "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),
 }
 # What was expected, by pydantic's type of the error.
@@ -49,7 +50,9 @@ _EXPECTED = {
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are names, which are shown: they cannot be secrets.
-_NEVER_SECRET = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
+_NEVER_SECRET = frozenset(
+    {"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select", "tags"}
+)
 
 
 class BlockReader:

@@ -163,7 +163,7 @@ def _alike(table: DesiredTable) -> tuple[object, ...] | None:
 
     Equal blocks share their properties.
     """
-    if table.schema is not None or table.secret_keys:
+    if table.schema is not None or table.secret_keys or table.tags:
         return None
     return id(table.properties), table.evolve, table.extra_columns, table.probe, table.absent, table.protect
 
@@ -195,6 +195,7 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
         table.probe,
         table.absent,
         table.protect,
+        *([table.tags] if table.tags else ()),
     )
 
 

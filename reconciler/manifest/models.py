@@ -21,6 +21,7 @@ from pydantic_core import CoreSchema
 
 from reconciler.arrow_types import check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
+from reconciler.model.tags import MAIN
 
 ValueT = TypeVar("ValueT")
 
@@ -156,6 +157,26 @@ class TableDefaults(Block):
     """True forbids every plan that would remove the table, also after its block is deleted; false lifts this."""
 
 
+def _tag(value: object) -> object:
+    return {"version": value} if isinstance(value, str) else value
+
+
+class TagBlock(Block):
+    """A tag: the version of the data that its name stands for."""
+
+    version: Whole = Field(ge=1, examples=[42])
+    """The version."""
+    branch: Text = Field(default=MAIN, pattern=r"^[A-Za-z0-9._/-]+$", examples=["main"])
+    """The branch that the version is on."""
+
+
+class _OrVersion:
+    """Lets an editor accept a version instead of the block."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "integer", "minimum": 1}, handler(core), _PLACEHOLDER]}
+
+
 class TableBlock(TableDefaults):
     """A table. An empty block names it and leaves location and schema to the catalog and the data."""
 
@@ -164,6 +185,11 @@ class TableBlock(TableDefaults):
     columns is written."""
     location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
     """The location of the dataset. Default: the catalog's own for a new table, otherwise the live one."""
+    tags: OrNothing[dict[str, Annotated[TagBlock, BeforeValidator(_tag), _OrVersion()]]] = Field(
+        default={}, examples=[{"prod": 42}]
+    )
+    """Tags of the data, by name: a version, or `{branch: NAME, version: N}`. A tag that lancens set and that leaves the
+    block is removed."""
     absent: Boolean = False
     """True asks for the entry's removal from the catalog. The data stays."""
 

@@ -42,6 +42,7 @@ class ReasonCode(StrEnum):
     SAFEGUARD = "safeguard"
     SHOWN_COLUMNS = "shown-columns"
     SOURCE_WRITES_DATA = "source-writes-data"
+    TAGS = "tags"
     TAKEN_OVER = "taken-over"
 
     # kept
@@ -57,6 +58,7 @@ class ReasonCode(StrEnum):
     CANNOT_ALTER_NAMESPACE = "cannot-alter-namespace"
     CANNOT_RELOCATE = "cannot-relocate"
     CANNOT_RENAME = "cannot-rename"
+    CANNOT_TAG = "cannot-tag"
     CLEANUP_DUE = "cleanup-due"
     CREDENTIALS_NOT_VENDED = "credentials-not-vended"
     DATA_ELSEWHERE = "data-elsewhere"
@@ -92,12 +94,15 @@ class ReasonCode(StrEnum):
     PROTECTED = "protected"
     RELOCATED_AND_ALTERED = "relocated-and-altered"
     SERVICE_KEEPS_VERSIONS = "service-keeps-versions"
+    SERVICE_KEEPS_TAGS = "service-keeps-tags"
     SERVICE_MAKES_DATA = "service-makes-data"
     SEVERAL_SOURCES = "several-sources"
     SOURCE_BLOCKED = "source-blocked"
     SOURCE_NOT_READY = "source-not-ready"
     STORAGE_DENIED = "storage-denied"
     STORAGE_UNREADABLE = "storage-unreadable"
+    TAG_TAKEN = "tag-taken"
+    TAG_WITHOUT_VERSION = "tag-without-version"
     UNBOUND_COMMIT = "unbound-commit"
     UNREFERENCED_DATA = "unreferenced-data"
 
@@ -174,6 +179,8 @@ class Params(TypedDict, total=False):
     renamed: tuple[str, ...]
     relaxed: tuple[str, ...]
     annotated: tuple[str, ...]
+    tagged: tuple[str, ...]
+    untagged: tuple[str, ...]
     unclear: tuple[str, ...]
     rewritten: tuple[str, ...]
     extra: tuple[str, ...]

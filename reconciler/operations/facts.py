@@ -71,6 +71,7 @@ def ask_storage(
         for question in asked
         for identifier, place in ((question.table.id, places[question.table.id]),)
     }
+    facts |= _with_tags(backend, asking, facts, parallelism)
     stale = _stale_columns(backend, asked, facts)
     return {identifier: replace(one, entry=stale.get(identifier)) for identifier, one in facts.items()}
 
@@ -86,12 +87,36 @@ def _look_at(
     live_at = {place: live for place, live in places if place is not None}
 
     def look(place: str) -> Storage:
-        live = live_at[place]
-        in_force = live is not None and live.location == place
-        options = optional.table_storage_options(backend, live) if live and in_force else backend.storage_options()
-        return storage.probe(place, options)
+        return storage.probe(place, _options(backend, place, live_at[place]))
 
     return dict(zip(live_at, in_parallel(look, live_at, parallelism), strict=True))
+
+
+def _options(backend: Backend, place: str, live: LiveTable | None) -> Mapping[str, str]:
+    """Return the options to open a place with, those of the table there if it is in force."""
+    in_force = live is not None and live.location == place
+    return optional.table_storage_options(backend, live) if live and in_force else backend.storage_options()
+
+
+def _with_tags(
+    backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
+) -> dict[Identifier, TableFacts]:
+    """Return the facts of the tables whose tags are in question, with the tags of their data."""
+
+    def look(question: StorageQuestion) -> TableFacts:
+        found = facts[question.table.id]
+        place = found.location or ""
+        options = _options(backend, place, question.live)
+        tags = storage.find_tags(place, options, question.table.tags, question.recorded_tags)
+        return replace(found, storage=tags) if isinstance(tags, Storage) else replace(found, tags=tags)
+
+    tagged = [
+        one
+        for one in asked
+        if (one.table.tags or one.recorded_tags) and facts[one.table.id].storage.kind is StorageKind.DATASET
+    ]
+    looked = in_parallel(look, tagged, parallelism)
+    return {question.table.id: found for question, found in zip(tagged, looked, strict=True)}
 
 
 def _stale_columns(

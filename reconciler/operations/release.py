@@ -104,7 +104,16 @@ def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: b
         return Protection(catalog=catalog, kind=action.kind, identifier=live.id, would=action, code=code)
     before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
     without = ObjectView().model_dump(
-        include={"managed_by", "protect", "keys", "secret_keys", "mirror", "requested_location", "chosen_location"}
+        include={
+            "managed_by",
+            "protect",
+            "keys",
+            "secret_keys",
+            "tag_keys",
+            "mirror",
+            "requested_location",
+            "chosen_location",
+        }
     )
     after = before.model_copy(update=without)
     return Change(

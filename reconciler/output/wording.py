@@ -176,6 +176,7 @@ def settings(entry: Entry) -> tuple[ShownField, ...]:
         texts |= {"protect": "true"} if view.protect else {}
         properties = redact_properties(view.properties, entry.address, entry.secret_keys)
         texts |= {_label(_PROPERTY + key): value for key, value in sorted(properties.items())}
+        texts |= {f"tags.{name}": target for name, target in (view.tags or {}).items()}
     return tuple(ShownField(label, None if is_new else text, text if is_new else None) for label, text in texts.items())
 
 

@@ -13,7 +13,8 @@ from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.desired import DesiredCatalog, DesiredTable
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage
 from reconciler.model.names import EVERYTHING, Identifier, Scope
-from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true
+from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true, recorded_tags
+from reconciler.model.tags import FoundTags
 from reconciler.planner.mirrors import Mirrored
 from reconciler.planner.moves import MovedTable, moves_of, pairs
 
@@ -67,13 +68,15 @@ class TableFacts:
     """What storage holds at a table's ``location``.
 
     ``problem`` says why the catalog refuses that location. ``entry`` has the columns that its entry shows, if they
-    differ from those of the data as planned.
+    differ from those of the data as planned. ``tags`` are those of a table that wants some, or has some that lancens
+    set.
     """
 
     location: str | None
     storage: Storage
     problem: str | None = None
     entry: EntryColumns | None = None
+    tags: FoundTags | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,11 @@ class StorageQuestion:
         """The identifier of the table's entry."""
         return self.live.id if self.live else None
 
+    @property
+    def recorded_tags(self) -> frozenset[str]:
+        """The tags that lancens set, by the table's entry."""
+        return recorded_tags(self.live.properties) if self.live else frozenset()
+
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
     """Return whether the manifest asks for another location than the entry has.
@@ -231,7 +239,8 @@ def new_names(
 def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQuestion | None:
     """Return what storage must be opened to compare a table; None if nothing must be.
 
-    Storage decides about new tables (data is registered), about relocations, and about live tables with a schema.
+    Storage decides about new tables (data is registered), about relocations, and about live tables with a schema or
+    with tags.
     """
     desired, live = pair.wanted_in(select), pair.renamed
     if desired is None:
@@ -242,7 +251,8 @@ def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQue
         # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
         otherwise = live.location if is_unanswered(desired, live) else None
         return StorageQuestion(desired, desired.location, otherwise, pair.in_force)
-    if desired.schema is not None and desired.probe:
+    has_tags = bool(desired.tags or recorded_tags(live.properties))
+    if (desired.schema is not None or has_tags) and desired.probe:
         return StorageQuestion(desired, live.location, live=pair.in_force)
     return None
 

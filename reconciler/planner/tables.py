@@ -26,6 +26,7 @@ from reconciler.planner.stored import (
     schema_difference,
     unregistrable,
 )
+from reconciler.planner.tagging import is_only_tagged, tag_change, why_tagged
 from reconciler.planner.views import ObjectView
 
 
@@ -83,10 +84,12 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
         return context.blocked(Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts)
     if facts.location is None and not able.places_tables:
         return context.blocked(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
+    tags = tag_change(context, desired, None, facts, moved=False)
     blocking_reason = (
         _unkeepable(context, desired)
         or blocked_by_storage(desired, facts, vends=able.vends_credentials)
         or unregistrable(context, desired, facts)
+        or tags.blocked
     )
     if blocking_reason:
         return context.blocked(blocking_reason, desired, None, facts)
@@ -104,6 +107,7 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
     after = context.marks(desired, {}, able.table_markers).model_copy(
         update={"location": facts.location, "safeguards": context.safeguards({}), "columns": columns}
     )
+    _, after = tags.applied_to(ObjectView(), after)
     probe = desired.probe or action is not Action.DECLARE_TABLE
     return change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
 
@@ -115,10 +119,11 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
     moved = _is_to_move(desired, live, facts, can_move=context.capabilities.relocate_table)
     difference = schema_difference(desired, facts)
     blocking_reason = (_immovable(context, live) if moved else None) or _unkeepable(context, desired)
-    blocking_reason = blocking_reason or blocked_by_data(desired, live, facts, difference, moved=moved)
+    tags = tag_change(context, desired, live, facts, moved=moved)
+    blocking_reason = blocking_reason or blocked_by_data(desired, live, facts, difference, moved=moved) or tags.blocked
     if blocking_reason:
         return context.blocked(blocking_reason, desired, live, facts)
-    before, after = _views(context, desired, live, facts, moved=moved)
+    before, after = tags.applied_to(*_views(context, desired, live, facts, moved=moved))
     found = found_columns(desired, facts)
     if moved:
         action, why = Action.RELOCATE_TABLE, Why(ReasonCode.RELOCATED)
@@ -129,6 +134,8 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
         action, why = Action.ALTER_TABLE, _growth(difference, live)
         before = before.model_copy(update={"columns": found})
         after = after.model_copy(update={"columns": evolved(found, difference)})
+    elif is_only_tagged(before, after):
+        action, why = Action.TAG, why_tagged(before, after)
     elif not _touches_entry(before, after):
         return None
     else:
@@ -273,7 +280,8 @@ def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) 
     """Return the note on an entry whose marks stay wrong; None if it is updated."""
     can_alter = context.capabilities.alter_table
     unowned = before.managed_by is None
-    if before.content == after.content and unowned and can_alter and not context.adopt:
+    is_equal = (before.content, before.tags) == (after.content, after.tags)
+    if is_equal and unowned and can_alter and not context.adopt:
         return NoteCode.ADOPTABLE
     if before.properties != after.properties or can_alter:
         return None

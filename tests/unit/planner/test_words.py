@@ -51,6 +51,7 @@ _COLUMNS: tuple[Params, ...] = (
     {"evolves": True, "relaxed": ("r",)},
     {"renamed": ("n",), "annotated": ("m",), "rewritten": ("w",)},
     {"unclear": ("u",)},
+    {"tagged": ("prod",), "untagged": ("old",)},
     {"fills": True},
     {"impossible": ("i",)},
     {"lines": ()},
