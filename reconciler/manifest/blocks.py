@@ -51,7 +51,7 @@ _EXPECTED = {
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are names, which are shown: they cannot be secrets.
 _NEVER_SECRET = frozenset(
-    {"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select", "tags"}
+    {"expect", "from", "into", "kind", "match", "moved", "names", "schema", "schemas", "scope", "select", "tags"}
 )
 
 

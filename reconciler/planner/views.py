@@ -56,6 +56,7 @@ class ObjectView(Document):
     )
     tag_keys: tuple[str, ...] = Field(default=(), description="The tags of the data that lancens has set, in order.")
     mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
+    policy: str | None = Field(default=None, description="The owner of the policies that set the properties.")
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
@@ -102,9 +103,11 @@ class ObjectView(Document):
         return ownership.is_request_true(*self.request, self.location)
 
     @property
-    def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None]:
+    def marks(
+        self,
+    ) -> tuple[str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None, str | None]:
         """The marks that lancens keeps."""
-        return self.managed_by, self.keys, self.secret_keys, self.tag_keys, self.mirror
+        return self.managed_by, self.keys, self.secret_keys, self.tag_keys, self.mirror, self.policy
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it, without secrets.
@@ -142,6 +145,7 @@ class ObjectView(Document):
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
             *(("managed versioning",) if self.managed_versioning else ()),
+            *(("policy", self.policy) if self.policy else ()),
             *((("tags", self.tag_keys),) if self.tag_keys else ()),
         )
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
@@ -188,6 +192,7 @@ def view_of(
         secret_keys=tuple(sorted(ownership.recorded_secrets(properties))),
         tag_keys=tuple(sorted(ownership.recorded_tags(properties))) if isinstance(live, LiveTable) else (),
         mirror=ownership.mirror_of(properties),
+        policy=ownership.policy_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
         managed_versioning=isinstance(live, LiveTable) and live.managed_versioning,
