@@ -17,6 +17,7 @@ import reconciler
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
+from reconciler.model import locations
 from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
 
@@ -139,7 +140,7 @@ class Fleet:
         """Return where a table is in each environment."""
         with self.connected(name[0]) as backend:
             found = {one: backend.load_table(self.identifier(one, name)).location for one in ENVIRONMENTS}
-        return {environment: location.removeprefix("file://") for environment, location in found.items()}
+        return {environment: locations.normalise(location) for environment, location in found.items()}
 
     def drop(self, name: Name) -> None:
         """Have another tool drop a table's entry in every environment; its data stays."""
