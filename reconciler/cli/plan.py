@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option, spark_options
+from reconciler.cli.options import (
+    PlanFlags,
+    check_engine,
+    full_option,
+    plan_flags,
+    plan_format_option,
+    spark_options,
+)
 from reconciler.cli.results import check_folder, inform, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model import display
@@ -57,8 +64,7 @@ def command(
       lancens plan --format markdown > comment.md
       lancens plan fleet/ --engine spark --master 'local[8]' -o plan.json
     """
-    if engine == "local" and (spark.master or spark.conf):
-        raise click.UsageError("--master and --spark-conf are for --engine spark")
+    check_engine(engine, spark.master or spark.conf)
     if out == "-":
         if form not in ("text", "json"):
             raise click.UsageError(f"-o - prints the plan as it is saved: leave --format {form} out")

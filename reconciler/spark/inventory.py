@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,16 +14,18 @@ import pyarrow as pa
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
+from reconciler.spark.frames import frame_of_units
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
 from reconciler.spark.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFailure, failures_in
 from reconciler.spark.schemas import Row, record_batch
-from reconciler.spark.session import SparkOptions, spark_session
 from reconciler.spark.sinks import Form, open_sink
-from reconciler.spark.tasks import each_unit, packed, unpacked
+from reconciler.spark.tasks import packed, unpacked
 from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from reconciler.manifest import Manifest
 
 
@@ -42,7 +45,7 @@ def write_inventory(
     manifest: Manifest,
     out: str | None,
     form: Form,
-    options: SparkOptions | None = None,
+    session: AbstractContextManager[SparkSession | None],
     *,
     partitions: int = DEFAULT_PARTITIONS,
     split: int = DEFAULT_SPLIT,
@@ -56,7 +59,7 @@ def write_inventory(
         manifest: from :func:`reconciler.load`.
         out: a file, which is replaced; for Lance a directory or URI, which gets a new version; None for stdout.
         form: the format.
-        options: where Spark runs.
+        session: gives the session to work in, or None for this process.
         partitions: about how many tasks read, at most.
         split: a namespace with more tables is read in parts, where the catalog reads tables by name.
         parallelism: how many requests each task has in flight.
@@ -67,12 +70,12 @@ def write_inventory(
     """
     specs = catalog_specs(manifest, parallelism=parallelism)
     with open_sink(out, form, INVENTORY.schema) as sink:
-        with spark_session(options) as spark:
+        with session as spark:
             with stage(None, f"Listing the namespaces of {count(len(specs), 'catalog')}"):
-                units = list_units(specs, partitions=partitions, split=split)
+                units = list_units(specs, partitions=partitions, split=split, in_process=spark is None)
             listed = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}
             with stage(spark, f"Reading {count(len(listed), 'namespace')}") as reading:
-                rows = each_unit(spark, units, partial(_keep, sink.write), _PARTS).collect()
+                rows = frame_of_units(spark, units, partial(_keep, sink.write), _PARTS).rows()
                 parts: list[_Part] = [unpacked(row["part"]) for row in rows]
                 kinds = sum((part.kinds for part in parts), Counter[str]())
                 reading.note(count(kinds[TABLE], "table"))

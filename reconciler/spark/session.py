@@ -78,6 +78,11 @@ class SparkOptions:
     show_log: bool = False
 
 
+def is_installed() -> bool:
+    """Return whether PySpark is installed with what it needs."""
+    return all(map(find_spec, ("pyspark", "pandas")))  # PySpark takes no Arrow without pandas
+
+
 @contextmanager
 def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]:
     """Yield a session for the block.
@@ -314,7 +319,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 def _require_packages() -> None:
     """Raise a LancensError when PySpark is missing or too old."""
-    if find_spec("pyspark") is None or find_spec("pandas") is None:  # PySpark takes no Arrow without pandas
+    if not is_installed():
         raise MissingExtraError("Spark", "spark")
     import pyspark
 
@@ -364,7 +369,10 @@ def _require_java() -> None:
     """Raise a LancensError when there is no Java that Spark can run in."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin/java")) if home else shutil.which("java")
-    advice = f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME to it, or name a server with --master sc://HOST"
+    advice = (
+        f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME to it, name a server with --master sc://HOST, or pass "
+        "--engine local"
+    )
     if java is None:
         raise LancensError(f"Spark needs Java, and there is no `java` on the PATH: {advice}")
     try:

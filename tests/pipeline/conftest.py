@@ -52,3 +52,10 @@ def spark(java: None, spark_folder: Path) -> Iterator[SparkSession]:
         patch.setattr(tempfile, "tempdir", str(spark_folder))
         with spark_session(SparkOptions("local[2]", SETTINGS)) as session:
             yield session
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request: pytest.FixtureRequest) -> SparkSession | None:
+    """Give each engine: None, which is this process, and the session."""
+    session: SparkSession | None = request.getfixturevalue("spark") if request.param == "spark" else None
+    return session
