@@ -151,22 +151,22 @@ def placed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield ``_AT_PLACE``; ``batches`` must hold all ``_PLACED`` of a place."""
-    tables: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    tables: defaultdict[str, list[Row]] = defaultdict(list)
     around: set[tuple[str, str]] = set()
     for row in (row for batch in batches for row in batch.to_pylist()):
         if row["inner"] is None:
-            tables[row["place"]].append((row["address"], row["scheme"]))
+            tables[row["place"]].append(row)
         else:
             around.add((row["place"], row["inner"]))
-    found: list[Row] = []
-    named = {place: sorted(address for address, _ in at)[: MOST_NAMED + 1] for place, at in tables.items()}
-    for place, at in tables.items():
-        if len(at) > 1:
-            schemes = sorted({scheme for _, scheme in at})
-            found.append({"place": place, "sharing": named[place], "schemes": schemes, "inner": ""})
-    for place, inner in around:
-        if place in named:
-            found.append({"place": place, "sharing": named[place], "inner": inner})
+    named = {
+        place: {
+            "sharing": sorted(row["address"] for row in at)[: MOST_NAMED + 1],
+            "schemes": sorted({row["scheme"] for row in at}),
+        }
+        for place, at in tables.items()
+    }
+    around |= {(place, "") for place, at in tables.items() if len(at) > 1}
+    found = ({"place": place, "inner": inner, **named[place]} for place, inner in around if place in named)
     return record_batches(found, _AT_PLACE)
 
 

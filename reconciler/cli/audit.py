@@ -19,11 +19,8 @@ from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from pyspark.sql import SparkSession
-
     from reconciler.auditor.document import AuditDocument
+    from reconciler.spark.session import Session
 
 _MOST_NAMED = 10
 _SEVERITIES = [severity.value for severity in Severity]
@@ -94,7 +91,7 @@ def command(
     rules: tuple[str, ...],
     skipped: tuple[str, ...],
     fail_on: Literal["error", "warning", "note", "never"],
-    session: AbstractContextManager[SparkSession | None],
+    session: Session,
     parallelism: int,
     run: RunMetrics,
 ) -> None:

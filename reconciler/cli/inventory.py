@@ -13,11 +13,8 @@ from reconciler.cli.results import say
 from reconciler.model.display import count
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from pyspark.sql import SparkSession
-
     from reconciler.spark.inventory import Inventory
+    from reconciler.spark.session import Session
     from reconciler.spark.sinks import Form
 
 _MOST_NAMED = 10
@@ -40,7 +37,7 @@ def command(
     source: CatalogSource,
     out: str | None,
     form: Form | None,
-    session: AbstractContextManager[SparkSession | None],
+    session: Session,
     partitions: int,
     parallelism: int,
 ) -> None:

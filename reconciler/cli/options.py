@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -18,10 +18,8 @@ from reconciler.model.errors import ConfigError, LancensError, installed_as
 from reconciler.output import FORMATS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from reconciler.manifest import Manifest, Policy
-    from reconciler.spark.session import SparkOptions
+    from reconciler.spark.session import Session, SparkOptions
 
 DEFAULT_MANIFEST = "lancens.yaml"
 """The manifest of a command that is given none."""
@@ -337,15 +335,14 @@ def _spark_options(master: str | None, conf: dict[str, str]) -> SparkOptions:
     return SparkOptions(master, conf, show_log=bool(click.get_current_context().find_root().params.get("debug")))
 
 
-def _session(
-    engine: str | None, master: str | None, conf: dict[str, str]
-) -> AbstractContextManager[SparkSession | None]:
+def _session(engine: str | None, master: str | None, conf: dict[str, str]) -> Session:
     """Return what opens the session to work in, or gives None for this process.
 
     Raises:
         UsageError: options of Spark are given without it.
     """
-    check_engine(engine, master or conf)
+    if engine == "local" and (master or conf):
+        raise click.UsageError("--master and --spark-conf are for --engine spark")
     if engine == "local":
         return nullcontext()
     from reconciler.spark.session import is_installed, spark_session
@@ -353,12 +350,6 @@ def _session(
     if engine == "spark" or master or conf or is_installed():
         return spark_session(_spark_options(master, conf))
     return _without_spark()
-
-
-def check_engine(engine: str | None, given: object) -> None:
-    """Raise a UsageError if options of Spark were ``given`` for the local engine."""
-    if engine == "local" and given:
-        raise click.UsageError("--master and --spark-conf are for --engine spark")
 
 
 @contextmanager

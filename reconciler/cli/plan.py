@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import (
-    PlanFlags,
-    check_engine,
-    full_option,
-    plan_flags,
-    plan_format_option,
-    spark_options,
-)
+from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option, spark_options
 from reconciler.cli.results import check_folder, inform, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model import display
@@ -64,7 +57,8 @@ def command(
       lancens plan --format markdown > comment.md
       lancens plan fleet/ --engine spark --master 'local[8]' -o plan.json
     """
-    check_engine(engine, spark.master or spark.conf)
+    if engine == "local" and (spark.master or spark.conf):
+        raise click.UsageError("--master and --spark-conf are for --engine spark")
     if out == "-":
         if form not in ("text", "json"):
             raise click.UsageError(f"-o - prints the plan as it is saved: leave --format {form} out")

@@ -1,13 +1,12 @@
-"""Write the content of a manifest's catalogs to one file or dataset."""
+"""Return the content of a manifest's catalogs, or write it to one file or dataset."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,7 +17,7 @@ from reconciler.spark.frames import frame_of_units
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
 from reconciler.spark.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFailure, failures_in
-from reconciler.spark.schemas import Row, record_batch
+from reconciler.spark.schemas import Row, record_batch, record_batches
 from reconciler.spark.sinks import Form, open_sink
 from reconciler.spark.tasks import packed, unpacked
 from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
+    from reconciler.spark.session import Session
 
 
 _PARTS = pa.schema([("part", pa.binary())])
@@ -45,7 +45,7 @@ def write_inventory(
     manifest: Manifest,
     out: str | None,
     form: Form,
-    session: AbstractContextManager[SparkSession | None],
+    session: Session,
     *,
     partitions: int = DEFAULT_PARTITIONS,
     split: int = DEFAULT_SPLIT,
@@ -82,6 +82,30 @@ def write_inventory(
         sink.finish([part.name for part in parts])
     unread = failures_in(row for part in parts for row in part.unread)
     return Inventory(kinds[NAMESPACE], kinds[TABLE], tuple(unread))
+
+
+def inventory(manifest: Manifest, *, spark: SparkSession | None = None, parallelism: int = DEFAULT_PARALLELISM) -> Any:
+    """Return the rows of ``lancens inventory``: a DataFrame with Spark, an Arrow table without.
+
+    A DataFrame reads the catalogs whenever it is computed. A namespace that could not be read is a row with its
+    ``error``.
+
+    Args:
+        manifest: from :func:`reconciler.load`.
+        spark: the session to work in; None for this process.
+        parallelism: how many requests each task has in flight.
+
+    Raises:
+        ManifestError: placeholders of a ``config`` cannot be resolved.
+        LancensError: a catalog refuses its configuration, or cannot be reached by Spark.
+    """
+    units = list_units(catalog_specs(manifest, parallelism=parallelism), in_process=spark is None)
+    return frame_of_units(spark, units, _batches, INVENTORY.schema).content
+
+
+def _batches(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+    rows = read_unit(unit, last_attempt=last_attempt)
+    return record_batches(INVENTORY.rows(rows, INVENTORY.schema.names), INVENTORY.schema)
 
 
 @dataclass(slots=True)

@@ -16,12 +16,12 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -60,6 +60,10 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "lancens-warehouse")),  # not where we run
     "spark.ui.enabled": "false",
 }
+
+
+Session: TypeAlias = "AbstractContextManager[SparkSession | None]"
+"""Opens the session to work in, or gives None for this process."""
 
 
 @dataclass(frozen=True, slots=True)
