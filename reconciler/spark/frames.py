@@ -43,7 +43,7 @@ class Frame:
 
     def select(self, *columns: str) -> Self:
         """Return the rows with these columns only."""
-        return type(self)(self.content.select(columns))
+        return type(self)(self.content.select([*columns]))
 
     def where(self, column: str, *values: Any) -> Self:
         """Return the rows in which ``column`` has one of ``values``."""
@@ -97,9 +97,6 @@ class _SparkFrame(Frame):
 
     __slots__ = ()
     content: DataFrame
-
-    def select(self, *columns: str) -> Self:
-        return type(self)(self.content.select(*columns))
 
     def where(self, column: str, *values: Any) -> Self:
         return type(self)(self.content.filter(self.content[column].isin(*values)))

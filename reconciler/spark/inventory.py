@@ -20,7 +20,7 @@ from reconciler.spark.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFai
 from reconciler.spark.schemas import Row, record_batch, record_batches
 from reconciler.spark.sinks import Form, open_sink
 from reconciler.spark.tasks import packed, unpacked
-from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
+from reconciler.spark.units import DEFAULT_PARTITIONS, Unit, list_units
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,6 @@ def write_inventory(
     session: Session,
     *,
     partitions: int = DEFAULT_PARTITIONS,
-    split: int = DEFAULT_SPLIT,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> Inventory:
     """Write the content of the catalogs of ``manifest`` without secrets.
@@ -61,7 +60,6 @@ def write_inventory(
         form: the format.
         session: gives the session to work in, or None for this process.
         partitions: about how many tasks read, at most.
-        split: a namespace with more tables is read in parts, where the catalog reads tables by name.
         parallelism: how many requests each task has in flight.
 
     Raises:
@@ -72,7 +70,7 @@ def write_inventory(
     with open_sink(out, form, INVENTORY.schema) as sink:
         with session as spark:
             with stage(None, f"Listing the namespaces of {count(len(specs), 'catalog')}"):
-                units = list_units(specs, partitions=partitions, split=split, in_process=spark is None)
+                units = list_units(specs, partitions=partitions, in_process=spark is None)
             listed = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}
             with stage(spark, f"Reading {count(len(listed), 'namespace')}") as reading:
                 rows = frame_of_units(spark, units, partial(_keep, sink.write), _PARTS).rows()
