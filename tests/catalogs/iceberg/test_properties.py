@@ -44,7 +44,7 @@ def test_a_property_that_leaves_the_manifest_leaves_polaris(polaris: Polaris, tm
         assert reconciler.plan(manifest).is_empty
         shown = polaris.namespaces[space].items()
         assert {key: value for key, value in shown if not key.startswith("lancens.")} == {
-            "location": "file:///BASE",
+            "location": "file:///BASE/ads",
             **properties,
         }
 
