@@ -167,10 +167,9 @@ class IcebergServer:
         if base is None or len(namespace) == 1:
             return base
         if namespace not in self._homes:
-            above = self.home(namespace[:-1]) or base
-            self._homes[namespace] = locations.join(above, namespace[-1])
             with suppress(NamespaceNotFoundError):
                 self.namespace(namespace)
+            self._homes.setdefault(namespace, locations.join(self.home(namespace[:-1]) or base, namespace[-1]))
         return self._homes[namespace]
 
     def _seen_at_home(self, found: LiveNamespace) -> LiveNamespace:
