@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from reconciler import storage
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
-from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError
+from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier
 
@@ -68,6 +68,23 @@ class CatalogOperations(LanceNamespace):
         """
         table = self._lance_table(identifier)
         return self._location_to_open(table), optional.table_storage_options(self.backend, table)
+
+    def _writable(self, identifier: Sequence[str] | None, branch: str | None = None) -> tuple[str, dict[str, str]]:
+        """Return the location of a table's dataset, and the options to write there.
+
+        Raises:
+            UnsupportedOperationError: ``branch`` is not the main one, or the service keeps the versions of the table.
+            BackendError: as for :meth:`_place`.
+        """
+        if branch not in (None, storage.MAIN_BRANCH):
+            raise UnsupportedOperationError("only the main branch is changed here; open the dataset for another one")
+        table = self._lance_table(identifier)
+        self._require_unmanaged(table)
+        return self._location_to_open(table), dict(optional.table_storage_options(self.backend, table, writes=True))
+
+    def _require_unmanaged(self, table: LiveTable) -> None:
+        if table.managed_versioning:
+            raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
 
 
 @contextmanager

@@ -205,7 +205,8 @@ def test_no_data_is_deleted_whatever_is_asked(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "operation", ["insert", "merge_insert", "update", "delete", "query", "alter_columns", "tags/create", "restore"]
+    "operation",
+    ["insert", "merge_insert", "update", "delete", "query", "drop_columns", "branches/delete", "version/delete"],
 )
 def test_rows_are_neither_served_nor_written(api: Api, operation: str) -> None:
     assert api("POST", f"/v1/table/a%24t/{operation}", {}).error == (406, 0)
