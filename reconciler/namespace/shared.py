@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import InvalidInputError, from_error_code
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, from_error_code
 from pydantic import BaseModel, ValidationError
 
 from reconciler import storage
@@ -114,7 +114,7 @@ RequestT = TypeVar("RequestT", bound=BaseModel)
 ResponseT = TypeVar("ResponseT")
 P = ParamSpec("P")
 
-# Clients such as lance-spark recognise some errors by these words.
+# Clients in process recognise some errors by these words. Clients of ``serve`` put them before the text themselves.
 _FIRST_WORDS = {
     ErrorCode.NAMESPACE_NOT_FOUND: "Namespace not found: ",
     ErrorCode.NAMESPACE_ALREADY_EXISTS: "Namespace already exists: ",
@@ -132,6 +132,11 @@ def specification_errors() -> Iterator[None]:
     except BackendError as error:
         first, text = _FIRST_WORDS.get(error.code, ""), str(error)
         raise from_error_code(int(error.code), text if first in text else first + text) from error
+
+
+def without_first_words(error: LanceNamespaceError) -> str:
+    """Return the text of an error for a client that adds the words of its code."""
+    return str(error).removeprefix(_FIRST_WORDS.get(ErrorCode(int(error.code)), ""))
 
 
 def operation(
