@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table; ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
+    """One column of a table; ``type`` is the canonical text of its Arrow type."""
 
     name: str
     type: str
