@@ -127,6 +127,8 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
         marks[ownership.KEYS] = ownership.encode_keys(after.keys, after.secret_keys) if after.keys else None
     if ownership.mirror_of(live) != after.mirror:
         marks[ownership.MIRROR] = after.mirror
+    if ownership.policy_of(live) != after.policy:
+        marks[ownership.POLICY] = after.policy
     if ownership.is_protected(live) != after.protect:
         marks[ownership.PROTECT] = "true" if after.protect else None
     return marks

@@ -47,7 +47,9 @@ _EXPECTED = {
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are names, which are shown: they cannot be secrets.
-_NEVER_SECRET = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
+_NEVER_SECRET = frozenset(
+    {"expect", "from", "into", "kind", "match", "moved", "names", "schema", "schemas", "scope", "select"}
+)
 
 
 class BlockReader:

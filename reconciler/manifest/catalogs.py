@@ -129,12 +129,12 @@ class CatalogReader:
             self.namespaces[identifier] = DesiredNamespace(
                 id=identifier,
                 source=self.blocks.problems.source(node.key_place),
-                properties=self._properties(block.properties, node, what),
+                properties=self.properties(block.properties, node, what),
                 claimed=bool(claims),
                 absent=bool(block.absent),
                 protect=block.protect,
                 kind=block.kind,
-                secret_keys=self._secret_keys(node, block.properties),
+                secret_keys=self.secret_keys(node, block.properties),
             )
         self._below(node, identifier, what, defaults, absent=block is not None and bool(block.absent))
 
@@ -198,7 +198,7 @@ class CatalogReader:
         return DesiredTable(
             id=identifier,
             source=self.blocks.problems.source(node.key_place),
-            properties=self._properties(block.properties, node, what),
+            properties=self.properties(block.properties, node, what),
             location=self._location(identifier, block, node, what),
             schema=schema,
             evolve=block.evolve,
@@ -207,7 +207,7 @@ class CatalogReader:
             expect=Expectations(**dict(block.expect)),
             absent=block.absent,
             protect=block.protect,
-            secret_keys=self._secret_keys(node, block.properties),
+            secret_keys=self.secret_keys(node, block.properties),
         )
 
     def _keep_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
@@ -253,7 +253,7 @@ class CatalogReader:
 
     # ---- properties
 
-    def _secret_keys(self, node: Node, properties: MappingOf[str, str] | None) -> frozenset[str]:
+    def secret_keys(self, node: Node, properties: MappingOf[str, str] | None) -> frozenset[str]:
         """Return the properties with values from the environment or a file that do not look like secrets."""
         written = entries_of(entries_of(node).get("properties"))
         return frozenset(
@@ -262,7 +262,8 @@ class CatalogReader:
             if _is_from_outside(written.get(key)) and not is_sensitive(key, value)
         )
 
-    def _properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
+    def properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
+        """Return the properties of the block at ``node``; errors in them go to the problems."""
         if not properties:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])

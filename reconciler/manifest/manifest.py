@@ -134,6 +134,10 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
             names, defaults = sorted(mirror.names.items()), sorted(mirror.defaults.items())
             said = [(name, *_table_parts(catalog.name, table, None)) for name, table in defaults]
             yield _line("mirror", mirror.origin, sorted(mirror.select.patterns), mirror.into, names, said)
+        for policy in desired.policies:  # the order counts
+            where = address(catalog.name, policy.match.patterns)
+            said = sorted(redact_properties(policy.properties, where, policy.secret_keys).items())
+            yield _line("policy", policy.match.patterns, said)
         for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
             yield _line("moved", move.origin, move.to, move.is_table)
 

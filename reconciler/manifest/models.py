@@ -224,6 +224,19 @@ class MirrorBlock(Block):
     """Tables and namespaces with another name here: the name in the source, and the one here, without `into`."""
 
 
+class PolicyBlock(Block):
+    """A policy: what holds for live tables of a pattern that have no block."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["match"]})
+
+    match: Annotated[Text | None, WithJsonSchema({"type": "string"})] = Field(default=None, examples=["ads/**"])
+    """The tables, as a glob over names joined by a slash."""
+    properties: Texts = Field(default={}, examples=[{"owner": "ads"}])
+    """Properties to keep on these tables; other properties are left alone."""
+    expect: OrNothing[ExpectBlock] = ExpectBlock()
+    """What `lancens audit` expects of their data; it changes no plan."""
+
+
 class CatalogBlock(Block):
     """A catalog: the name this manifest gives to one root namespace."""
 
@@ -245,6 +258,8 @@ class CatalogBlock(Block):
         default=[], examples=[[{"from": "features/users", "to": "features/customers"}]]
     )
     """Renamed tables, and namespaces with their content; the data stays."""
+    policies: Annotated[list[PolicyBlock], Field(examples=[[{"match": "ads/**", "properties": {"owner": "ads"}}]])] = []
+    """What holds for live tables without a block; later ones win key by key. No policy ever removes a table."""
     mirror: MirrorBlock | None = None
     """Another catalog that this one mirrors. Its own blocks win."""
     namespaces: OrNothing[dict[str, NamespaceBlock]] = {}

@@ -139,6 +139,21 @@ _FIELDS_OF_A_TABLE = attrgetter(*(field.name for field in fields(DesiredTable)))
 
 
 @dataclass(frozen=True, slots=True)
+class DesiredPolicy:
+    """One entry of ``policies``: what holds for the live tables in ``match`` without a block.
+
+    ``pattern`` is ``match`` as written, and ``expect`` the fields of :class:`Expectations` that it sets.
+    """
+
+    pattern: str
+    match: Scope
+    source: Source
+    properties: Mapping[str, str] = field(default_factory=dict)
+    secret_keys: frozenset[str] = frozenset()
+    expect: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredMove:
     """One entry of ``moved``: the table, or the namespace with its content, that was named ``origin``."""
 
@@ -197,6 +212,7 @@ class DesiredCatalog:
     tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
     moves: tuple[DesiredMove, ...] = ()
     mirror: DesiredMirror | None = None
+    policies: tuple[DesiredPolicy, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

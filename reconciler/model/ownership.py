@@ -5,6 +5,7 @@
   catalog. A list within it has the keys whose values came from the environment or a file: they stay secret.
 - ``lancens.protect`` forbids removal even after the manifest's block is gone.
 - ``lancens.mirror`` names the catalog that the object follows.
+- ``lancens.policy`` names the owner of the policies that set ``lancens.keys`` of a table without a block.
 - ``lancens.requested-location`` is the location asked for where the service chose another one, which is in
   ``lancens.chosen-location``. Both hold only while the entry is at the chosen location.
 """
@@ -21,6 +22,7 @@ MANAGED_BY = "lancens.managed-by"
 KEYS = "lancens.keys"
 PROTECT = "lancens.protect"
 MIRROR = "lancens.mirror"
+POLICY = "lancens.policy"
 REQUESTED_LOCATION = "lancens.requested-location"
 CHOSEN_LOCATION = "lancens.chosen-location"
 
@@ -42,6 +44,11 @@ def owner_of(properties: Mapping[str, str]) -> str | None:
 def mirror_of(properties: Mapping[str, str]) -> str | None:
     """Return the catalog that the object mirrors, None where it mirrors none."""
     return properties.get(MIRROR) or None
+
+
+def policy_of(properties: Mapping[str, str]) -> str | None:
+    """Return the owner of the policies that set properties of the table, None where none did."""
+    return properties.get(POLICY) or None
 
 
 def is_protected(properties: Mapping[str, str]) -> bool:

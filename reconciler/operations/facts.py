@@ -268,9 +268,7 @@ def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInp
         scope = Scope((pattern,))
         if not any(_selects(scope.below(source.desired.name), source, tables) for source, tables in catalogs):
             hint = "" if "/" in pattern else f"; a glob begins with the catalog: CATALOG/{pattern}"
-            raise SelectionError(
-                f"--select `{pattern}` matches no namespace and no table, in the manifest or live{hint}"
-            )
+            raise SelectionError(f"`{pattern}` matches no namespace and no table, in the manifest or live{hint}")
 
 
 def _selects(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:

@@ -238,6 +238,7 @@ def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) 
         ownership.MANAGED_BY: view.managed_by,
         ownership.KEYS: ownership.encode_keys(view.keys, view.secret_keys) if view.keys else None,
         ownership.MIRROR: view.mirror,
+        ownership.POLICY: view.policy,
         ownership.PROTECT: "true" if view.protect else None,
         ownership.REQUESTED_LOCATION: view.requested_location,
         ownership.CHOSEN_LOCATION: view.chosen_location,

@@ -55,6 +55,7 @@ class ObjectView(Document):
         default=(), description="Those of them whose values come from the environment or a file, in order."
     )
     mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
+    policy: str | None = Field(default=None, description="The owner of the policies that set the properties.")
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
@@ -92,9 +93,9 @@ class ObjectView(Document):
         return ownership.is_request_true(*self.request, self.location)
 
     @property
-    def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
+    def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None, str | None]:
         """The marks that lancens keeps."""
-        return self.managed_by, self.keys, self.secret_keys, self.mirror
+        return self.managed_by, self.keys, self.secret_keys, self.mirror, self.policy
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it, without secrets.
@@ -132,6 +133,7 @@ class ObjectView(Document):
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
             *(("managed versioning",) if self.managed_versioning else ()),
+            *(("policy", self.policy) if self.policy else ()),
         )
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -176,6 +178,7 @@ def view_of(
         keys=tuple(sorted(ownership.recorded_keys(properties))),
         secret_keys=tuple(sorted(ownership.recorded_secrets(properties))),
         mirror=ownership.mirror_of(properties),
+        policy=ownership.policy_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
         managed_versioning=isinstance(live, LiveTable) and live.managed_versioning,

@@ -60,6 +60,14 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
             "this catalog cannot change entries."
         ),
     ),
+    NoteCode.POLICY_NOT_APPLIED: (
+        "{count:table} in {where} {count:matches|match} a policy and {count:stays as it is|stay as they are}: "
+        "{owner} manages {count:it|them}."
+    ),
+    NoteCode.POLICY_NOT_KEPT: (
+        "{count:table} in {where} {count:differs from its|differ from their} policies ({name}: {names:code}): "
+        "this catalog cannot change entries."
+    ),
     NoteCode.MIRRORED_BEFORE: (
         (
             "{where}/{name} was mirrored from {mirror}; no `mirror` names it any more, and its entry stays. "

@@ -50,6 +50,8 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.NO_DATA: "in the catalog, no data at its location",
     ReasonCode.NO_LONGER_IN_MANIFEST: "owned, no longer in the manifest",
     ReasonCode.PROTECTED_FROM_RELEASE: "protected: --protected releases it too",
+    ReasonCode.POLICY: "policy {names:code}",
+    ReasonCode.POLICY_ENDED: "no policy sets its properties any more",
     ReasonCode.RELEASED: "released: no manifest manages it any more",
     ReasonCode.RELOCATED: "registered elsewhere",
     ReasonCode.SAFEGUARD: "{detail}",
