@@ -136,7 +136,7 @@ schemas: $(INSTALLED)
 
 ## make docs       build the documentation site into build/docs; a link that leads nowhere is an error
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/zensical build --clean --strict
 
 ## make lock       resolve what both locks pin; UPGRADE=--upgrade takes the newest versions
 lock: $(BIN)/uv
