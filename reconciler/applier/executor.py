@@ -126,7 +126,7 @@ class _Run:
         self.changes, self.backends, self.journal = changes, backends, journal
         self.secrets, self.missing = secrets, missing
         self.results: dict[int, ChangeResult] = {}
-        self.slots = Slots({}, 1)
+        self.slots: Slots = _NoSlots({}, 0)  # who may start may use the catalog, unless some start ahead
 
     def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
         """Perform changes, ``most`` at a time, until none can start.
@@ -137,7 +137,9 @@ class _Run:
         widths = {name: backend.commits_together for name, backend in self.backends.items()}
         widest = max(widths.values(), default=1)
         ahead = most * (self.journal.ahead if widest == 1 else 1)  # a wide one has many waiting anyway
-        started, self.slots = Slots(widths, ahead), Slots(widths, most)
+        started = Slots(widths, ahead)
+        if ahead > most:
+            self.slots = Slots(widths, most)
         with ThreadPoolExecutor(max_workers=ahead * widest, thread_name_prefix="apply") as pool:
             in_flight: dict[Future[ChangeResult], int] = {}
             ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
@@ -283,6 +285,14 @@ class Slots:
         with self._changed:
             self._taken[catalog] -= 1
             self._changed.notify_all()
+
+
+class _NoSlots(Slots):
+    def take(self, catalog: str) -> None:
+        pass
+
+    def give(self, catalog: str) -> None:
+        pass
 
 
 class Schedule:
