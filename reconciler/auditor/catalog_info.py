@@ -14,7 +14,7 @@ from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
 from reconciler.spark.reading import result_or_error
-from reconciler.storage import SCHEMES
+from reconciler.storage import has_driver
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -202,6 +202,6 @@ def _closed(
 
 def _unsearchable(root: str) -> str | None:
     """Return why a root, or the directory of a namespace, cannot be searched."""
-    if locations.scheme(locations.pylance_uri(root)) not in SCHEMES:
+    if not has_driver(root):
         return "Lance has no driver for it"
     return "it is the root of all files of this machine" if locations.normalise(root) == "/" else None

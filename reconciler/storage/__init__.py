@@ -16,6 +16,7 @@ from reconciler.storage.files import (
     ObjectFolder,
     as_plain_path,
     holds_data_files,
+    is_object,
     list_directory,
     local_path,
     look_into,
@@ -24,7 +25,15 @@ from reconciler.storage.files import (
 )
 from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
 from reconciler.storage.losses import MOST_VERSIONS
-from reconciler.storage.pylance import OBJECT_STORES, SCHEMES, in_memory, open_dataset, read_latest, translated
+from reconciler.storage.pylance import (
+    OBJECT_STORES,
+    SCHEMES,
+    has_driver,
+    in_memory,
+    open_dataset,
+    read_latest,
+    translated,
+)
 from reconciler.storage.reading import (
     DEREGISTERED_MARKER,
     RESERVED_MARKER,

@@ -35,6 +35,12 @@ SCHEMES = frozenset(
 )
 """The URI schemes that pylance can open."""
 
+
+def has_driver(location: str) -> bool:
+    """Return whether pylance can open the scheme of ``location``."""
+    return locations.scheme(locations.pylance_uri(location)) in SCHEMES
+
+
 OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"})
 """Schemes that are neither on this machine nor name a host to which requests go."""
 
@@ -65,6 +71,9 @@ _WITHOUT = "no credentials were given for it, in `storage.*` or the environment,
 _UNAVAILABLE = re.compile(
     r"generic \w+ error|http error|timed? ?out|connect|dns|throttl|slow ?down|\b(429|50[0234])\b", re.IGNORECASE
 )
+
+# The schemes that pylance knows, in any order.
+_SCHEME_LIST = re.compile(r"\s+Valid schemes: [\w+-]+(?:, [\w+-]+)*")
 
 _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)
 
@@ -197,5 +206,5 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
     if _is_panic(error):
         text = f"pylance panicked: {text}"
-    line = " ".join(_DURATION.sub("", _RUST_PLACE.sub("", text)).split())
+    line = " ".join(_SCHEME_LIST.sub("", _DURATION.sub("", _RUST_PLACE.sub("", text))).split())
     return scrub(line.replace(location, locations.redact(location)), options.values())

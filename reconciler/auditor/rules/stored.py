@@ -11,13 +11,16 @@ from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.display import count
 from reconciler.model.live import StorageKind
-from reconciler.storage import MOST_VERSIONS, Files
+from reconciler.storage import MOST_VERSIONS, Files, has_driver
 
 _REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
 
 
 def _location(record: TableRecord) -> str:
-    return locations.redact(record.location) if record.location else "its location"
+    if not record.location:
+        return "its location"
+    cut = ", of which Lance opens the part before `?` or `#` (`%3F` and `%23` in a name)"
+    return locations.redact(record.location) + (cut if locations.is_cut(record.location) else "")
 
 
 def _holds(record: TableRecord, kind: StorageKind) -> bool:
@@ -265,6 +268,8 @@ def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     if record.desired is not None and not record.desired.probe:
         return
+    if record.location and not has_driver(record.location):
+        return  # unknown_scheme reports it
     if _holds(record, StorageKind.DENIED):
         yield Verdict(
             f"storage denies reading {_location(record)}: {record.stored.detail}",
