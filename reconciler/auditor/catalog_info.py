@@ -71,12 +71,13 @@ class SearchedRoot(NamedTuple):
 class Search:
     """Where to search for orphans: below ``roots``, but not below ``closed``.
 
-    ``reasons`` explain what is left out.
+    ``reasons`` explain what is left out. ``namespaces`` are those whose tables go to a place, by its normal form.
     """
 
     roots: Sequence[SearchedRoot] = ()
     closed: Sequence[str] = ()
     reasons: Sequence[str] = ()
+    namespaces: Mapping[str, Identifier] = field(default_factory=dict)
 
 
 def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
@@ -170,7 +171,8 @@ def searchable_roots(
             searched += [place] if is_open else []
         if not is_open:
             shut.append(place.location)
-    return Search(searched, shut, reasons)
+    named = {locations.normalise(place): one for own in places.values() for one, place in own.items()}
+    return Search(searched, shut, reasons, named)
 
 
 def _closed(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
@@ -35,7 +35,19 @@ _FORMAT = "lancens"
 _OPTIONS = ("manifest", "view", "columns", "catalog", "namespace", "variables", "partitions", "split", "parallelism")
 
 
-class LancensDataSource(DataSource):
+class BatchSource(DataSource):
+    """A format without streams."""
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Refuse streams.
+
+        Raises:
+            LancensError: always.
+        """
+        raise LancensError(f"the format {self.name()} has no streams; use `spark.read` instead of `spark.readStream`")
+
+
+class LancensDataSource(BatchSource):
     """The format ``lancens``; see docs/pipeline.md for its options."""
 
     attempts = 1
@@ -57,6 +69,7 @@ class LancensDataSource(DataSource):
         """Return the reader of the columns of ``schema``."""
         view = self._view()
         columns = selected(view.schema, schema.fieldNames(), _FORMAT)
+        expect_types(schema, columns, _FORMAT)
         return _Reader(self.options, view, columns, self.attempts)
 
     def _view(self) -> View:
@@ -148,7 +161,8 @@ class _Reader(DataSourceReader):
         names = [name for name in loaded.catalogs if selected.contains((name,))]
         if not names:
             raise LancensError(f"the option `catalog` matches none of {', '.join(sorted(loaded.catalogs))}")
-        return catalog_specs(loaded, names, parallelism=self._number("parallelism", DEFAULT_PARALLELISM))
+        parallelism = self._number("parallelism", DEFAULT_PARALLELISM, MOST_PARALLELISM)
+        return catalog_specs(loaded, names, parallelism=parallelism)
 
     def _variables(self) -> dict[str, str]:
         try:
@@ -156,10 +170,11 @@ class _Reader(DataSourceReader):
         except ValidationError:
             raise LancensError('the option `variables` is expected to be JSON such as {"region": "eu"}') from None
 
-    def _number(self, option: str, default: int) -> int:
+    def _number(self, option: str, default: int, most: int | None = None) -> int:
         text = self._options.get(option, str(default))
-        if not text.isdecimal() or int(text) < 1:
-            raise LancensError(f"the option `{option}` is expected to be a number from 1 on, not `{text}`")
+        if not text.isdecimal() or int(text) < 1 or (most is not None and int(text) > most):
+            expected = "on" if most is None else f"to {most}"
+            raise LancensError(f"the option `{option}` is expected to be a number from 1 {expected}, not `{text}`")
         return int(text)
 
 
@@ -170,6 +185,20 @@ def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema
         LancensError: there is no such column.
     """
     return pa.schema([columns.field(known("column", name, columns.names, source)) for name in names])
+
+
+def expect_types(given: StructType, columns: pa.Schema, source: str) -> None:
+    """Raise unless the schema of a reader has the types of the format ``source``.
+
+    Raises:
+        LancensError: ``spark.read.schema`` gave a column another type.
+    """
+    for said, own in zip(given, spark_schema(columns), strict=True):
+        if said.dataType != own.dataType:
+            raise LancensError(
+                f"the column `{own.name}` of the format {source} is {own.dataType.simpleString()}, not "
+                f"{said.dataType.simpleString()}; leave out `.schema(…)`"
+            )
 
 
 def _globs(text: str) -> Scope:

@@ -94,7 +94,7 @@ def plant_in_cloud(folder: Path, cloud: Cloud, datasets: int) -> Planted:
         lake.sound()
         prod.sound()
     prototypes.copy("plain", folder / "databases/crm.db/lost.lance")
-    planted.expected["orphan", "prod/lost.lance"] += 1
+    planted.expected["orphan", "prod/crm/lost.lance"] += 1
     planted.datasets += 1
     cloud.s3.create_bucket(Bucket=BUCKET)
     for root in (lake.root, prod.root, folder / "databases"):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from reconciler.auditor import figures
-from reconciler.auditor.document import AuditDocument, CatalogCoverage
+from reconciler.auditor.document import AuditDocument, CatalogCoverage, SeverityCounts
 from reconciler.auditor.history import with_trend
 from reconciler.auditor.records import Severity
 from reconciler.report.html import render_html
@@ -420,6 +420,20 @@ def test_the_page_is_readable_in_light_and_dark_and_on_a_phone(
     browser.open(pages["small"], dark=dark, width=width)
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate(_FAINT_TEXTS) == []
+
+
+def test_the_headline_figures_stand_in_one_row_and_none_is_cut(browser: Driver, tmp_path: Path) -> None:
+    found, page = small_document(), tmp_path / "long.html"
+    long = dict.fromkeys(("rows", "fragments", "tables"), 9999999) | dict.fromkeys(("bytes", "bytes_on_disk", "reclaimable"), 1023 << 40)
+    counts = SeverityCounts(error=9_999_999, warning=9_999_999, note=9_999_999)
+    totals = found.totals.model_copy(update={**long, "findings": counts})
+    page.write_text(render_html(found.model_copy(update={"totals": totals})), encoding="utf-8")
+    browser.open(page, width=1280)
+    tops, cut = browser.evaluate(
+        "(f => [f.map(e => e.offsetTop), f.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)])"
+        "([...document.querySelectorAll('.figure')])"
+    )
+    assert (len(tops), len({*tops}), cut) == (9, 1, [])
 
 
 # Texts whose contrast with what is behind them is under 4.5 to 1 (WCAG 2.2, success criterion 1.4.3).
