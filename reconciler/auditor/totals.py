@@ -86,6 +86,15 @@ def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identi
     )
 
 
+def suppressed_of(evaluated: DataFrame) -> Counter[int]:
+    """Return the number of findings by the position of their suppression."""
+    numbers: Counter[int] = Counter()
+    for row in evaluated.groupBy("suppressed").count().collect():
+        for at in row["suppressed"].split():
+            numbers[int(at)] += row["count"]
+    return numbers
+
+
 def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
     """Return the ``most`` most severe findings in ``evaluated``."""
     from pyspark.sql import functions as f

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.arrow_types import TypeSyntaxError, make_column
-from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing
+from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing, SuppressBlock
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
@@ -27,6 +27,7 @@ Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 # The blocks nested in another one: their model, how errors call one, and its required keys.
 _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
     "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
+    "suppress": (SuppressBlock, "an entry of `suppress` in {what}", "`rule`, `match`, `until` and `reason`"),
     "expect": (ExpectBlock, "`expect` of {what}", ""),
     "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
     "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),
@@ -39,6 +40,7 @@ _EXPECTED = {
     "list_type": "a list",
     "tuple_type": "a list",
     "string_type": "text",
+    "string_too_short": "text",
     "value_error": "{error}",
     "enum": "{expected}",
     "greater_than_equal": "{ge} or more",
@@ -47,7 +49,9 @@ _EXPECTED = {
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are names, which are shown: they cannot be secrets.
-_NEVER_SECRET = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
+_NEVER_SECRET = frozenset(
+    {"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select", "suppress"}
+)
 
 
 class BlockReader:

@@ -628,11 +628,20 @@ def plant(folder: Path, uri: str, datasets: int) -> Planted:
         prod.sound()
     _fill_lake(lake, uses, folder / "outside")
     _fill_prod(prod, uses, uri)
+    suppress = [{"rule": "orphan", "match": "known/**", "until": "2020-01-01", "reason": "they move"}]
+    lake.expect("expired-suppression", [])
+    accepted = lake.dataset(lake.root / "accepted" / "lost.lance")
+    suppress.append({"rule": "orphan", "match": f"accepted/{accepted.name}", "until": "2900-01-01", "reason": "mine"})
     document = {
         "version": 1,
         "name": NAME,
         "catalogs": {
-            LAKE: {"impl": "dir", "config": {"root": str(lake.root)}, **tree_of(lake.blocks)},
+            LAKE: {
+                "impl": "dir",
+                "config": {"root": str(lake.root)},
+                "suppress": suppress,
+                **tree_of(lake.blocks),
+            },
             PROD: {"impl": "hive3", "config": {"uri": uri, "root": str(prod.root)}, **tree_of(prod.blocks)},
         },
     }
