@@ -141,8 +141,13 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 def _opened(record: TableRecord, **arguments: object) -> str:
     """Return the call that opens a table's dataset, as a user types it."""
     given = "".join(f", {name}={value!r}" for name, value in arguments.items())
-    place = json.dumps(locations.redact(locations.pylance_uri(record.location or "")), ensure_ascii=False)
-    return f"lance.dataset({place}{given})"
+    return f"lance.dataset({_typed(record)}{given})"
+
+
+def _typed(record: TableRecord, *names: str) -> str:
+    """Return the table's location, or what is below it, as a user types it."""
+    place = locations.redact(locations.pylance_uri(record.location or ""))
+    return json.dumps(locations.join(place, *names) if names else place, ensure_ascii=False)
 
 
 def _go_back(record: TableRecord, files: Files) -> str:
@@ -298,9 +303,17 @@ def _reopen(record: TableRecord) -> str:
     if recovery.version is None:
         return f"Restore the files below `_versions` from a copy: of the last {MOST_VERSIONS} versions none is whole."
     damaged = few([f"`_versions/{name}`" for name in recovery.damaged])
+    # Every commit reads the latest manifest first, and so does a clone: the damaged one has to go.
+    folder = f"lance.file.LanceFileSession({_typed(record, '_versions')})"
+    taken = " ".join(
+        f"`{folder}.{call}`"
+        for name in recovery.damaged
+        for call in (f"download_file({name!r}, {name!r})", f"delete_file({name!r})")
+    )
     return (
-        f"Restore {damaged} from a copy. Without one, move it out of `_versions`: then version {recovery.version} is "
-        "the latest, which opens and has all of its files."
+        f"Restore {damaged} from a copy. Without one, keep it here instead, {taken}, and go back to version "
+        f"{recovery.version}, the newest that has all of its files: `{_opened(record, version=recovery.version)}"
+        ".restore()`."
     )
 
 
