@@ -94,26 +94,16 @@ def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) ->
     before = _lives_of(document.history[-2].run_id, uri, options) if len(document.history) > 1 else []
     earlier = {life.fingerprint: life for life in before if not life.gone}
     since = {name: life.first_seen for name, life in earlier.items()}
-    found = {one.fingerprint for one in document.findings}
     findings = [
         one.model_copy(update={"first_seen": since.get(one.fingerprint, document.finished)})
         for one in document.findings
     ]
-    # What was not looked at, or is suppressed, may still be there.
-    unread = {one.address for one in document.findings if one.rule == unreadable.name}
+    ended = earlier.keys() - {one.fingerprint for one in findings}
+    unread = {one.address for one in findings if one.rule == unreadable.name}
     past = [
-        life.model_copy(
-            update={
-                "gone": not (
-                    document.findings_left_out
-                    or life.catalog in document.incomplete_catalogs
-                    or life.address in unread
-                    or any(one.covers(life) for one in document.suppressed)
-                )
-            }
-        )
+        life.model_copy(update={"gone": life.address not in unread and document.covers(life)})
         for name, life in earlier.items()
-        if name not in found
+        if name in ended
     ]
     return document.model_copy(update={"findings": tuple(findings), "past": tuple(past)})
 

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from reconciler.auditor import history
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
-from reconciler.spark.data_source import BatchSource, expect_types, known, selected
+from reconciler.spark.data_source import BatchSource, asked_for, known
 from reconciler.spark.schemas import record_batches, spark_schema
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class HistoryDataSource(BatchSource):
         path = self.options.get("path")
         if path is None:
             raise LancensError(f'no history is given: spark.read.format("{_FORMAT}").load("audits.lance")')
-        columns = selected(history.schema(), schema.fieldNames(), _FORMAT)
-        expect_types(schema, columns, _FORMAT)
+        columns = asked_for(history.schema(), schema, _FORMAT)
         return _Reader(locations.absolute(path, Path.cwd().as_posix()), columns)
 
 

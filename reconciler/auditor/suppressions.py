@@ -32,15 +32,9 @@ class Suppressions:
             ManifestError: one names an unknown rule.
         """
         said = [one for catalog in manifest.catalogs.values() for one in catalog.desired.suppress]
-        unknown = [one for one in said if one.rule not in RULES]
-        if unknown:
-            hints = [did_you_mean(one.rule, RULES, "see `lancens audit --help`") for one in unknown]
-            raise ManifestError(
-                [
-                    one.source.problem(f"`rule` in `suppress` is `{one.rule}`, which is no rule of an audit; {hint}")
-                    for one, hint in zip(unknown, hints, strict=True)
-                ]
-            )
+        problems = [one.source.problem(_unknown_rule(one.rule)) for one in said if one.rule not in RULES]
+        if problems:
+            raise ManifestError(problems)
         found = [Suppressed.model_validate(one, from_attributes=True) for one in said]
         return cls([one for one in found if one.until >= today], [one for one in found if one.until < today])
 
@@ -65,3 +59,8 @@ class Suppressions:
     def counted(self, numbers: Mapping[int, int]) -> tuple[Suppressed, ...]:
         """Return those in force with their ``numbers`` of findings, by position."""
         return tuple(one.model_copy(update={"findings": numbers.get(at, 0)}) for at, one in enumerate(self.in_force))
+
+
+def _unknown_rule(name: str) -> str:
+    hint = did_you_mean(name, RULES, "see `lancens audit --help`")
+    return f"`rule` in `suppress` is `{name}`, which is no rule of an audit; {hint}"

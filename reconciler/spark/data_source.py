@@ -68,9 +68,7 @@ class LancensDataSource(BatchSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of ``schema``."""
         view = self._view()
-        columns = selected(view.schema, schema.fieldNames(), _FORMAT)
-        expect_types(schema, columns, _FORMAT)
-        return _Reader(self.options, view, columns, self.attempts)
+        return _Reader(self.options, view, asked_for(view.schema, schema, _FORMAT), self.attempts)
 
     def _view(self) -> View:
         for option in self.options:
@@ -187,18 +185,18 @@ def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema
     return pa.schema([columns.field(known("column", name, columns.names, source)) for name in names])
 
 
-def expect_types(given: StructType, columns: pa.Schema, source: str) -> None:
-    """Raise unless the schema of a reader has the types of the format ``source``.
+def asked_for(columns: pa.Schema, given: StructType, source: str) -> pa.Schema:
+    """Return the ``columns`` of the format ``source`` that a reader was ``given``.
 
     Raises:
-        LancensError: ``spark.read.schema`` gave a column another type.
+        LancensError: ``spark.read.schema`` named another column, or gave one another type.
     """
-    for said, own in zip(given, spark_schema(columns), strict=True):
+    found = selected(columns, given.fieldNames(), source)
+    for said, own in zip(given, spark_schema(found), strict=True):
         if said.dataType != own.dataType:
-            raise LancensError(
-                f"the column `{own.name}` of the format {source} is {own.dataType.simpleString()}, not "
-                f"{said.dataType.simpleString()}; leave out `.schema(…)`"
-            )
+            types = f"{own.dataType.simpleString()}, not {said.dataType.simpleString()}"
+            raise LancensError(f"the column `{own.name}` of the format {source} is {types}; leave out `.schema(…)`")
+    return found
 
 
 def _globs(text: str) -> Scope:
