@@ -39,12 +39,19 @@ class BatchSource(DataSource):
     """A format without streams."""
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Refuse streams.
+        """Return a reader that refuses to begin."""
+        del schema
+        return _NoStreams()
 
-        Raises:
-            LancensError: always.
-        """
-        raise LancensError(f"the format {self.name()} has no streams; use `spark.read` instead of `spark.readStream`")
+
+class _NoStreams(DataSourceStreamReader):
+    """Refuses streams; PySpark 4.1 hides an error that ``streamReader`` itself raises behind one of its own."""
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        raise LancensError("there are no streams of this format; use `spark.read` instead of `spark.readStream`")
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from ()
 
 
 class LancensDataSource(BatchSource):

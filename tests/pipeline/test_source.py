@@ -227,5 +227,5 @@ def test_a_wrong_option_is_one_line(lancens: DataFrameReader) -> None:
 
 def test_a_stream_is_refused_in_one_line(spark: SparkSession, lancens: DataFrameReader) -> None:
     stream = spark.readStream.format("lancens").load().writeStream.format("noop")
-    with pytest.raises(LancensError, match=r"has no streams"), spark_errors():
+    with pytest.raises(LancensError, match=r"use `spark\.read` instead"), spark_errors():
         stream.start().processAllAvailable()
