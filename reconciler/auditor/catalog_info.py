@@ -13,6 +13,7 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
+from reconciler.model.policies import Policies
 from reconciler.spark.reading import result_or_error
 from reconciler.storage import has_driver
 
@@ -40,6 +41,7 @@ class CatalogInfo:
         opens_tables: whether its service, or the entry of a table, has options for opening the table's data.
         root_keys: the properties of namespaces that name the directory of their tables.
         mirror: the mirror of the manifest, if it is one.
+        policies: what holds for its tables without a block.
     """
 
     spec: CatalogSpec
@@ -53,6 +55,7 @@ class CatalogInfo:
     opens_tables: bool = False
     root_keys: frozenset[str] = frozenset()
     mirror: DesiredMirror | None = None
+    policies: Policies = field(default_factory=Policies)
 
     @property
     def name(self) -> str:
@@ -105,6 +108,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             opens_tables=backend.hosts is not None or isinstance(backend, optional.OpensData),
             root_keys=optional.root_keys(backend),
             mirror=desired.mirror,
+            policies=Policies(desired.policies),
         )
 
 

@@ -25,6 +25,7 @@ from reconciler.model import locations
 from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
 from reconciler.model.live import ForeignTable, StorageKind
 from reconciler.model.names import Identifier, address, split
+from reconciler.model.ownership import owner_of
 from reconciler.spark.rows import live_table
 from reconciler.spark.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
 
@@ -129,7 +130,11 @@ class Evaluator:
         live, form = row.get("live"), row.get("foreign_format")
         own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
         desired: DesiredTable | None = None if block is None else pickle.loads(block)  # noqa: S301 - our own
+        found = None if live is None else live_table(identifier, live)
         said = desired or (mirror.default_of(identifier) if mirror is not None else None)
+        if desired is None and found is not None and owner_of(found.properties) is None:
+            policy = self.catalogs[catalog].policies.of(identifier)
+            said = policy.block if policy is not None else said
         return TableRecord(
             catalog=catalog,
             id=identifier,
@@ -138,7 +143,7 @@ class Evaluator:
             root=roots.of(location) if location else None,
             place=row["claimed"],
             desired=desired,
-            live=None if live is None else live_table(identifier, live),
+            live=found,
             foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
             stored=stored,
             sharing=tuple(other for other in row.get("sharing") or () if other != own),

@@ -23,6 +23,7 @@ from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, entries_of
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.problems import Problems
+from reconciler.manifest.table_policies import read_policies
 from reconciler.manifest.variables import FileValue, Resolver, TemplateError, environment_values, is_unresolved
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredCatalog, Source, Suppression, Thresholds
@@ -30,7 +31,7 @@ from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError, Problem
 from reconciler.model.names import check_name
 
-_BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
+_BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "policies", "tables")
 
 
 def load(
@@ -227,6 +228,7 @@ class _Loading:
             tables=reader.tables,
             moves=read_moves(reader, block.moved, node),
             suppress=self._suppressions(name, block.suppress, node.get("suppress")),
+            policies=tuple(read_policies(reader, node)),
         )
         return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
 

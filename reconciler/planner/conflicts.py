@@ -115,6 +115,7 @@ def _blocked(conflict: _Conflict) -> Blocked:
         moved=change.before if change.moved_from else None,
         location=change.destination,
         storage=change.storage,
+        tags=change.tags,
         unreferenced=conflict.unreferenced,
         secret_keys=change.secret_keys,
     )

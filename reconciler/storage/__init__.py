@@ -3,7 +3,7 @@
 No other room opens datasets with pylance.
 
 Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns, or
-has columns made nullable.
+has columns renamed, annotated or made nullable. Tags are set, moved and removed.
 """
 
 from __future__ import annotations
@@ -46,12 +46,14 @@ from reconciler.storage.reading import (
     probe,
 )
 from reconciler.storage.references import BrokenReference
+from reconciler.storage.tags import find_tags, write_tags
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,
+    alter_columns,
+    annotate_columns,
     compute_columns,
     create_empty,
     is_fresh,
-    relax_columns,
     write_stream,
 )

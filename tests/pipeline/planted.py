@@ -407,6 +407,14 @@ class Catalog:
         self.enter(identifier, self.dataset(place), color="red")
         self.expect("unmanaged", identifier)
 
+    def unexpected_by_policy(self) -> None:
+        """A table that nobody manages, in which a policy expects fewer fragments."""
+        identifier, place = self.new()
+        identifier = (*identifier[:-1], f"{identifier[-1]}_crowded")
+        self.enter(identifier, self.dataset(place, "grown"))
+        for rule in ("unmanaged", "many-fragments"):
+            self.expect(rule, identifier)
+
     def drifted(self) -> None:
         identifier, place = self.new()
         self.owned(identifier, self.dataset(place), tier="silver")
@@ -501,6 +509,7 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.nested,
     Catalog.missing,
     Catalog.unmanaged,
+    Catalog.unexpected_by_policy,
     Catalog.drifted,
     Catalog.taken,
     Catalog.moved,
@@ -650,8 +659,8 @@ def plant(folder: Path, uri: str, datasets: int) -> Planted:
 
 
 def tree_of(blocks: Mapping[Identifier, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the blocks as a manifest nests them."""
-    tree: dict[str, Any] = {}
+    """Return the blocks as a manifest nests them, with a policy for tables without one."""
+    tree: dict[str, Any] = {"policies": [{"match": "**/*_crowded", "expect": {"max_fragments": 3}}]}
     for identifier, block in blocks.items():
         below = tree
         for name in identifier[:-1]:

@@ -321,7 +321,7 @@ def _reopen(record: TableRecord) -> str:
 def stale(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     """The table has not been written for longer than expected
 
-    Its last commit is older than its block expects (`expect.max_age_days`), which is a warning, or else than
+    Its last commit is older than the manifest expects (`expect.max_age_days`), which is a warning, or else than
     `--stale-after` allows (180 days by default), which is a note. Often the job that writes it has stopped, or the
     table is not used any more and only costs money.
     """
