@@ -81,7 +81,7 @@ unit: $(INSTALLED)
 
 # Two lanes side by side, and in each one folder after the other: every folder is one process with servers of its own.
 # Folders with JVMs share a lane, so that no two groups of JVMs run at once.
-JVMS = pipeline pages hive torture server iceberg clients mirrors
+JVMS = pipeline pages hive torture server iceberg clients mirrors year
 FOLDERS = $(filter-out applier catalogs cli servers unit,$(notdir $(patsubst %/,%,\
 	$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py))))))
 OTHERS = types end-to-end catalogs $(filter-out $(JVMS),$(FOLDERS))

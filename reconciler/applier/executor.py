@@ -35,7 +35,7 @@ ItemT = TypeVar("ItemT")
 _TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE})
 """Carried out even if the entry is in its final state: data may be missing, and reads may hide a leftover.
 
-So are changes of shown columns, which a separate call reads."""
+So are changes of shown columns and of tags, which separate calls read."""
 _IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
 """The catalog rejects these if the name is taken, and nothing is written before."""
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
@@ -246,7 +246,7 @@ class _Run:
         self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]
     ) -> ChangeOutcome:
         target.expect_planned()
-        is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.shown_columns is not None
+        is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.beside_entry
         if target.precondition is Precondition.APPLIED and not is_taken_anyway:
             return ChangeOutcome(Status.ALREADY)
         step = step_of(target)

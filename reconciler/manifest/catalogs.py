@@ -18,13 +18,14 @@ from reconciler.model.display import count
 from reconciler.model.hosts import hosts_in
 from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.redaction import is_sensitive, is_stand_in
+from reconciler.model.tags import TagTarget, tag_name_problem
 
 _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
 _SAME_IN_ALL_TABLES = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
 _MOST_ALIKE = 2**12
 _BESIDE_ITS_PLACE = attrgetter(*(one.name for one in fields(DesiredTable) if one.name not in ("id", "source")))
-_NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect")
+_NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "tags")
 
 
 @dataclass
@@ -208,7 +209,20 @@ class CatalogReader:
             absent=block.absent,
             protect=block.protect,
             secret_keys=self.secret_keys(node, block.properties),
+            tags=self._tags(block, node, what),
         )
+
+    def _tags(self, block: TableBlock, node: Node, what: str) -> MappingOf[str, str]:
+        written = entries_of(entries_of(node).get("tags"))
+        for name in block.tags:
+            problem = tag_name_problem(name)
+            if problem is not None:
+                self.problem(written[name], f"tag `{name}` in {what}: {problem}")
+        if block.tags and not block.probe:
+            self.problem(
+                entries_of(node)["tags"], f"`tags` in {what} contradicts `probe: false`: versions are looked up"
+            )
+        return {name: str(TagTarget(tag.version, tag.branch)) for name, tag in sorted(block.tags.items())}
 
     def _keep_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
         """Keep the defaults of tables in ``namespace`` without a block."""

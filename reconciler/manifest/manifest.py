@@ -167,7 +167,7 @@ def _alike(table: DesiredTable) -> tuple[object, ...] | None:
 
     Equal blocks share their properties.
     """
-    if table.schema is not None or table.secret_keys:
+    if table.schema is not None or table.secret_keys or table.tags:
         return None
     return id(table.properties), table.evolve, table.extra_columns, table.probe, table.absent, table.protect
 
@@ -181,7 +181,13 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
     if table.schema is not None:
         where = address(catalog, table.id)
         schema = [
-            (column.name, column.type, column.nullable, sorted(redact_properties(column.metadata, where).items()))
+            (
+                column.name,
+                column.type,
+                column.nullable,
+                sorted(redact_properties(column.metadata, where).items()),
+                *((column.renamed_from,) if column.renamed_from is not None else ()),
+            )
             for column in table.schema
         ]
     return (
@@ -193,6 +199,7 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
         table.probe,
         table.absent,
         table.protect,
+        *([table.tags] if table.tags else ()),
     )
 
 

@@ -21,6 +21,7 @@ from pydantic_core import CoreSchema
 
 from reconciler.arrow_types import check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
+from reconciler.model.tags import MAIN
 
 ValueT = TypeVar("ValueT")
 
@@ -88,6 +89,10 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
 
+def _old_name(name: str | None) -> str | None:
+    return None if name is None else check_column_name(name)
+
+
 class ColumnBlock(Block):
     """One column of a table."""
 
@@ -102,6 +107,10 @@ class ColumnBlock(Block):
     """Whether the column may hold nulls."""
     metadata: Texts = Field(default={}, examples=[{"lance-encoding:compression": "zstd"}])
     """Field metadata, as Lance keeps it beside the column."""
+    comment: Text | None = Field(default=None, examples=["the user's id in the shop"])
+    """What the column holds: the field metadata `comment`, which catalogs show."""
+    renamed_from: Annotated[Text | None, AfterValidator(_old_name)] = Field(default=None, examples=["uid"])
+    """The name of the column in datasets where it still has to be renamed, which `evolve: additive` does in place."""
 
 
 Columns: TypeAlias = Annotated[OrNothing[list[ColumnBlock]], Field(min_length=1)]
@@ -134,8 +143,8 @@ class TableDefaults(Block):
     """Properties to keep on the table; other properties are left alone. `{unset: true}` instead of a value removes what
     `defaults` set."""
     evolve: Annotated[Evolve, WithJsonSchema(or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
-    """Whether the dataset follows the schema: never, or additive, which adds nullable columns and makes columns
-    nullable."""
+    """Whether the dataset follows the schema: never, or additive, which adds nullable columns, and renames
+    columns, sets their metadata and makes them nullable."""
     extra_columns: Annotated[ExtraColumns, WithJsonSchema(or_placeholder({"enum": ["keep", "conflict"]}))] = (
         ExtraColumns.KEEP
     )
@@ -148,6 +157,26 @@ class TableDefaults(Block):
     """True forbids every plan that would remove the table, also after its block is deleted; false lifts this."""
 
 
+def _tag(value: object) -> object:
+    return {"version": value} if isinstance(value, str) else value
+
+
+class TagBlock(Block):
+    """A tag: the version of the data that its name stands for."""
+
+    version: Whole = Field(ge=1, examples=[42])
+    """The version."""
+    branch: Text = Field(default=MAIN, pattern=r"^[A-Za-z0-9._/-]+$", examples=["main"])
+    """The branch that the version is on."""
+
+
+class _OrVersion:
+    """Lets an editor accept a version instead of the block."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "integer", "minimum": 1}, handler(core), _PLACEHOLDER]}
+
+
 class TableBlock(TableDefaults):
     """A table. An empty block names it and leaves location and schema to the catalog and the data."""
 
@@ -156,6 +185,11 @@ class TableBlock(TableDefaults):
     columns is written."""
     location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
     """The location of the dataset. Default: the catalog's own for a new table, otherwise the live one."""
+    tags: OrNothing[dict[str, Annotated[TagBlock, BeforeValidator(_tag), _OrVersion()]]] = Field(
+        default={}, examples=[{"prod": 42}]
+    )
+    """Tags of the data, by name: a version, or `{branch: NAME, version: N}`. A tag that lancens set and that leaves the
+    block is removed."""
     absent: Boolean = False
     """True asks for the entry's removal from the catalog. The data stays."""
 

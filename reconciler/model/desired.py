@@ -112,7 +112,7 @@ class DesiredTable:
 
     ``location`` None leaves the location to the catalog; ``schema`` None leaves the columns to the data. The values of
     ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is the table that one without a
-    block follows; ``refused`` is why it cannot.
+    block follows; ``refused`` is why it cannot. ``tags`` are targets by name (see ``reconciler.model.tags``).
     """
 
     id: Identifier
@@ -129,6 +129,7 @@ class DesiredTable:
     mirrors: Origin | None = None
     refused: Why | None = None
     expect: Expectations = NOTHING_EXPECTED
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
         """Pickle the fields alone: the default for slots takes three times as long."""

@@ -181,6 +181,7 @@ def _wanted(
         expected = {each.name: getattr(desired.expect, each.name) for each in fields(desired.expect)}
         said = ", ".join(f"{key} {_text(value)}" for key, value in expected.items() if value)
         texts |= {"expect": said} if said else {}
+        texts |= {f"tags.{name}": target for name, target in desired.tags.items()}
     shown = redact_properties(desired.properties, where, desired.secret_keys)
     texts |= {f"properties.{key}": value for key, value in sorted(shown.items())}
     for key, text in texts.items():

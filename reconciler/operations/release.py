@@ -105,7 +105,16 @@ def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: b
         return Protection(catalog=catalog, kind=action.kind, identifier=live.id, would=action, code=code)
     before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
     without = ObjectView().model_dump(
-        exclude={"location", "kind", "properties", "safeguards", "managed_versioning", "columns", "shown_columns"}
+        exclude={
+            "location",
+            "kind",
+            "properties",
+            "safeguards",
+            "managed_versioning",
+            "columns",
+            "shown_columns",
+            "tags",
+        }
     )
     after = before.model_copy(update=without)
     return Change(

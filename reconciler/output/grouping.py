@@ -177,7 +177,7 @@ def _risk(entry: Entry) -> int:
         return 0
     if not isinstance(entry, Change):
         return _REST
-    if entry.action.removes:
+    if entry.removes:
         return _GOES
     return _MOVES if entry.action is Action.MOVE_TABLE else _REST
 

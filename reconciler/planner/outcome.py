@@ -136,6 +136,7 @@ class CatalogContext:
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
             cleanup=storage.cleanup if storage else None,
+            tags=facts.tags if facts else None,
             kept_as=why.kept_as,
             secret_keys=_secret_keys(desired, before),
         )
@@ -210,6 +211,7 @@ def change_of(
         mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
         probe=probe,
         storage=facts.storage.kind if facts else None,
+        tags=facts.tags if facts else None,
         secret_keys=secret_keys,
     )
 

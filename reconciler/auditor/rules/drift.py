@@ -75,9 +75,9 @@ def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """The data has another schema than its block in the manifest
 
     Readers that rely on the manifest expect columns that are missing or have another type, and `lancens plan` blocks
-    the table until the two agree. With `evolve: additive` in the block, apply adds columns and makes them nullable; the
-    finding is then a warning. Columns that the block does not name are no finding, except with `extra_columns:
-    conflict`.
+    the table until the two agree. With `evolve: additive` in the block, apply adds and alters columns where no data is
+    rewritten; the finding is then a warning. Columns that the block does not name are no finding, except with
+    `extra_columns: conflict`.
     """
     desired = record.desired
     found = record.stored.schema
@@ -90,10 +90,10 @@ def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             f"the data has other columns than its block: {few([*blocking.texts()], '; ')}",
             "`lancens plan` shows what to write into the block, and which call of pylance changes the data.",
         )
-    elif difference.missing or difference.relaxed:
+    elif difference.grows:
         lacking = [*replace(difference, extra=()).texts()]
         yield Verdict(
-            f"the data lacks columns of its block: {few(lacking, '; ')}",
-            "`lancens apply` adds or relaxes them; no data is rewritten.",
+            f"the data does not follow its block yet: {few(lacking, '; ')}",
+            "`lancens apply` adds or alters them; no data is rewritten.",
             Severity.WARNING,
         )

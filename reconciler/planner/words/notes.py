@@ -46,6 +46,10 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
             "{columns:code}."
         ),
     ),
+    NoteCode.COLUMNS_RENAMED: (
+        "{where}/{name} has renamed columns already; remove their `renamed_from`: {columns:code}.",
+        "{count:table} in {where} have renamed columns already; remove their `renamed_from`: {columns:code} in {name}.",
+    ),
     NoteCode.STALE_COLUMNS: (
         "the entry of {where}/{name} shows other columns than its data, and cannot be changed here: {differences}.",
         (
