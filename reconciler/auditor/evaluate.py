@@ -52,6 +52,7 @@ EVALUATED = pa.schema(
         *((name, LONG) for name in AMOUNTS),
         ("size_bin", INT),
         ("age_bin", INT),
+        ("sound", pa.bool_()),
         ("suppressed", STRING),
         (
             "found",
@@ -74,8 +75,8 @@ EVALUATED = pa.schema(
 
 ``claimed`` is the normalised location of the entry or the block; if ``closed``, nothing below it is searched for
 orphans. ``kind`` is null for a table that may be unreadable (``probe: false``). ``size_bin`` and ``age_bin`` are
-positions in the scales of the report. ``suppressed`` has the position of the suppression of each finding that is not in
-``found``. Unknown figures are null.
+positions in the scales of the report. A ``sound`` table has no findings but suppressed ones. ``suppressed`` has the
+position of the suppression of each finding that is not in ``found``. Unknown figures are null.
 """
 
 
@@ -194,6 +195,7 @@ class Evaluator:
             "reclaimable": None if files is None else files.reclaimable,
             "size_bin": None if stored.bytes is None else SIZES.bin_of(stored.bytes),
             "age_bin": None if age is None else AGES.bin_of(age),
+            "sound": all(at is not None for _, at in checked),
             "suppressed": " ".join(str(at) for _, at in checked if at is not None),
             "found": [_found(one) for one, at in checked if at is None],
         }
@@ -212,8 +214,8 @@ def _found(finding: Finding) -> Row:
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """Return the finding ``one`` of ``row``, with the columns of its table."""
-    return Finding.model_validate({**row, **row["one"], "details": dict(row["one"]["details"] or ())})
+    """Return the finding of ``row``, which has the columns of its table and of ``found``."""
+    return Finding.model_validate({**row, "details": dict(row["details"] or ())})
 
 
 def table_of(row: Mapping[str, Any]) -> ReportedTable:

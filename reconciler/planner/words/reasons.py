@@ -86,6 +86,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CANNOT_TAG: "its tags cannot be set: this catalog cannot record which ones lancens set",
     ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CHOSEN}",
     ReasonCode.DEFAULT_LOCATION_TAKEN: "its default location, {location}, holds the data of {name}",
+    ReasonCode.DROPPED_OUTSIDE: "this service drops it only together with what it holds, which lancens never asks for",
     ReasonCode.FOREIGN_OWNER: [("{name} is", "it is"), " managed by `{owner}`, not by `{manifest}`"],
     ReasonCode.KEEPS_NO_PROPERTIES: "this catalog keeps no properties of tables",
     ReasonCode.KEPT_UNDER_ANOTHER_NAME: "the service keeps `{name}` as `{other}`",
@@ -106,6 +107,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.MAKES_NO_TABLES: [f"{_RENAMING}. ", "{detail}"],
     ReasonCode.MIRROR_CANNOT_PLACE: f"{_CHOSEN}, but a mirrored table must be at its source's location",
     ReasonCode.MOVED_AND_RELOCATED: ("it cannot be renamed and relocated in one plan; it is at {location}"),
+    ReasonCode.NAMESPACE_DISABLED: "the service has disabled it, and shows nothing of what it holds",
     ReasonCode.NAMED_BY_DIRECTORY: (
         "{name} cannot be renamed: directly under the root a table is named by its directory"
     ),

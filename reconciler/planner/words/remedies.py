@@ -77,6 +77,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         "remove `location` from its block, apply, and copy the data to the location that apply reports"
     ),
     ReasonCode.DEFAULT_LOCATION_TAKEN: "write a `location:` of its own in its block",
+    ReasonCode.DROPPED_OUTSIDE: "have the service's administrator drop it: `{code}`; or keep it with a block",
     ReasonCode.FOREIGN_OWNER: [
         (f"remove {_LINE}", "leave it alone with `{key}`", "remove its block"),
         ", or claim it with --take-over",
@@ -104,6 +105,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         )
     ],
     ReasonCode.MOVED_AND_RELOCATED: "remove `location` from its block, apply, then put it back",
+    ReasonCode.NAMESPACE_DISABLED: "enable it in the service, or leave it out with `scope`",
     ReasonCode.NAMED_BY_DIRECTORY: (
         f"remove {_LINE}; rename the directory while nobody writes, or move the data into a namespace"
     ),
