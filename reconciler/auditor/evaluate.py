@@ -51,6 +51,7 @@ EVALUATED = pa.schema(
         *((name, LONG) for name in AMOUNTS),
         ("size_bin", INT),
         ("age_bin", INT),
+        ("sound", pa.bool_()),
         (
             "found",
             pa.list_(
@@ -71,7 +72,8 @@ EVALUATED = pa.schema(
 """A table with its findings, without secrets.
 
 ``claimed`` is the normalised location of the entry or the block; if ``closed``, nothing below it is searched for
-orphans. ``size_bin`` and ``age_bin`` are positions in the scales of the report. Unknown figures are null.
+orphans. ``size_bin`` and ``age_bin`` are positions in the scales of the report. A
+``sound`` table has no findings. Unknown figures are null.
 """
 
 
@@ -188,6 +190,7 @@ class Evaluator:
             "reclaimable": None if files is None else files.reclaimable,
             "size_bin": None if stored.bytes is None else SIZES.bin_of(stored.bytes),
             "age_bin": None if age is None else AGES.bin_of(age),
+            "sound": not found,
             "found": list(map(_found, found)),
         }
 
@@ -205,8 +208,8 @@ def _found(finding: Finding) -> Row:
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """Return the finding ``one`` of ``row``, with the columns of its table."""
-    return Finding.model_validate({**row, **row["one"], "details": dict(row["one"]["details"] or ())})
+    """Return the finding of ``row``, which has the columns of its table and of ``found``."""
+    return Finding.model_validate({**row, "details": dict(row["details"] or ())})
 
 
 def table_of(row: Mapping[str, Any]) -> ReportedTable:

@@ -13,14 +13,14 @@ import click
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, spark_options
+from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, session_options
 from reconciler.cli.results import say, write_result
 from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
     from reconciler.auditor.document import AuditDocument
-    from reconciler.spark.session import SparkOptions
+    from reconciler.spark.session import Session
 
 _MOST_NAMED = 10
 _SEVERITIES = [severity.value for severity in Severity]
@@ -79,7 +79,7 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     help="Exit 2 if there is a finding of this severity or higher.",
 )
 @metrics_option
-@spark_options
+@session_options
 @parallelism_option("Requests to a catalog at once, of each task.")
 def command(
     source: CatalogSource,
@@ -91,15 +91,14 @@ def command(
     rules: tuple[str, ...],
     skipped: tuple[str, ...],
     fail_on: Literal["error", "warning", "note", "never"],
-    spark: SparkOptions,
+    session: Session,
     parallelism: int,
     run: RunMetrics,
 ) -> None:
     """Check every table and its data, and report each finding with a remedy. Nothing is changed.
 
-    It runs on Spark: on all cores of this machine, or on --master. Exit 1 if something could not be read. With --impl
-    it needs no manifest, and leaves out the rules that compare with one. Without --out it prints the most severe
-    findings.
+    It runs in this process or on Spark (--engine). Exit 1 if something could not be read. With --impl it needs no
+    manifest, and leaves out the rules that compare with one. Without --out it prints the most severe findings.
 
     \b
     Examples:
@@ -114,7 +113,6 @@ def command(
     folder = None if out is None else _create_folder(out)
     from reconciler.auditor import history as runs
     from reconciler.auditor.audit import AuditOptions, audit
-    from reconciler.spark.session import spark_session
 
     earlier = runs.read(history, {}) if history is not None else []
     options = AuditOptions(
@@ -125,8 +123,8 @@ def command(
         rules=applied,
         parallelism=parallelism,
     )
-    with spark_session(spark) as session:
-        document = run.document = audit(session, manifest, options)
+    with session as spark:
+        document = run.document = audit(spark, manifest, options)
     if history is not None:
         document = runs.with_trend(document, earlier)
     if folder is not None:

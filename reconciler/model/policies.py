@@ -14,8 +14,8 @@ from reconciler.model.names import ANY_NAME, Identifier
 _MOST_KNOWN = 2**14
 """How many namespaces are remembered: enough for scans, which read one namespace after the other."""
 
-_Candidates: TypeAlias = tuple[tuple[int, tuple[re.Pattern[str], ...]], ...]
-"""Policies by their position, and the patterns of the names that they match."""
+_Candidates: TypeAlias = tuple[tuple[int, re.Pattern[str] | None], ...]
+"""Policies by their position, and the pattern of the names that they match; None for all names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,13 @@ class Policies:
         if not candidates:
             return same_for_all
         name = table[-1]
-        return self._sum(tuple(at for at, names in candidates if any(one.fullmatch(name) for one in names)))
+        return self._sum(tuple(at for at, names in candidates if names is None or names.fullmatch(name)))
 
     def _look(self, namespace: Identifier) -> tuple[TablePolicy | None, _Candidates]:
         """Return what holds for all tables of a namespace, or else the policies that depend on the name."""
         matching = ((at, policy.match.names_in(namespace)) for at, policy in enumerate(self.policies))
-        found = tuple((at, names) for at, names in matching if names)
-        is_same = all(ANY_NAME in names for _, names in found)
+        found = tuple((at, _one_of(names)) for at, names in matching if names)
+        is_same = all(names is None for _, names in found)
         known = (self._sum(tuple(at for at, _ in found)), ()) if is_same else (None, found)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
@@ -94,3 +94,9 @@ class Policies:
         if positions and positions not in self._sums:
             self._sums[positions] = TablePolicy.of([self.policies[at] for at in positions])
         return self._sums.get(positions)
+
+
+def _one_of(names: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
+    if ANY_NAME in names:
+        return None
+    return names[0] if len(names) == 1 else re.compile("|".join(f"(?:{one.pattern})" for one in names), re.DOTALL)

@@ -21,6 +21,7 @@ from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTa
 from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, address
+from reconciler.model.policies import Policies
 from reconciler.model.redaction import is_stand_in, redact_value
 from reconciler.model.tags import FoundTags
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
@@ -116,9 +117,15 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier
     namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
     moves = moves_of(desired)
     wanted_as = {key: key if key in desired.tables else moves.target_of(key) or key for key in tables}
+    policies = Policies(desired.policies)
+
+    def block_of(key: Identifier) -> DesiredTable | None:
+        policy = policies.of(key) if wanted_as[key] not in desired.tables else None
+        return desired.tables.get(wanted_as[key]) or (policy.block if policy else None)
+
     live = Snapshot(
         {key: _live_namespace(one, desired.namespaces.get(key)) for key, one in namespaces.items() if one.view},
-        {key: _live_table(one, desired.tables.get(wanted_as[key])) for key, one in tables.items() if one.view},
+        {key: _live_table(one, block_of(key)) for key, one in tables.items() if one.view},
     )
     found = pairs(moves, _blocks(desired, tables), live.tables)
     questions = [storage_question(pair, source.options.select) for pair in found]

@@ -7,7 +7,7 @@ namespaces; each task of the query reads its unit.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -20,14 +20,14 @@ from reconciler.model.errors import LancensError
 from reconciler.model.names import Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import ROWS, VIEWS, View
+from reconciler.spark.rows import VIEWS, View
 from reconciler.spark.schemas import record_batches, spark_schema
 from reconciler.spark.session import task_attempts
-from reconciler.spark.tasks import each_unit, is_last_attempt
-from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
+from reconciler.spark.tasks import is_last_attempt
+from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -68,29 +68,6 @@ class LancensDataSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Make the format ``lancens`` known to a session."""
     spark.dataSource.register(type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)}))
-
-
-def live_rows(
-    spark: SparkSession,
-    specs: Collection[CatalogSpec],
-    *,
-    partitions: int = DEFAULT_PARTITIONS,
-    split: int = DEFAULT_SPLIT,
-) -> DataFrame:
-    """Return the content of the catalogs as ``ROWS``, unredacted.
-
-    The namespaces are listed now and read whenever the frame is. A namespace that could not be read after all attempts
-    of Spark has its error in its row of coverage. One that is read in parts has a row of coverage for each part. A note
-    may occur more than once.
-
-    Raises:
-        LancensError: a catalog cannot be reached from other processes, or does not take its configuration.
-    """
-
-    def read(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
-        return record_batches(read_unit(unit, last_attempt=last_attempt), ROWS)
-
-    return each_unit(spark, list_units(specs, partitions=partitions, split=split), read, ROWS)
 
 
 class _Part(InputPartition):

@@ -2,8 +2,8 @@
 
 No other room opens datasets with pylance.
 
-Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns, or
-has columns renamed, annotated or made nullable. Tags are set, moved and removed.
+Nothing here deletes or overwrites data. A dataset is written only where nothing is; an existing one only gains columns
+and branches, or has names, nullability and metadata of columns changed. Tags are set, moved and removed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,21 @@ from reconciler.storage.files import (
 )
 from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
 from reconciler.storage.losses import MOST_VERSIONS
+from reconciler.storage.metadata import (
+    FieldMetadata,
+    alter_columns,
+    create_branch,
+    create_tag,
+    delete_tag,
+    replace_schema_metadata,
+    restore,
+    update_field_metadata,
+    update_tag,
+)
 from reconciler.storage.pylance import OBJECT_STORES, SCHEMES, in_memory, open_dataset, read_latest, translated
 from reconciler.storage.reading import (
     DEREGISTERED_MARKER,
+    MAIN_BRANCH,
     RESERVED_MARKER,
     Reference,
     cleanup_of,

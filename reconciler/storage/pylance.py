@@ -68,8 +68,8 @@ _UNAVAILABLE = re.compile(
 
 _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)
 
-# Durations of requests, left out so that equal errors have equal texts.
-_DURATION = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b")
+# Durations of requests, and a list whose order varies, left out so that equal errors have equal texts.
+_VARYING = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b|\s*Valid schemes: [\w+, -]+")
 
 _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
@@ -187,7 +187,7 @@ def _culprit(error: BaseException, location: str) -> str:
 def message_of(error: BaseException, location: str, options: Mapping[str, str]) -> str:
     """Return the text of ``error`` on one line, without secrets.
 
-    XML, durations and source positions are removed, too.
+    XML, source positions and what varies are removed, too.
     """
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if _WITHOUT_CREDENTIALS.search(text):
@@ -197,5 +197,5 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
     if _is_panic(error):
         text = f"pylance panicked: {text}"
-    line = " ".join(_DURATION.sub("", _RUST_PLACE.sub("", text)).split())
+    line = " ".join(_VARYING.sub("", _RUST_PLACE.sub("", text)).split())
     return scrub(line.replace(location, locations.redact(location)), options.values())

@@ -118,6 +118,12 @@ def test_a_table_without_a_block_is_shown_with_its_policies(folder: Path, capsys
     assert "hunter2" not in ran.out
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     assert lancens(capsys, "drift").code == 0
+    path = folder / "lancens.yaml"
+    path.write_text(path.read_text().replace("tier: bronze", "tier: silver"))
+    assert lancens(capsys, "plan", "-o", "plan.json").code == 0
+    assert "hunter2" not in (folder / "plan.json").read_text()
+    assert lancens(capsys, "apply", "plan.json", "--auto-approve").code == 0
+    assert lancens(capsys, "drift").code == 0
     assert lancens(capsys, "release", "lake/features/clicks", "--auto-approve").code == 0
     live = {
         one["key"]

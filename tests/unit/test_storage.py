@@ -142,6 +142,13 @@ def test_data_without_a_version_is_not_nothing(tmp_path: Path) -> None:
     assert storage.probe(str(tmp_path / "a.lance"), {}).kind is StorageKind.NOT_LANCE
 
 
+def test_a_scheme_without_a_driver_is_unknown_in_the_same_words_each_time() -> None:
+    found = storage.probe("no-such-scheme://bucket/a.lance", {})
+    assert found.kind is StorageKind.UNKNOWN
+    assert "'no-such-scheme'" in found.detail
+    assert "s3" not in found.detail
+
+
 def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     write_dataset(tmp_path / "a.lance")
     for version in (tmp_path / "a.lance" / "_versions").iterdir():

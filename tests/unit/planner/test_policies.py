@@ -17,6 +17,8 @@ from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import Scope
 from reconciler.model.policies import Policies
 from reconciler.model.reasons import NoteCode, ReasonCode
+from reconciler.output import render
+from reconciler.output.grouping import Fold, sections
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import Plan
@@ -213,3 +215,26 @@ def test_a_policy_of_expectations_changes_no_plan() -> None:
         "expect.max_versions": "ads/clicks",
         "expect.max_fragments": "ads/clicks",
     }
+
+
+# ---- as a person reads it --------------------------------------------------------------------------------------------
+
+
+def test_a_plan_folds_what_policies_change_whatever_was_there_before() -> None:
+    tables = [live_table(f"{space}/t{at:03}", {"tier": "xyz"[at % 3]}) for space in ("ads", "web") for at in range(153)]
+    wanted = with_policies(policy("**", 1, tier="gold"), policy("ads/**", 2, owner="ads"))
+    plan = plan_of(wanted, live(*tables))
+
+    folds = [row for section in sections(plan) for row in section.rows]
+    assert [len(row.entries) for row in folds if isinstance(row, Fold)] == [153, 153]
+    text = render(plan, "text", width=120)
+    assert "policy `**`, `ads/**`" in text
+    assert "tier: … -> gold" in text
+    assert len(text.splitlines()) < 20
+
+
+def test_a_fold_shows_the_value_before_where_it_is_that_of_all() -> None:
+    tables = [live_table(f"ads/t{at}", {"tier": "silver"}) for at in range(30)]
+
+    text = render(plan_of(with_policies(policy("ads/**", tier="gold")), live(*tables)), "text")
+    assert "tier: silver -> gold" in text
