@@ -119,7 +119,7 @@ def evolve_dataset(
     if difference.missing:
         storage.add_columns(location, difference.missing, options)
     if any(pair.is_renamed or pair.is_relaxed for pair in difference.altered):
-        storage.alter_columns(location, [pair.desired for pair in difference.altered], options)
+        storage.evolve_columns(location, [pair.desired for pair in difference.altered], options)
     if any(pair.metadata for pair in difference.altered):
         storage.annotate_columns(location, {pair.desired.name: pair.metadata for pair in difference.altered}, options)
     return bool(difference)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,6 +25,7 @@ from reconciler.auditor.document import (
     FindingCounts,
     RuleInfo,
     SeverityCounts,
+    Suppressed,
     Totals,
 )
 from reconciler.auditor.entries import Coverage, read_entries, with_relations
@@ -32,6 +33,7 @@ from reconciler.auditor.evaluate import EVALUATED, Evaluator
 from reconciler.auditor.orphans import DEEPEST, find_orphans, named_datasets
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
+from reconciler.auditor.suppressions import Suppressions
 from reconciler.auditor.totals import (
     AMOUNTS_OF_FILES,
     FOUND,
@@ -39,6 +41,7 @@ from reconciler.auditor.totals import (
     each_finding,
     figures_of,
     findings_of,
+    suppressed_of,
     tables_of,
     tallies_of,
 )
@@ -98,11 +101,18 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
         LancensError: a catalog refuses its configuration, or cannot be reached by Spark.
     """
     began = monotonic()
+    suppressions = Suppressions.of(manifest, options.now.date())
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
         entries, coverage = read_entries(spark, manifest, catalogs, stack)
         evaluator = Evaluator(
-            catalogs, options.measures(), options.rules, coverage.unread_in(), coverage.teams, options.depth
+            catalogs,
+            options.measures(),
+            options.rules,
+            coverage.unread_in(),
+            coverage.teams,
+            options.depth,
+            suppressions,
         )
         evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
         orphans = None
@@ -110,7 +120,7 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
             orphans = _evaluated_orphans(spark, evaluated, evaluator, coverage, stack)
         with stage(spark, "Adding up"):
             found = evaluated if orphans is None else evaluated.union(orphans)
-            document = _document(manifest, found, figures, coverage, catalogs, options)
+            document = _document(manifest, found, figures, coverage, catalogs, options, suppressions)
     return document.model_copy(update={"finished": options.now + timedelta(seconds=monotonic() - began)})
 
 
@@ -155,8 +165,9 @@ def _document(
     coverage: Coverage,
     catalogs: Mapping[str, CatalogInfo],
     options: AuditOptions,
+    suppressions: Suppressions,
 ) -> AuditDocument:
-    findings, counts = _findings(evaluated, coverage, options)
+    findings, counts, suppressed = _findings(evaluated, coverage, options, suppressions)
     found = SeverityCounts(**{one.value: sum(getattr(rule, one.value) for rule in counts.by_rule) for one in Severity})
     tables = tables_of(evaluated, options.most_tables)
     unknown = () if options.depth is Depth.FILES else AMOUNTS_OF_FILES
@@ -181,7 +192,7 @@ def _document(
             for name, catalog in catalogs.items()
         ),
         failures=(*coverage.unread, *coverage.failures),
-        notes=tuple(coverage.notes),
+        notes=(*coverage.notes, *_unused(suppressed, options)),
         totals=Totals(
             catalogs=len(catalogs),
             namespaces=sum(coverage.namespaces.values()),
@@ -192,6 +203,7 @@ def _document(
         counts=counts,
         findings=tuple(findings),
         findings_left_out=max(0, found.total - options.most_findings),
+        suppressed=suppressed,
         tables=tuple(tables),
         tables_left_out=figures.tables.total() - len(tables),
         sizes=figures.sizes,
@@ -199,10 +211,16 @@ def _document(
     )
 
 
-def _findings(evaluated: Frame, coverage: Coverage, options: AuditOptions) -> tuple[Sequence[Finding], FindingCounts]:
-    """Return the most severe findings, and the counts of all."""
-    unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
-    unread = [finding for finding in unread if finding.rule in options.rules]
+def _findings(
+    evaluated: Frame, coverage: Coverage, options: AuditOptions, suppressions: Suppressions
+) -> tuple[Sequence[Finding], FindingCounts, Sequence[Suppressed]]:
+    """Return the most severe findings, the counts of all, and what is suppressed."""
+    told = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
+    own = [(one, suppressions.covering(one)) for one in (*told, *suppressions.findings()) if one.rule in options.rules]
+    numbers = Counter(at for _, at in own if at is not None)
+    if suppressions.in_force:
+        numbers += suppressed_of(evaluated)
+    unread = [one for one, at in own if at is None]
     found = evaluated.map(each_finding, FOUND)
     first = findings_of(found, options.most_findings)
     # They have to be counted where they are only if there are more than these.
@@ -210,7 +228,14 @@ def _findings(evaluated: Frame, coverage: Coverage, options: AuditOptions) -> tu
     tallies = tallies_of(found) if is_cut else Counter(map(FindingCounts.group_of, first))
     tallies.update(map(FindingCounts.group_of, unread))
     urgent = sorted([*unread, *first], key=lambda finding: finding.rank)
-    return urgent[: options.most_findings], FindingCounts.of(tallies)
+    return urgent[: options.most_findings], FindingCounts.of(tallies), suppressions.counted(numbers)
+
+
+def _unused(suppressed: Sequence[Suppressed], options: AuditOptions) -> Iterator[str]:
+    """Yield a note on each suppression without a finding."""
+    for one in suppressed:
+        if not one.findings and one.rule in options.rules:
+            yield f"{one.source}: the suppression of `{one.rule}` for `{one.match}` matches no finding in {one.catalog}"
 
 
 def _settings(options: AuditOptions) -> AuditSettings:

@@ -15,7 +15,7 @@ from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
 from reconciler.model.policies import Policies
 from reconciler.spark.reading import result_or_error
-from reconciler.storage import SCHEMES
+from reconciler.storage import has_driver
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -74,12 +74,13 @@ class SearchedRoot(NamedTuple):
 class Search:
     """Where to search for orphans: below ``roots``, but not below ``closed``.
 
-    ``reasons`` explain what is left out.
+    ``reasons`` explain what is left out. ``namespaces`` are those whose tables go to a place, by its normal form.
     """
 
     roots: Sequence[SearchedRoot] = ()
     closed: Sequence[str] = ()
     reasons: Sequence[str] = ()
+    namespaces: Mapping[str, Identifier] = field(default_factory=dict)
 
 
 def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
@@ -174,7 +175,8 @@ def searchable_roots(
             searched += [place] if is_open else []
         if not is_open:
             shut.append(place.location)
-    return Search(searched, shut, reasons)
+    named = {locations.normalise(place): one for own in places.values() for one, place in own.items()}
+    return Search(searched, shut, reasons, named)
 
 
 def _closed(
@@ -206,6 +208,6 @@ def _closed(
 
 def _unsearchable(root: str) -> str | None:
     """Return why a root, or the directory of a namespace, cannot be searched."""
-    if locations.scheme(locations.pylance_uri(root)) not in SCHEMES:
+    if not has_driver(root):
         return "Lance has no driver for it"
     return "it is the root of all files of this machine" if locations.normalise(root) == "/" else None

@@ -20,6 +20,7 @@ from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.auditor.storage_probe import ColumnMismatch, TableProber
+from reconciler.auditor.suppressions import Suppressions
 from reconciler.model import locations
 from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
 from reconciler.model.live import ForeignTable, StorageKind
@@ -52,6 +53,7 @@ EVALUATED = pa.schema(
         ("size_bin", INT),
         ("age_bin", INT),
         ("sound", pa.bool_()),
+        ("suppressed", STRING),
         (
             "found",
             pa.list_(
@@ -72,8 +74,9 @@ EVALUATED = pa.schema(
 """A table with its findings, without secrets.
 
 ``claimed`` is the normalised location of the entry or the block; if ``closed``, nothing below it is searched for
-orphans. ``size_bin`` and ``age_bin`` are positions in the scales of the report. A
-``sound`` table has no findings. Unknown figures are null.
+orphans. ``kind`` is null for a table that may be unreadable (``probe: false``). ``size_bin`` and ``age_bin`` are
+positions in the scales of the report. A ``sound`` table has no findings but suppressed ones. ``suppressed`` has the
+position of the suppression of each finding that is not in ``found``. Unknown figures are null.
 """
 
 
@@ -93,6 +96,7 @@ class Evaluator:
         unread: the namespaces of each catalog that could not be read; no table is missing from them.
         teams: the owners of the namespaces of each catalog.
         depth: how much of each dataset is read.
+        suppressions: those of the manifest.
     """
 
     catalogs: Mapping[str, CatalogInfo]
@@ -101,6 +105,7 @@ class Evaluator:
     unread: Mapping[str, frozenset[Identifier]]
     teams: Mapping[str, Mapping[Identifier, str]]
     depth: Depth
+    suppressions: Suppressions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row of ``EVALUATED`` for each table or unregistered dataset.
@@ -167,7 +172,7 @@ class Evaluator:
     def _evaluate(self, record: TableRecord) -> Row:
         stored = record.stored
         files = stored.files if stored.files is not None and stored.files.problem is None else None
-        found = list(check(record, self.limits, self.rules))
+        checked = [(one, self.suppressions.covering(one)) for one in check(record, self.limits, self.rules)]
         age = None if stored.committed is None else age_in_days(stored.committed, self.limits.now)
         source = record.desired.source if record.desired is not None else None
         return {
@@ -182,7 +187,7 @@ class Evaluator:
             "live": record.live is not None,
             "claimed": record.place,
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
-            "kind": stored.kind.value,
+            "kind": None if record.desired is not None and not record.desired.probe else stored.kind.value,
             "committed": stored.committed,
             **{name: getattr(stored, name) for name in _LATEST},
             "versions": None if files is None else files.versions,
@@ -190,8 +195,9 @@ class Evaluator:
             "reclaimable": None if files is None else files.reclaimable,
             "size_bin": None if stored.bytes is None else SIZES.bin_of(stored.bytes),
             "age_bin": None if age is None else AGES.bin_of(age),
-            "sound": not found,
-            "found": list(map(_found, found)),
+            "sound": all(at is not None for _, at in checked),
+            "suppressed": " ".join(str(at) for _, at in checked if at is not None),
+            "found": [_found(one) for one, at in checked if at is None],
         }
 
 

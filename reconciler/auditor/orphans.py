@@ -170,18 +170,19 @@ def named_datasets(datasets: Sequence[SearchedRoot], catalogs: Mapping[str, Cata
     """Return ``datasets`` as rows for the evaluator.
 
     A dataset belongs to the catalog with the innermost root around it, or else the innermost directory of a namespace;
-    its ``id`` is the path below that.
+    its ``id`` is the path below that, in the namespace.
     """
-    owners = {locations.normalise(root.location): root.catalog for root in search.roots}
-    owners |= {
+    configured = {
         locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)
     }
+    owners = {locations.normalise(root.location): root.catalog for root in search.roots} | configured
     index = RootIndex(owners)
     rows: list[Row] = []
     for dataset in datasets:
         place = locations.normalise(dataset.location)
         root = index.of(place) or place
         path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
-        named = {"catalog": owners.get(root, dataset.catalog), "id": path.split("/")}
+        within = () if root in configured else search.namespaces.get(root, ())
+        named = {"catalog": owners.get(root, dataset.catalog), "id": [*within, *path.split("/")]}
         rows.append({**named, "location": dataset.location, "claimed": place})
     return pa.Table.from_pylist(rows, schema=_DATASETS)

@@ -92,6 +92,15 @@ def tallies_of(found: Frame) -> Counter[tuple[str, Severity, str, Identifier, st
     )
 
 
+def suppressed_of(evaluated: Frame) -> Counter[int]:
+    """Return the number of findings by the position of their suppression."""
+    numbers: Counter[int] = Counter()
+    for row in evaluated.aggregated(("suppressed",), {"name": "count"}).rows():
+        for at in row["suppressed"].split():
+            numbers[int(at)] += row["name"]
+    return numbers
+
+
 def findings_of(found: Frame, most: int) -> list[Finding]:
     """Return the ``most`` most severe findings."""
     return list(map(finding_of, found.first(most, "severity_rank", "rule", "address", "reason").rows()))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 10
 _SEVERITIES = [severity.value for severity in Severity]
+_TELL_UNREADABLE = {"unreadable", "unknown-scheme"}
 _RULE = click.Choice(list(RULES))
 _LIMIT_NAMES = [name.replace("_", "-") for name in LIMITS]
 
@@ -76,7 +77,7 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--fail-on",
     type=click.Choice([*_SEVERITIES, "never"]),
     default="never",
-    help="Exit 2 if there is a finding of this severity or higher.",
+    help="Exit 2 if there is a finding of this severity or higher, or an unreadable table with its rules left out.",
 )
 @metrics_option
 @session_options
@@ -126,7 +127,7 @@ def command(
     with session as spark:
         document = run.document = audit(spark, manifest, options)
     if history is not None:
-        document = runs.with_trend(document, earlier)
+        document = runs.with_lives(runs.with_trend(document, earlier), history, {})
     if folder is not None:
         _write(document, folder)
     _print(document, folder)
@@ -183,8 +184,12 @@ def _write(document: AuditDocument, folder: Path) -> None:
 def _exit_code(document: AuditDocument, fail_on: str) -> int:
     if not document.complete:
         return 1
-    failing = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else []
-    return 2 if any(getattr(document.totals.findings, severity) for severity in failing) else 0
+    if fail_on == "never":
+        return 0
+    applied = {rule.name for rule in document.settings.rules}
+    is_blind = document.tables_unreadable > 0 and not applied >= _TELL_UNREADABLE
+    failing = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1]
+    return 2 if is_blind or any(getattr(document.totals.findings, severity) for severity in failing) else 0
 
 
 def _print(document: AuditDocument, folder: Path | None) -> None:
@@ -205,6 +210,12 @@ def _summary(document: AuditDocument) -> Iterator[str]:
         yield f"NOT COMPLETE: {missing} could not be read, so their content is unknown."
     where = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
     yield f"Checked {count(totals.tables, 'table')} in {where}, {figures.size(totals.bytes)} of data."
+    if document.tables_unreadable:
+        yield f"{count(document.tables_unreadable, 'table')} could not be opened."
+    if document.suppressed:
+        yield f"{count(sum(one.findings for one in document.suppressed), 'finding')} suppressed by the manifest."
+    if gone := sum(one.gone for one in document.past):
+        yield f"{count(gone, 'finding')} gone since {figures.moment(document.history[-2].finished)}."
     if not found.total:
         yield "No findings."
         return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from reconciler.cli.results import inform, is_quiet, say
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, installed_as
 from reconciler.output import FORMATS
 
@@ -283,7 +283,8 @@ def format_option(what: str, choices: Sequence[str] = ("text", "json")) -> Optio
 
 def parallelism_option(what: str = "Requests at once.") -> Option:
     """Return the option ``--parallelism`` with the help ``what``."""
-    return click.option("--parallelism", type=click.IntRange(1, 256), default=DEFAULT_PARALLELISM, help=what)
+    allowed = click.IntRange(1, MOST_PARALLELISM)
+    return click.option("--parallelism", type=allowed, default=DEFAULT_PARALLELISM, help=what)
 
 
 plan_format_option = format_option("How to print the plan.", list(FORMATS))

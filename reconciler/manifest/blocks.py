@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.arrow_types import TypeSyntaxError, make_column
-from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing, TagBlock
+from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing, SuppressBlock, TagBlock
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
@@ -29,6 +29,7 @@ Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 # The blocks nested in another one: their model, how errors call one, and its required keys.
 _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
     "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
+    "suppress": (SuppressBlock, "an entry of `suppress` in {what}", "`rule`, `match`, `until` and `reason`"),
     "expect": (ExpectBlock, "`expect` of {what}", ""),
     "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
     "tags": (TagBlock, "tag {name} of {what}", "a version"),
@@ -42,6 +43,7 @@ _EXPECTED = {
     "list_type": "a list",
     "tuple_type": "a list",
     "string_type": "text",
+    "string_too_short": "text",
     "value_error": "{error}",
     "enum": "{expected}",
     "greater_than_equal": "{ge} or more",
@@ -51,7 +53,8 @@ _EXPECTED = {
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are names, which are shown: they cannot be secrets.
 _NEVER_SECRET = frozenset(
-    {"expect", "from", "into", "kind", "match", "moved", "names", "schema", "schemas", "scope", "select", "tags"}
+    {"expect", "from", "into", "kind", "match", "moved", "names", "schema", "schemas", "scope", "select", "suppress"}
+    | {"tags"}
 )
 
 

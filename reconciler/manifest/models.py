@@ -5,6 +5,7 @@ Values arrive as the text written in YAML.
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import (
@@ -46,6 +47,13 @@ def _whole(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     raise ValueError("a whole number")
+
+
+def _day(value: object) -> object:
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError("a day such as 2027-06-30") from None
 
 
 def _one(value: object) -> object:
@@ -258,6 +266,19 @@ class MirrorBlock(Block):
     """Tables and namespaces with another name here: the name in the source, and the one here, without `into`."""
 
 
+class SuppressBlock(Block):
+    """Findings of `lancens audit` that are accepted for some time."""
+
+    rule: Text = Field(examples=["orphan"])
+    """The rule, by the name in the report."""
+    match: Text = Field(examples=["legacy/**"])
+    """The tables and namespaces, as a glob over names joined by a slash, as in the report."""
+    until: Annotated[date, BeforeValidator(_day), WithJsonSchema(or_placeholder({"format": "date", "type": "string"}))]
+    """The last day. Later the findings count again, and the entry is a finding itself."""
+    reason: Text = Field(min_length=1, examples=["the team moves these datasets in June"])
+    """Why they are accepted, for the report."""
+
+
 class PolicyBlock(Block):
     """A policy: what holds for live tables of a pattern that have no block."""
 
@@ -292,6 +313,8 @@ class CatalogBlock(Block):
         default=[], examples=[[{"from": "features/users", "to": "features/customers"}]]
     )
     """Renamed tables, and namespaces with their content; the data stays."""
+    suppress: OrNothing[list[SuppressBlock]] = []
+    """Findings of `lancens audit` in this catalog that are accepted for some time."""
     policies: Annotated[list[PolicyBlock], Field(examples=[[{"match": "ads/**", "properties": {"owner": "ads"}}]])] = []
     """What holds for live tables without a block; later ones win key by key. No policy ever removes a table."""
     mirror: MirrorBlock | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date
 from enum import Enum
 from operator import attrgetter
 from typing import Any
@@ -213,7 +214,20 @@ class DesiredCatalog:
     tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
     moves: tuple[DesiredMove, ...] = ()
     mirror: DesiredMirror | None = None
+    suppress: tuple[Suppression, ...] = ()
     policies: tuple[DesiredPolicy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Findings of an audit that are accepted: those of ``rule`` in ``match``, up to and including the day ``until``."""
+
+    catalog: str
+    rule: str
+    match: str
+    until: date
+    reason: str
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)

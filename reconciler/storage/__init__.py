@@ -16,6 +16,7 @@ from reconciler.storage.files import (
     ObjectFolder,
     as_plain_path,
     holds_data_files,
+    is_object,
     list_directory,
     local_path,
     look_into,
@@ -35,7 +36,15 @@ from reconciler.storage.metadata import (
     update_field_metadata,
     update_tag,
 )
-from reconciler.storage.pylance import OBJECT_STORES, SCHEMES, in_memory, open_dataset, read_latest, translated
+from reconciler.storage.pylance import (
+    OBJECT_STORES,
+    SCHEMES,
+    has_driver,
+    in_memory,
+    open_dataset,
+    read_latest,
+    translated,
+)
 from reconciler.storage.reading import (
     DEREGISTERED_MARKER,
     MAIN_BRANCH,
@@ -53,10 +62,10 @@ from reconciler.storage.tags import find_tags, write_tags
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,
-    alter_columns,
     annotate_columns,
     compute_columns,
     create_empty,
+    evolve_columns,
     is_fresh,
     write_stream,
 )

@@ -35,6 +35,12 @@ SCHEMES = frozenset(
 )
 """The URI schemes that pylance can open."""
 
+
+def has_driver(location: str) -> bool:
+    """Return whether pylance can open the scheme of ``location``."""
+    return locations.scheme(locations.pylance_uri(location)) in SCHEMES
+
+
 OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"})
 """Schemes that are neither on this machine nor name a host to which requests go."""
 

@@ -175,7 +175,7 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
 
 
 @_repeated
-def alter_columns(location: str, columns: Sequence[Column], options: Mapping[str, str]) -> None:
+def evolve_columns(location: str, columns: Sequence[Column], options: Mapping[str, str]) -> None:
     """Rename columns from ``renamed_from`` and make columns nullable, in one commit that reads no row.
 
     A column keeps its field id, and so its data and its indices. What is done already is skipped.

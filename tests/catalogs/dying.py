@@ -35,7 +35,7 @@ def writes_of(backend: type[Backend]) -> Writes:
         *((backend, name) for name in _OF_A_BACKEND if hasattr(backend, name)),
         (storage, "create_empty"),
         (storage, "add_columns"),
-        (storage, "alter_columns"),
+        (storage, "evolve_columns"),
         (storage, "annotate_columns"),
     ]
 

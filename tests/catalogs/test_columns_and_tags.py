@@ -70,7 +70,7 @@ class Place:
 
 def _s3(endpoint: str) -> Any:
     keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
-    return boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)
+    return boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)  # type: ignore[call-overload]
 
 
 @pytest.fixture(params=["dir", "hive3", "glue"])

@@ -538,8 +538,7 @@ def _fill_lake(lake: Catalog, uses: int, outside: Path) -> None:
         lake.expect("orphan", ["group", grouped.name])
         identifier, _ = lake.new()
         lake.owned(identifier, f"hdfs://namenode/{number}.lance")
-        for rule in ("unknown-scheme", "scheme-mismatch", "unreadable"):
-            lake.expect(rule, identifier)
+        lake.expect("unknown-scheme", identifier)
         identifier, _ = lake.new()  # Lance has a second name for local files, which no engine has
         lake.owned(identifier, f"file-object-store://{lake.dataset(outside / f'{number}.lance')}")
         lake.expect("scheme-mismatch", identifier)
@@ -638,11 +637,20 @@ def plant(folder: Path, uri: str, datasets: int) -> Planted:
         prod.sound()
     _fill_lake(lake, uses, folder / "outside")
     _fill_prod(prod, uses, uri)
+    suppress = [{"rule": "orphan", "match": "known/**", "until": "2020-01-01", "reason": "they move"}]
+    lake.expect("expired-suppression", [])
+    accepted = lake.dataset(lake.root / "accepted" / "lost.lance")
+    suppress.append({"rule": "orphan", "match": f"accepted/{accepted.name}", "until": "2900-01-01", "reason": "mine"})
     document = {
         "version": 1,
         "name": NAME,
         "catalogs": {
-            LAKE: {"impl": "dir", "config": {"root": str(lake.root)}, **tree_of(lake.blocks)},
+            LAKE: {
+                "impl": "dir",
+                "config": {"root": str(lake.root)},
+                "suppress": suppress,
+                **tree_of(lake.blocks),
+            },
             PROD: {"impl": "hive3", "config": {"uri": uri, "root": str(prod.root)}, **tree_of(prod.blocks)},
         },
     }

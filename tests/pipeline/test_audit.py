@@ -79,6 +79,7 @@ def test_everything_was_looked_at(audited: Audited) -> None:
     assert tables == {name: (number, number) for name, number in audited.planted.tables.items()}
     assert {catalog.name: catalog.namespaces_unread for catalog in document.coverage} == {"lake": 0, "prod": 0}
     assert (document.findings_left_out, document.tables_left_out) == (0, 0)
+    assert [(one.match, one.findings) for one in document.suppressed] == [("accepted/lost.lance", 1)]
 
 
 def test_the_figures_are_those_of_the_datasets(audited: Audited) -> None:

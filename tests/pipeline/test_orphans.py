@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.auditor import orphans
-from reconciler.auditor.catalog_info import CatalogInfo, Search, SearchedRoot
+from reconciler.auditor.catalog_info import CatalogInfo, Search, SearchedRoot, searchable_roots
 from reconciler.auditor.orphans import OrphanSearchResult, find_orphans, named_datasets
 from reconciler.model import locations
 from reconciler.model.names import EVERYTHING
@@ -89,6 +89,14 @@ def test_a_dataset_is_called_by_its_path_below_the_innermost_root(tmp_path: Path
         ("outer", "a", "b"),
         ("outer", "lake"),
     ]
+
+
+def test_a_dataset_in_the_directory_of_a_namespace_is_called_by_that_namespace(tmp_path: Path) -> None:
+    prod, places = info("prod", str(tmp_path / "root")), {name: str(tmp_path / f"{name}.db") for name in ("crm", "web")}
+    found = searchable_roots([prod], {}, {"prod": {(name,): place for name, place in places.items()}})
+    datasets = [SearchedRoot("prod", f"{place}/lost") for place in (*places.values(), tmp_path / "root")]
+    rows = named_datasets(datasets, {"prod": prod}, found).to_pylist()
+    assert [row["id"] for row in rows] == [["crm", "lost"], ["web", "lost"], ["lost"]]
 
 
 def test_links_are_not_followed(engine: SparkSession | None, tmp_path: Path) -> None:

@@ -460,19 +460,19 @@ def test_columns_may_be_null_without_touching_data(tmp_path: Path) -> None:
     lance.write_dataset(table, place)
     data = {path.name: path.read_bytes() for path in (place / "data").iterdir()}
     relaxed = [replace(columns[1], nullable=True), columns[2]]
-    storage.alter_columns(str(place), relaxed, {})
+    storage.evolve_columns(str(place), relaxed, {})
     assert storage.probe(str(place), {}).schema == (columns[0], replace(columns[1], nullable=True), columns[2])
     assert {path.name: path.read_bytes() for path in (place / "data").iterdir()} == data
-    storage.alter_columns(str(place), relaxed, {})
+    storage.evolve_columns(str(place), relaxed, {})
     assert lance.dataset(place).version == 2
     with pytest.raises(TableSchemaValidationError, match="has no column `gone`"):
-        storage.alter_columns(str(place), [columns[0], Column("gone", "int8")], {})
+        storage.evolve_columns(str(place), [columns[0], Column("gone", "int8")], {})
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda place: storage.alter_columns(place, [Column("id", "int64")], {}),
+        lambda place: storage.evolve_columns(place, [Column("id", "int64")], {}),
         lambda place: storage.add_columns(place, [Column("n", "int8")], {}),
         lambda place: storage.compute_columns(place, {"n": "id + 1"}, {}),
     ],

@@ -1,4 +1,4 @@
-"""Rules about drift from the manifest: property-drift, schema-drift."""
+"""Rules about the manifest: property-drift, schema-drift, expired-suppression."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ from reconciler.model.live import LiveTable
 from reconciler.model.redaction import redact_value
 from reconciler.planner.facts import has_true_request, is_relocated
 from reconciler.planner.schemas import compare
+
+
+@rule(Severity.WARNING, needs_manifest=True)
+def expired_suppression(_: TableRecord, __: RuleLimits) -> Iterator[Verdict]:
+    """A suppression in the manifest has expired
+
+    The last day of an entry of `suppress` has passed, so that the findings that it suppressed count again. Somebody
+    accepted them for a time that is over.
+    """
+    yield from ()  # it is about no table: see `reconciler.auditor.suppressions`
 
 
 @rule(Severity.WARNING, needs_manifest=True)

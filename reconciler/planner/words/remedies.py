@@ -50,8 +50,8 @@ _ANOTHER_OF_BOTH = "write another `location:` in one of their blocks"
 _UNPROTECT = "write `protect: false` in its block, apply, then protect it again"
 _CREDENTIALS = "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its "
 _OPENABLE = (
-    "plan again once it can be opened, set its options (credentials, region, endpoint) in `storage.*` of the "
-    "catalog's `config`, or write `probe: false` in "
+    "correct its location or its options (credentials, region, endpoint) in `storage.*` of the catalog's `config`, or "
+    "write `probe: false` in "
 )
 _BY_SERVICE = "through the service, with `namespace = lance_namespace.connect(...)`: `{code}`, and plan again"
 _PUT_BACK = "deregister it with `absent: true`, apply, and put the block back"

@@ -123,7 +123,7 @@ _FAKED = (
     "create_empty",
     "is_fresh",
     "add_columns",
-    "alter_columns",
+    "evolve_columns",
     "annotate_columns",
     "find_tags",
     "write_tags",
@@ -175,7 +175,7 @@ class FakeStorage:
 
         self.ledger.write(f"add_columns {place}", write)
 
-    def alter_columns(self, location: str, columns: Iterable[Column], options: Mapping[str, str]) -> None:
+    def evolve_columns(self, location: str, columns: Iterable[Column], options: Mapping[str, str]) -> None:
         place, by_old_name = locations.normalise(location), {one.renamed_from or one.name: one for one in columns}
 
         def write() -> None:

@@ -183,6 +183,13 @@ def test_how_often_a_task_is_tried_is_known(settings: dict[str, str], attempts: 
         ),
         (PySparkRuntimeError("just this"), "just this"),
         (
+            PySparkRuntimeError(
+                'Job aborted: java.io.IOException: Cannot run program "/nowhere/python": error=2, No such file\n'
+                "Caused by: java.io.IOException: error=2, No such file or directory"
+            ),
+            "the Python `/nowhere/python` does not run",
+        ),
+        (
             Py4JNetworkError("gone"),
             "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)",
         ),
