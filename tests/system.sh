@@ -28,6 +28,7 @@ libkrb5-dev krb5-config
 maven mvn
 nginx-light nginx
 openssl openssl
+strace strace
 END
 if [ -z "$wanted" ]; then exit; fi
 

@@ -2,8 +2,8 @@
 
 No other room opens datasets with pylance.
 
-Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns,
-tags and branches, or has names, nullability and metadata changed.
+Nothing here deletes or overwrites data. A dataset is written only where nothing is; an existing one only gains columns
+and branches, or has names, nullability and metadata of columns changed. Tags are set, moved and removed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from reconciler.storage.files import (
     ObjectFolder,
     as_plain_path,
     holds_data_files,
+    is_object,
     list_directory,
     local_path,
     look_into,
@@ -35,7 +36,15 @@ from reconciler.storage.metadata import (
     update_field_metadata,
     update_tag,
 )
-from reconciler.storage.pylance import OBJECT_STORES, SCHEMES, in_memory, open_dataset, read_latest, translated
+from reconciler.storage.pylance import (
+    OBJECT_STORES,
+    SCHEMES,
+    has_driver,
+    in_memory,
+    open_dataset,
+    read_latest,
+    translated,
+)
 from reconciler.storage.reading import (
     DEREGISTERED_MARKER,
     MAIN_BRANCH,
@@ -49,12 +58,14 @@ from reconciler.storage.reading import (
     probe,
 )
 from reconciler.storage.references import BrokenReference
+from reconciler.storage.tags import find_tags, write_tags
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,
+    annotate_columns,
     compute_columns,
     create_empty,
+    evolve_columns,
     is_fresh,
-    relax_columns,
     write_stream,
 )

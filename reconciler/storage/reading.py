@@ -84,6 +84,11 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
     return examine(location, options, read)
 
 
+def is_not_found(error: Exception) -> bool:
+    """Return whether pylance found no dataset, or no such version of one."""
+    return _NOT_FOUND.search(str(error)) is not None
+
+
 def cleanup_of(dataset: Any) -> AutoCleanup | None:
     """Return the auto clean-up of a ``lance.LanceDataset``; None if it has none."""
     return AutoCleanup.of(dataset.config(), int(dataset.version))
@@ -106,7 +111,7 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
         try:
             return read(open_dataset(location, options))
         except ValueError as error:
-            if not _NOT_FOUND.search(str(error)):
+            if not is_not_found(error):
                 raise
         return _without_dataset(location, options)
     except BaseException as error:

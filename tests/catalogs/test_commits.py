@@ -34,7 +34,9 @@ from tests.writing import load_manifest
 INTERVAL, AGE, RETAIN = (f"lance.auto_cleanup.{key}" for key in ("interval", "older_than", "retain_versions"))
 ALTERS: tuple[Callable[[str, Mapping[str, str]], object], ...] = (
     lambda place, options: storage.add_columns(place, [Column("added", "int64")], options),
-    lambda place, options: storage.relax_columns(place, ["id"], options),
+    lambda place, options: storage.evolve_columns(place, [Column("id", "int64")], options),
+    lambda place, options: storage.evolve_columns(place, [Column("key", "int64", renamed_from="id")], options),
+    lambda place, options: storage.annotate_columns(place, {"id": {"comment": "the key"}}, options),
     lambda place, options: storage.compute_columns(place, {"twice": "id * 2"}, options),
     lambda place, options: storage.alter_columns(place, options, [{"path": "id", "name": "key"}]),
     lambda place, options: storage.update_field_metadata(place, options, [storage.FieldMetadata("id", {"a": "b"})]),

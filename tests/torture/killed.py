@@ -11,6 +11,7 @@ from pathlib import Path
 from reconciler.model.errors import LancensError
 from reconciler.planner.plan import Plan
 from tests.servers.fault_proxy import Call, Fault, FaultProxy
+from tests.torture.disk import DiskFault, is_there
 from tests.torture.play import Play, failures
 from tests.torture.scenario import draw
 from tests.torture.tally import Tally, Violation
@@ -47,11 +48,14 @@ class _End:
     """Whether it applies a saved plan, and the next apply the same one."""
     largest: int | None = None
     """At how many bytes a file ends instead, as on a full disk, where nothing but a disk is in between."""
+    fault: DiskFault | None = None
+    """What the disk does instead, there too."""
 
     @classmethod
     def drawn(cls, dice: random.Random) -> _End:
         largest = dice.choice(_LARGEST) if dice.random() < 0.4 else None
-        return cls(dice.random(), dice.choice(_SIGNALS), dice.random() < 0.5, dice.random() < 0.5, largest)
+        fault = DiskFault.drawn(dice) if dice.random() < 0.5 else None
+        return cls(dice.random(), dice.choice(_SIGNALS), dice.random() < 0.5, dice.random() < 0.5, largest, fault)
 
 
 def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
@@ -81,13 +85,19 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
                 lives = 1 + int(end.where * max(1, counted.calls))
                 worker = ready.take(1)[0]
                 line = apply_arguments(killed, parallelism, _PLAN if end.saved else _MANIFEST)
-                if end.largest is not None:
+                if end.fault is not None and is_there():
+                    with ready.behind(end.fault.before(killed.room.lake)) as unlucky:
+                        ended = unlucky.run(killed.room.folder, line)
+                    if end.fault.only_delays:
+                        _expect_ok(ended)
+                    tally.faults[end.fault.name] += 1
+                elif end.largest is not None:
                     worker.run(killed.room.folder, line, largest=end.largest)
                     tally.faults["disk full"] += 1
                 else:
                     worker.run(killed.room.folder, line, lives=lives, counted=True, number=end.number)
                     worker.end()
-                at = f"call {lives} of {counted.calls}, or {end.largest} bytes"
+                at = f"call {lives} of {counted.calls}, or {end.fault or end.largest}"
             clean.expect_modelled()
             tally.applies += 1
             tally.acts += len(meanwhile)

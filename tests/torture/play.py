@@ -6,7 +6,7 @@ import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,15 +14,16 @@ from typing import Any, TypeVar
 import reconciler
 from reconciler.manifest import Manifest
 from reconciler.model.errors import LancensError, StalePlanError
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.plan import Plan
 from tests.torture.manifests import SECOND, set_up, write_manifest
 from tests.torture.model import Model
 from tests.torture.others import Act, do, touched
 from tests.torture.scenario import Scenario, Wanted
 from tests.torture.tally import Violation, difference
-from tests.torture.targets.base import Room, Target, plain_state
+from tests.torture.targets.base import Path_, Room, Target, plain_state
 
-__all__ = ["IMPATIENT_SECONDS", "LONGEST_SECONDS", "Play", "failures", "is_unclean", "within"]
+__all__ = ["IMPATIENT_SECONDS", "LONGEST_SECONDS", "Play", "failures", "is_unclean", "unread_in", "within"]
 
 LONGEST_SECONDS = 600
 """What takes longer counts as hanging: many times what the worst schedule of faults can cost."""
@@ -160,9 +161,13 @@ class Play:
         return {name: digest for name, digest in files.items() if not _REWRITTEN.fullmatch(name)}
 
     def expect_complete(self, plan: Plan) -> None:
-        """Check that a plan that was made under faults is the plan that is made without."""
+        """Check that a plan that was made under faults is the plan that is made without.
+
+        It may block tables whose storage it could not read, and says so.
+        """
         truth = self.plan()
-        made, expected = _changes(plan), _changes(truth)
+        unread = unread_in(plan)
+        made, expected = _changes(plan, unread), _changes(truth, unread)
         if made != expected:
             raise Violation(f"a plan made of less than all:\n{difference(expected, made)}")
 
@@ -247,11 +252,17 @@ class Play:
         self.target.forget(self.room)
 
 
-def _changes(plan: Plan) -> dict[str, str]:
+def unread_in(plan: Plan) -> frozenset[tuple[str, Path_]]:
+    """Return the tables that a plan blocks because it could not read their storage."""
+    return frozenset((one.catalog, one.identifier) for one in plan.blocked if one.code is ReasonCode.STORAGE_UNREADABLE)
+
+
+def _changes(plan: Plan, without: Collection[tuple[str, Path_]] = ()) -> dict[str, str]:
     """Return what a plan does, in a form that two plans of one state share."""
     return {
         f"{change.action.value} {'/'.join(change.identifier)}": f"{change.before} -> {change.after}"
         for change in plan.changes
+        if (change.catalog, change.identifier) not in without
     }
 
 

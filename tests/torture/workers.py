@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,8 +33,8 @@ class Ended:
 class Worker:
     """One process."""
 
-    def __init__(self, log: IO[bytes]) -> None:
-        command = [sys.executable, "-m", "tests.torture.worker"]
+    def __init__(self, log: IO[bytes], before: Sequence[str] = ()) -> None:
+        command = [*before, sys.executable, "-B", "-m", "tests.torture.worker"]
         self._process = subprocess.Popen(
             command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         )
@@ -119,6 +119,15 @@ class Workers:
         for worker in self._all[:number]:
             worker.await_ready()
         return self._all[:number]
+
+    @contextmanager
+    def behind(self, command: Sequence[str]) -> Iterator[Worker]:
+        """Keep a worker that a command such as strace starts, until the block ends."""
+        worker = Worker(self._log, command)
+        try:
+            yield worker
+        finally:
+            worker.end()
 
     def end(self) -> None:
         """End them all."""
