@@ -11,7 +11,17 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.arrow_types import TypeSyntaxError, make_column
-from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing
+from reconciler.manifest.models import (
+    Block,
+    ColumnBlock,
+    CompactBlock,
+    ExpectBlock,
+    IndexBlock,
+    MaintainBlock,
+    MovedBlock,
+    Nothing,
+    OptimizeIndicesBlock,
+)
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
@@ -28,6 +38,10 @@ Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
     "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
     "expect": (ExpectBlock, "`expect` of {what}", ""),
+    "maintain": (MaintainBlock, "`maintain` of {what}", ""),
+    "maintain.compact": (CompactBlock, "`maintain.compact` of {what}", ""),
+    "maintain.indices": (IndexBlock, "an index of {what}", "the type of the index"),
+    "maintain.optimize_indices": (OptimizeIndicesBlock, "`maintain.optimize_indices` of {what}", ""),
     "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
     "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),
 }
@@ -47,7 +61,9 @@ _EXPECTED = {
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are names, which are shown: they cannot be secrets.
-_NEVER_SECRET = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
+_NEVER_SECRET = frozenset(
+    {"expect", "from", "into", "kind", "maintain", "moved", "names", "schema", "schemas", "scope", "select"}
+)
 
 
 class BlockReader:
@@ -200,8 +216,9 @@ class BlockReader:
     def _report(self, detail: ErrorDetails, model: type[Block], node: Node, what: str) -> None:
         location, kind = detail["loc"], detail["type"]
         found, key = _node_at(node, location), location[-1]
-        if len(location) > 1 and location[0] in _NESTED:
-            model, where, expected = _NESTED[str(location[0])]
+        nested = _NESTED.get(".".join(map(str, location[: min(2, len(location) - 1)]))) or _NESTED.get(str(location[0]))
+        if len(location) > 1 and nested is not None:
+            model, where, expected = nested
             where = where.format(what=what, name=location[1])
         else:
             where, expected = what, ""

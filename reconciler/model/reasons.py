@@ -43,6 +43,9 @@ class ReasonCode(StrEnum):
     SHOWN_COLUMNS = "shown-columns"
     SOURCE_WRITES_DATA = "source-writes-data"
     TAKEN_OVER = "taken-over"
+    INDEX_MISSING = "index-missing"
+    INDEX_STALE = "index-stale"
+    SMALL_FRAGMENTS = "small-fragments"
 
     # kept
     PROTECTED_FROM_RELEASE = "protected-from-release"
@@ -87,10 +90,13 @@ class ReasonCode(StrEnum):
     NOT_LANCE = "not-lance"
     NO_DATA_TO_RELOCATE_TO = "no-data-to-relocate-to"
     NO_DEFAULT_LOCATION = "no-default-location"
+    NOT_INDEXABLE = "not-indexable"
     OTHER_COLUMNS = "other-columns"
+    OTHER_INDEX = "other-index"
     OUT_OF_SCOPE = "out-of-scope"
     PROTECTED = "protected"
     RELOCATED_AND_ALTERED = "relocated-and-altered"
+    SERVICE_COMMITS = "service-commits"
     SERVICE_KEEPS_VERSIONS = "service-keeps-versions"
     SERVICE_MAKES_DATA = "service-makes-data"
     SEVERAL_SOURCES = "several-sources"
@@ -107,9 +113,11 @@ class NoteCode(StrEnum):
 
     ADOPTABLE = "adoptable"
     CANNOT_FOLLOW = "cannot-follow"
+    CLEANABLE = "cleanable"
     EXTRA_COLUMNS = "extra-columns"
     HAZARDOUS = "hazardous"
     HIDDEN = "hidden"
+    JOBS_LEFT = "jobs-left"
     KEEP_LOCATION = "keep-location"
     KEPT_NAMESPACE = "kept-namespace"
     KEPT_NAMESPACES = "kept-namespaces"
@@ -124,6 +132,7 @@ class NoteCode(StrEnum):
     STALE_COLUMNS = "stale-columns"
     STAYS_MARKED = "stays-marked"
     STAYS_PROTECTED = "stays-protected"
+    TOO_FEW_ROWS = "too-few-rows"
     UNMANAGED = "unmanaged"
     UNMARKABLE = "unmarkable"
     UNPROTECTABLE = "unprotectable"
@@ -151,6 +160,7 @@ class Params(TypedDict, total=False):
     names: tuple[str, ...]
     count: int
     more: int
+    limit: int
     owner: str
     manifest: str
     mirror: str

@@ -79,6 +79,7 @@ class Options(Document):
     adopt: bool = False
     take_over: bool = False
     mass_removal: bool = False
+    maintain: bool = Field(default=False, description="Whether its changes are jobs of `lancens maintain`.")
 
 
 class Summary(Document):
@@ -91,6 +92,9 @@ class Summary(Document):
     move: int = 0
     deregister: int = 0
     drop: int = 0
+    compact: int = 0
+    build: int = 0
+    optimize: int = 0
     protected: int = 0
     blocked: int = 0
 

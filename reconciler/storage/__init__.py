@@ -2,8 +2,8 @@
 
 No other room opens datasets with pylance.
 
-Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns, or
-has columns made nullable.
+Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns, has
+columns made nullable, gains indices, or has its small fragments merged.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from reconciler.storage.reading import (
     probe,
 )
 from reconciler.storage.references import BrokenReference
+from reconciler.storage.upkeep import build_index, compact, optimize_index, upkeep_of
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from reconciler.auditor import figures
 from reconciler.auditor.records import NOT_PROBED, Severity, Stored, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
+from reconciler.model import figures
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
 
