@@ -15,14 +15,16 @@ from reconciler.model.errors import ConcurrentModificationError
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable, Storage
 from reconciler.model.maintenance import Upkeep
-from reconciler.planner.entries import Action, Blocked, Change, Job
+from reconciler.planner.entries import Action, Blocked, Change, UpkeepJob
 from reconciler.planner.maintenance import jobs_of
 
 _ATTEMPTS = 4
 _NOWHERE = Source("", 1)
 
 
-def carry_out_job(change: Change, job: Job, backend: Backend, announce: Callable[[LiveTable], None]) -> ChangeOutcome:
+def carry_out_job(
+    change: Change, job: UpkeepJob, backend: Backend, announce: Callable[[LiveTable], None]
+) -> ChangeOutcome:
     """Carry out the job of ``change`` if it is still needed; ``announce`` is called before the first write.
 
     A job that loses a race against another writer starts over with what is there then.
@@ -49,7 +51,7 @@ def carry_out_job(change: Change, job: Job, backend: Backend, announce: Callable
     raise AssertionError("unreachable")
 
 
-def _needed(change: Change, job: Job, live: LiveTable, options: dict[str, str]) -> Job | None:
+def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> UpkeepJob | None:
     """Return the job as it would be planned now; None if it is not needed any more.
 
     Raises:
@@ -68,7 +70,7 @@ def _needed(change: Change, job: Job, live: LiveTable, options: dict[str, str]) 
     return needed
 
 
-def _expect_planned(job: Job, now: Job, found: Upkeep) -> None:
+def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:
     if found.config != job.config:
         raise StaleError("the configuration of the dataset has changed since the plan")
     wanted = {one.column for one in job.wanted.indices}
@@ -80,7 +82,7 @@ def _expect_planned(job: Job, now: Job, found: Upkeep) -> None:
         raise StaleError(f"it would read {size(now.reads)}, more than twice the planned {size(job.reads)}; plan again")
 
 
-def _work(change: Change, job: Job, live: LiveTable, options: dict[str, str]) -> None:
+def _work(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> None:
     location, wanted = live.location, job.wanted
     if change.action is Action.COMPACT and wanted.compact is not None:
         if not storage.compact(location, options, wanted.compact, job.most_bytes):

@@ -146,7 +146,8 @@ class IndexBlock(Block):
     metric: Annotated[Metric | None, WithJsonSchema(or_placeholder({"enum": [*Metric]}))] = None
     """The distance; default: l2."""
     num_partitions: Whole | None = Field(default=None, ge=1, examples=[256])
-    """The partitions to train; default: the square root of the rows."""
+    """The partitions to train; default: the square root of the rows. An index with another number is kept: Lance
+    trains fewer on few rows, and splits those that grow."""
     num_sub_vectors: Whole | None = Field(default=None, ge=1, examples=[48])
     """The sub-vectors of a PQ index; default: one for 16 dimensions."""
 

@@ -7,8 +7,7 @@ from enum import StrEnum
 
 from reconciler.model.auto_cleanup import AutoCleanup
 
-PQ_CENTROIDS = 256
-"""The fewest rows from which a vector index is trained."""
+_LEAST_VECTORS = 256
 
 
 class IndexType(StrEnum):
@@ -78,8 +77,8 @@ class WantedIndex:
 
     @property
     def least_rows(self) -> int:
-        """The fewest rows from which it can be built as asked for."""
-        return max(PQ_CENTROIDS, self.num_partitions or 0) if self.type.is_vector else 1
+        """The fewest rows from which pylance can train it."""
+        return _LEAST_VECTORS if self.type.is_vector else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,6 @@ class LiveIndex:
     rows: int
     bytes: int
     metric: str | None = None
-    num_partitions: int | None = None
     num_sub_vectors: int | None = None
 
     @property

@@ -15,7 +15,7 @@ from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
-from reconciler.model.errors import PlanFileError, SelectionError
+from reconciler.model.errors import PlanFileError, SelectionError, StalePlanError
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Scope
@@ -114,8 +114,8 @@ def maintain(
     report.
 
     Raises:
-        StalePlanError: the manifest has changed, or a catalog is another one.
-        PlanFileError: the plan holds what its manifest does not ask for.
+        StalePlanError: the manifest has changed, asks for no such job, or a catalog is another one.
+        PlanFileError: the plan is one of `apply`.
         ApplyError: the journal cannot be written.
     """
     from reconciler.applier.executor import execute
@@ -154,14 +154,16 @@ class _Deadline(threading.Event):
 
 
 def _check_wanted(plan: Plan, manifest: Manifest) -> None:
-    """Raise PlanFileError if a job is not what the block of its table asks for."""
+    """Raise PlanFileError for a plan of `apply`, and StalePlanError if a block does not ask for its job."""
     if not plan.options.maintain:
         raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
     for change in plan.changes:
         catalog = manifest.catalogs.get(change.catalog)
         table = catalog.desired.tables.get(change.identifier) if catalog else None
         if change.job is None or table is None or change.job.wanted != table.maintain:
-            raise PlanFileError(f"the plan was edited: {change.address} asks for no such job. Nothing was changed.")
+            raise StalePlanError(
+                f"the block of {change.address} asks for other upkeep than the plan. Plan again. Nothing was changed."
+            )
 
 
 def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Found]]:

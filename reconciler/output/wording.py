@@ -12,7 +12,7 @@ from reconciler.model import display, locations
 from reconciler.model.display import count
 from reconciler.model.figures import size
 from reconciler.model.redaction import redact_properties, redact_value
-from reconciler.planner.entries import Action, Blocked, Change, Job, Protection
+from reconciler.planner.entries import Action, Blocked, Change, Protection, UpkeepJob
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import column_text
 
@@ -25,7 +25,7 @@ PROTECTED = "protected"
 BLOCKED = "blocked"
 
 _NAMED = 3
-_RARER = ("register", "move", "drop", "compact", "build", "optimize")
+_RARER = ("register", "move", "drop")
 _PLACES = {
     "create": "at",
     "declare": "at",
@@ -84,7 +84,7 @@ def headline(entry: Entry) -> str:
     return f"namespace, {reason}" if entry.action is Action.UPDATE_NAMESPACE else reason
 
 
-def cost(jobs: Iterable[Job]) -> str:
+def cost(jobs: Iterable[UpkeepJob]) -> str:
     """Return what jobs of `maintain` read, write and index."""
     found = [*jobs]
     rows = sum(job.rows for job in found)

@@ -127,7 +127,7 @@ class _Shown(_Subject):
         return self.address
 
 
-class Job(Document):
+class UpkeepJob(Document):
     """What a change by `maintain` costs, what it was planned on, and what the manifest asks for."""
 
     index: str | None = Field(default=None, description="The name of the index that is built or brought up to date.")
@@ -172,7 +172,7 @@ class Change(Entry, _Shown):
         default=None, description="The table of another catalog that this one follows, and after whose change it comes."
     )
     depends_on: tuple[int, ...] = ()
-    job: Job | None = Field(default=None, description="Of a change of the data by `lancens maintain`.")
+    job: UpkeepJob | None = Field(default=None, description="Of a change of the data by `lancens maintain`.")
 
     @property
     def sort(self) -> str:

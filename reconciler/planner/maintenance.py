@@ -14,7 +14,7 @@ from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.maintenance import LiveIndex, Maintain, Metric, Upkeep, WantedIndex
 from reconciler.model.names import address
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
-from reconciler.planner.entries import Action, Blocked, Change, Job, Note
+from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
 from reconciler.planner.views import ObjectView
 
 Decision: TypeAlias = Change | Blocked | Note
@@ -113,7 +113,7 @@ class _Dataset:
             code=why.code,
             params=why.params,
             source=self._table.source,
-            job=Job(
+            job=UpkeepJob(
                 index=index,
                 reads=reads,
                 writes=reads if writes is None else writes,
@@ -165,12 +165,15 @@ class _Dataset:
 
 
 def _is_as_wanted(index: LiveIndex, wanted: WantedIndex) -> bool:
+    """Return whether an index has the parameters that its block names.
+
+    pylance trains fewer partitions than asked for where there are few rows, and splits them as they grow, so their
+    number tells nothing.
+    """
     if not wanted.type.is_named(index.type):
         return False
     return not wanted.type.is_vector or (
-        index.metric == (wanted.metric or Metric.L2)
-        and wanted.num_partitions in (None, index.num_partitions)
-        and wanted.num_sub_vectors in (None, index.num_sub_vectors)
+        index.metric == (wanted.metric or Metric.L2) and wanted.num_sub_vectors in (None, index.num_sub_vectors)
     )
 
 
@@ -190,18 +193,17 @@ def _index_bytes(wanted: WantedIndex, found: Upkeep) -> int:
 
 def _described(wanted: WantedIndex) -> str:
     """Return the type of an index and the parameters that its block names."""
-    parts = (str(wanted.metric or ""), *_numbers(wanted.num_partitions, wanted.num_sub_vectors))
+    numbers = _number(wanted.num_partitions, "partition"), _number(wanted.num_sub_vectors, "sub-vector")
+    parts = (wanted.metric or "", *numbers)
     return " ".join((wanted.type.value, *filter(None, parts)))
 
 
 def _shown(index: LiveIndex) -> str:
-    return " ".join((index.type, *filter(None, (index.metric, *_numbers(index.num_partitions, index.num_sub_vectors)))))
+    return " ".join((index.type, *filter(None, (index.metric, _number(index.num_sub_vectors, "sub-vector")))))
 
 
-def _numbers(partitions: int | None, sub_vectors: int | None) -> Iterator[str]:
-    for number, noun in ((partitions, "partition"), (sub_vectors, "sub-vector")):
-        if number is not None:
-            yield count(number, noun)
+def _number(number: int | None, noun: str) -> str:
+    return "" if number is None else count(number, noun)
 
 
 def _creation(wanted: WantedIndex) -> str:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from reconciler.model import display
 from reconciler.model.desired import Thresholds
@@ -26,6 +26,7 @@ from reconciler.planner.views import Document
 
 FORMAT_VERSION = "1.0"
 _DIGEST = "digest"
+_JOBS = ("compact", "build", "optimize")
 
 
 class CatalogSummary(Document):
@@ -99,6 +100,11 @@ class Summary(Document):
     blocked: int = 0
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    @model_serializer(mode="wrap")
+    def _without_jobs(self, write: SerializerFunctionWrapHandler) -> dict[str, int]:
+        """Leave the jobs out of the summary of a plan that has none."""
+        return {sort: number for sort, number in write(self).items() if number or sort not in _JOBS}
 
 
 class Plan(Document):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isqrt
 from typing import Any, TypeAlias
@@ -37,7 +36,7 @@ def upkeep_of(
     def read(dataset: Any) -> Upkeep:
         tasks = [] if wanted.compact is None else _plan(dataset, wanted.compact, None).tasks
         fragments = [fragment for task in tasks for fragment in task.fragments]
-        rows, indices = dataset.count_rows(), _indices(dataset, wanted)
+        rows, indices = dataset.count_rows(), _indices(dataset)
         columns = _columns_to_index(wanted, rows, indices)
         return Upkeep(
             rows=rows,
@@ -63,34 +62,24 @@ def _bytes_of(fragments: Iterable[Any]) -> int:
     return sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
 
 
-def _indices(dataset: Any, wanted: Maintain) -> tuple[LiveIndex, ...]:
-    counted = {one.column for one in wanted.indices if one.num_partitions is not None}
+def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
     found = []
     for index in dataset.describe_indices():
         if index.name.startswith("__lance"):
             continue
         details = index.details if isinstance(index.details, dict) else {}
-        columns = tuple(index.field_names)
         found.append(
             LiveIndex(
                 index.name,
                 str(index.index_type),
-                columns,
+                tuple(index.field_names),
                 index.num_rows_indexed,
                 index.total_size_bytes or 0,
                 (details.get("metric_type") or "").lower() or None,
-                _partitions(dataset, index.name) if counted.intersection(columns) else None,
                 details.get("compression", {}).get("num_sub_vectors"),
             )
         )
     return tuple(sorted(found, key=lambda index: index.name))
-
-
-def _partitions(dataset: Any, name: str) -> int | None:
-    os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # without it pylance 14 warns on stderr
-    parts = dataset.index_statistics(name)["indices"]
-    found = {part["num_partitions"] for part in parts if "num_partitions" in part}
-    return max(found) if found else None
 
 
 def _columns_to_index(wanted: Maintain, rows: int, indices: Sequence[LiveIndex]) -> set[str]:
