@@ -13,12 +13,14 @@ from reconciler.backends.base import Backend
 from reconciler.model.desired import DesiredTable, Source
 from reconciler.model.errors import ConcurrentModificationError
 from reconciler.model.figures import size
-from reconciler.model.live import LiveTable, Storage
+from reconciler.model.live import LiveTable
 from reconciler.model.maintenance import Upkeep
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, UpkeepJob
 from reconciler.planner.maintenance import jobs_of
 
 _ATTEMPTS = 4
+_OF_ONE_INDEX = (ReasonCode.NOT_INDEXABLE, ReasonCode.OTHER_INDEX)
 _NOWHERE = Source("", 1)
 
 
@@ -40,7 +42,8 @@ def carry_out_job(
         needed = _needed(change, job, live, optional.table_storage_options(backend, live))
         if needed is None:
             return ChangeOutcome(Status.ALREADY)
-        announce(live)
+        if left == _ATTEMPTS - 1:
+            announce(live)
         try:
             _work(change, job, live, optional.table_storage_options(backend, live, writes=True))
         except ConcurrentModificationError:
@@ -60,10 +63,12 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     found = storage.upkeep_of(live.location, options, job.wanted)
     table = DesiredTable(change.identifier, _NOWHERE, maintain=job.wanted)
     planned = jobs_of(change.catalog, table, live, found)
-    now = [one for one in planned if isinstance(one, Change) and one.action is change.action and one.job is not None]
-    needed = next((one.job for one in now if one.job is not None and one.job.index == job.index), None)
-    obstacle = next((one for one in planned if isinstance(one, Blocked)), None)
-    if needed is None and obstacle is not None and (isinstance(found, Storage) or not now):
+    jobs = {(one.action, one.job.index): one.job for one in planned if isinstance(one, Change) and one.job is not None}
+    needed = jobs.get((change.action, job.index))
+    named = change.params.get("name")
+    blocked = [one for one in planned if isinstance(one, Blocked)]
+    obstacle = next((one for one in blocked if one.code not in _OF_ONE_INDEX or one.params.get("name") == named), None)
+    if needed is None and obstacle is not None:
         raise StaleError(obstacle.reason)
     if needed is not None and isinstance(found, Upkeep):
         _expect_planned(job, needed, found)

@@ -256,12 +256,13 @@ class _UncleanedVersions(_Versions):
     def admit(self, version: int) -> None:
         import lance
 
+        if not is_latest(self._location, version - 1, self._options):  # pylance goes on with the next one
+            raise ConcurrentModificationError(f"version {version} is not the next one")
         uri, given = locations.pylance_uri(self._location), dict(self._options) or None
         # A commit takes over the configuration of the version that it follows, which is never cleaned up meanwhile.
         followed = lance.dataset(uri, version=version - 1, storage_options=given)
         try:
             expect_no_cleanup(self._location, cleanup_of(followed))
         except InvalidTableStateError as error:
-            if version not in manifests(self._location, self._options):  # else pylance goes on with the next one
-                self.refusal = error
+            self.refusal = error
             raise

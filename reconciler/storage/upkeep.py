@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt
-from typing import Any, TypeAlias
+from typing import Any
 
-from reconciler.model import locations
 from reconciler.model.live import Storage
 from reconciler.model.maintenance import LiveIndex, Maintain, Upkeep, WantedCompaction, WantedIndex
 from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.reading import cleanup_of, examine
-
-Run: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
-"""Calls a function on every item, in this process or on executors."""
 
 _LANES = 16
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
@@ -127,41 +123,20 @@ def _plan(dataset: Any, wanted: WantedCompaction, most_bytes: int | None) -> Any
     return Compaction.plan(dataset, options)
 
 
-def _execute(given: tuple[str, Mapping[str, str], str]) -> str:
-    """Carry out one task of a compaction, in any process; nothing is committed."""
-    import lance.optimize
-
-    location, options, text = given
-    form: Any = lance.optimize.CompactionTask
-    task = form.from_json(text)
-    uri = locations.pylance_uri(location)
-    result = task.execute(lance.dataset(uri, version=task.read_version, storage_options=dict(options) or None))
-    expect_written(location, result.new_fragments)
-    return str(result.json())
-
-
-def here(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterable[Any]:
-    """Call ``function`` on every item, in this process."""
-    return map(function, items)
-
-
-def compact(
-    location: str, options: Mapping[str, str], wanted: WantedCompaction, most_bytes: int, run: Run = here
-) -> int:
+def compact(location: str, options: Mapping[str, str], wanted: WantedCompaction, most_bytes: int) -> int:
     """Merge small fragments, up to ``most_bytes`` of them, in one commit; return how many were rewritten.
 
     Raises:
         ConcurrentModificationError: another writer changed rows of these fragments.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`rebased_versions`.
     """
-    import lance.optimize
+    from lance.optimize import Compaction
 
-    form: Any = lance.optimize.RewriteResult
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
-        tasks = _plan(dataset, wanted, most_bytes).tasks
-        done = run(_execute, [(location, options, str(task.json())) for task in tasks])
-        results = [form.from_json(one) for one in done]
-        return int(lance.optimize.Compaction.commit(dataset, results).fragments_removed) if results else 0
+        done = [task.execute(dataset) for task in _plan(dataset, wanted, most_bytes).tasks]
+        for result in done:
+            expect_written(location, result.new_fragments)
+        return int(Compaction.commit(dataset, done).fragments_removed) if done else 0
 
 
 def build_index(location: str, options: Mapping[str, str], wanted: WantedIndex) -> None:
