@@ -100,7 +100,7 @@ def command(
 
     if out is not None and out != "-":
         check_folder(out)
-    saved = saved_plan(source)
+    saved = saved_plan(source, jobs=True)
     if saved is None:
         manifest = source.load()
         limits = WorkLimits(max_bytes, max_tables)

@@ -36,12 +36,14 @@ def read_plan(path: Path) -> Plan:
         raise PlanFileError(f"{path}: {error}") from None
 
 
-def saved_plan(source: CatalogSource) -> tuple[Path, Plan] | None:
+def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan] | None:
     """Return the saved plan that a command was given, and its file; None for manifests.
+
+    ``jobs``: it must hold jobs of `maintain`, and must not otherwise.
 
     Raises:
         UsageError: it was given both.
-        PlanFileError: the file holds no usable plan.
+        PlanFileError: the file holds no usable plan of this command.
     """
     saved = [path for path in source.manifests if path.endswith(_PLAN_SUFFIX)]
     if not saved:
@@ -50,7 +52,11 @@ def saved_plan(source: CatalogSource) -> tuple[Path, Plan] | None:
         command = click.get_current_context().info_name
         raise click.UsageError(f"{command} takes one saved plan, or manifests, not both")
     path = Path(saved[0])
-    return path, read_plan(path)
+    plan = read_plan(path)
+    if plan.options.maintain is not jobs:
+        other = "apply" if jobs else "maintain"
+        raise PlanFileError(f"{path} is carried out by `lancens {other} {path}`. Nothing was changed.")
+    return path, plan
 
 
 def manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:

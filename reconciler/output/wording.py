@@ -95,7 +95,7 @@ def cost(jobs: Iterable[UpkeepJob]) -> str:
 def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield the counts of the last line; rarer sorts only if there are any."""
     for sort, number in plan.summary().model_dump(by_alias=True, exclude={"protected", "blocked"}).items():
-        if number or sort not in _RARER:
+        if number or not (plan.options.maintain or sort in _RARER):
             yield sort, number
 
 

@@ -253,13 +253,14 @@ def test_a_disk_that_fills_up_commits_nothing_unreadable(tmp_path: Path, largest
 def test_the_command_plans_saves_and_carries_out(tmp_path: Path) -> None:
     managed(tmp_path, "a")
 
-    def run(*given: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from reconciler.cli import main; main()", "maintain", *given]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    def run(*given: str, command: str = "maintain") -> subprocess.CompletedProcess[str]:
+        called = [sys.executable, "-c", "from reconciler.cli import main; main()", command, *given]
+        return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert run("--dry-run", "--detailed-exitcode").returncode == 2
     assert run("-o", "jobs.json").returncode == 0
     assert json.loads((tmp_path / "jobs.json").read_text())["summary"]["build"] == 2
+    assert run("jobs.json", command="apply").returncode == 1
     assert run("jobs.json").returncode == 1  # nobody is there to confirm
     done = run("jobs.json", "--auto-approve")
     assert (done.returncode, done.stderr.count("✓")) == (0, 3)
