@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-
+PEERS := $(VENV)/peers/.installed
 SYSTEM := $(VENV)/.system
 
 # With this set, every Python that a test starts would compile all that it imports anew.
@@ -15,7 +15,7 @@ help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
 
 ## make install    install lancens and everything its tests need into .venv, at locked versions
-install: $(INSTALLED)
+install: $(INSTALLED) $(PEERS)
 
 ## make system     install what the tests need of Debian's packages, or say what that is
 system: $(SYSTEM)
@@ -31,6 +31,12 @@ $(BIN)/uv:
 $(INSTALLED): requirements.lock pyproject.toml | $(SYSTEM) $(BIN)/uv
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+# What others made, to be measured against and to read what lancens writes: its caps hold for it alone.
+$(PEERS): peers.lock | $(BIN)/uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/peers
+	$(BIN)/uv pip sync --quiet --python $(VENV)/peers/bin/python --require-hashes peers.lock
 	touch $@
 
 ## make demo       plan, apply and plan again on examples/quickstart, with real Lance datasets
@@ -75,14 +81,14 @@ unit: $(INSTALLED)
 
 # Two lanes side by side, and in each one folder after the other: every folder is one process with servers of its own.
 # Folders with JVMs share a lane, so that no two groups of JVMs run at once.
-JVMS = pipeline pages hive torture server iceberg clients mirrors
+JVMS = pipeline pages hive torture server iceberg clients mirrors year
 FOLDERS = $(filter-out applier catalogs cli servers unit,$(notdir $(patsubst %/,%,\
 	$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py))))))
 OTHERS = types end-to-end catalogs $(filter-out $(JVMS),$(FOLDERS))
 RUNS = $(addprefix run-,$(JVMS) $(OTHERS))
 
 # One run shows everything that fails: the others go on where one fails, and each prints its output in one piece.
-servers: $(INSTALLED)
+servers: $(INSTALLED) $(PEERS)
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target lane-jvms lane-others
 
 .PHONY: lane-jvms lane-others
@@ -107,7 +113,7 @@ $(filter-out run-types run-end-to-end run-catalogs,$(RUNS)): run-%:
 	$(call pytest,$*) $(firstword $(wildcard tests/$* tests/catalogs/$*))
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
-soak: $(INSTALLED)
+soak: $(INSTALLED) $(PEERS)
 	LANCENS_SOAK=1 $(BIN)/pytest -m soak -s --timeout 14400 tests
 
 ## make torture    every server under faults, kills and races, against what it truly holds (docs/reliability.md)
@@ -119,7 +125,7 @@ mutants: $(INSTALLED)
 	$(BIN)/python -m tests.mutants
 
 ## make bench      benchmarks side by side, as ratios and call counts, written to benchmarks/RESULTS.md
-bench: $(INSTALLED)
+bench: $(INSTALLED) $(PEERS)
 	$(BIN)/python -m benchmarks
 
 ## make schemas    write schemas/*.json again after a model has changed
@@ -130,12 +136,14 @@ schemas: $(INSTALLED)
 
 ## make docs       build the documentation site into build/docs; a link that leads nowhere is an error
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/zensical build --clean --strict
 
-## make lock       resolve the locked versions again
+## make lock       resolve what both locks pin; UPGRADE=--upgrade takes the newest versions
 lock: $(BIN)/uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	$(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--extra dev --output-file requirements.lock pyproject.toml
+	$(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--group peers --output-file peers.lock
 
 ## make dist       build what is released into dist/, and check it in an environment of its own
 dist: $(INSTALLED)

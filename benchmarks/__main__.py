@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.environments import OCTODNS, PEER
+from benchmarks.environments import peer_version
 from benchmarks.page import Section, table
 
 PARTS = ("start", "peers", "declares", "octodns", "scale", "serve")
@@ -32,7 +31,7 @@ def machine() -> str:
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     name = processors[0] if processors else platform.processor()
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
-    peers = " and ".join(re.sub(r"(\[.*\])?==", " ", package) for package in (PEER, OCTODNS))
+    peers = " and ".join(map(peer_version, ("lance-namespace-impls", "octodns")))
     return (
         f"lancens at {commit.stdout.strip() or 'no commit'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, "
         f"{os.cpu_count()} cores ({name}), {memory / 2**20:.1f} GiB, load {os.getloadavg()[0]:.1f} at the start, "

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks.environments import OCTODNS, peer_python
+from benchmarks.environments import PEERS
 from benchmarks.page import Goal, Section, Used, spread, table, used_by
 from benchmarks.scale import fill_catalog, write_manifest
 
@@ -54,7 +54,6 @@ def write_zones(folder: Path, records: int) -> Path:
 
 def measure(objects: int) -> dict[str, list[Used]]:
     """Return what each of the two used in each round, and importing lance where that is what is left."""
-    octodns = peer_python(OCTODNS).parent / "octodns-sync"
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         folder = Path(name)
         (folder / "lancens").mkdir()
@@ -62,7 +61,7 @@ def measure(objects: int) -> dict[str, list[Used]]:
         fill_catalog(folder / "lancens" / "lake", objects, objects // 100)
         commands = {
             "lancens": [sys.executable, "-c", LANCENS, "plan", str(manifest)],
-            "octodns": [str(octodns.parent / "python"), "-m", "octodns.cmds.sync", "--force", "--config-file"],
+            "octodns": [str(PEERS / "python"), "-m", "octodns.cmds.sync", "--force", "--config-file"],
             "lance": [sys.executable, "-c", "import lance"],
         }
         commands["octodns"].append(str(write_zones(folder, objects)))

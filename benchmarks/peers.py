@@ -319,9 +319,9 @@ def compare(catalog: str) -> list[dict[str, Any]]:
 
 
 def _run(catalog: str, who: str, server: Server, port: int) -> dict[str, float]:
-    from benchmarks.environments import PEER, peer_python
+    from benchmarks.environments import PEERS
 
-    python = str(peer_python(PEER)) if who == "peer" else sys.executable
+    python = str(PEERS / "python") if who == "peer" else sys.executable
     properties = json.dumps(server.at(port))
     command = [python, "-m", "benchmarks.peers", "measure", catalog, who, properties, str(server.namespaces)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)

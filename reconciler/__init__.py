@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from reconciler.operations.manifests import load
     from reconciler.operations.plan import plan
     from reconciler.planner.plan import Plan
+    from reconciler.report.notebook import audit
+    from reconciler.spark.inventory import inventory
     from reconciler.writing.import_ import import_
 
     __version__: str
@@ -60,8 +62,10 @@ __all__ = [
     "SelectionError",
     "StalePlanError",
     "apply",
+    "audit",
     "connect",
     "import_",
+    "inventory",
     "load",
     "plan",
     "register_impls",
@@ -73,8 +77,10 @@ _LAZY = {
     "Manifest": "reconciler.manifest",
     "Plan": "reconciler.planner.plan",
     "apply": "reconciler.operations.apply",
+    "audit": "reconciler.report.notebook",
     "connect": "reconciler.namespace",
     "import_": "reconciler.writing.import_",
+    "inventory": "reconciler.spark.inventory",
     "load": "reconciler.operations.manifests",
     "plan": "reconciler.operations.plan",
     "register_impls": "reconciler.namespace",

@@ -14,6 +14,7 @@ from reconciler.model.desired import (
     DesiredMirror,
     DesiredMove,
     DesiredNamespace,
+    DesiredPolicy,
     DesiredTable,
     Prune,
 )
@@ -70,6 +71,12 @@ def moves(draw: st.DrawFn, wanted: DesiredCatalog, live: Snapshot) -> DesiredCat
     return replace(wanted, moves=tuple(lines))
 
 
+patterns = st.sampled_from(["**", "a/**", "**/b", "*/?", "c"])
+policies = st.builds(
+    lambda pattern, properties: DesiredPolicy(pattern, Scope((pattern,)), at(), properties), patterns, properties
+)
+
+
 @st.composite
 def manifests(draw: st.DrawFn) -> DesiredCatalog:
     tables = [draw(table_blocks(identifier)) for identifier in draw(st.lists(identifiers, max_size=6, unique=True))]
@@ -88,7 +95,8 @@ def manifests(draw: st.DrawFn) -> DesiredCatalog:
     ]
     absent = {claim.id for claim in claims if claim.absent}
     assume(not any(other[:depth] in absent for other in claimed for depth in range(1, len(other))))
-    return desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
+    wanted = desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
+    return replace(wanted, policies=tuple(draw(st.lists(policies, max_size=2))))
 
 
 @st.composite
@@ -100,6 +108,13 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
     def marked() -> dict[str, str]:
         return marks(draw(properties), draw(owners), protect=draw(st.booleans()) and draw(st.booleans()))
 
+    def by_policy() -> dict[str, str]:
+        found = marked()
+        if ownership.MANAGED_BY in found or draw(st.booleans()):
+            return found
+        keys = ownership.encode_keys(draw(st.sets(st.sampled_from(["tier", "team"]))))
+        return {**found, ownership.KEYS: keys, ownership.POLICY: draw(st.sampled_from([OWNER, OTHER]))}
+
     def noted() -> dict[str, str]:
         asked, chosen, said = draw(st.none() | places), draw(st.none() | places), draw(st.sampled_from([None, "false"]))
         found = {ownership.REQUESTED_LOCATION: asked, ownership.CHOSEN_LOCATION: chosen, SAFEGUARD.key: said}
@@ -108,7 +123,7 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
 
     return Snapshot(
         {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
-        {one: LiveTable(one, draw(places), {**marked(), **noted()}) for one in tables},
+        {one: LiveTable(one, draw(places), {**by_policy(), **noted()}) for one in tables},
     )
 
 

@@ -92,7 +92,7 @@ def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], wor
 def _level(entry: Entry) -> Level:
     if isinstance(entry, Blocked):
         return "warning"
-    removes = entry.would.removes if isinstance(entry, Protection) else entry.action.removes
+    removes = entry.would.removes if isinstance(entry, Protection) else entry.removes
     return "warning" if removes else "notice"
 
 

@@ -164,14 +164,14 @@ def with_true_count(
         summary: what the plan records of a catalog.
         limits: how much may be removed.
         source: the planner's input for the catalog.
-        removed: the tables that the plan deregisters, which count even if they are gone.
+        removed: the tables that the plan deregisters or takes tags from, which count even if they are gone.
         backend: the catalog.
         parallelism: how many tables are read at a time.
 
     Raises:
         BackendError: the catalog could not be read.
     """
-    percent, going = limits.max_removal_percent, summary.removed_tables
+    percent, going = limits.max_removal_percent, summary.removed_tables + summary.untagged_tables
     if going * 100 <= max(limits.min_tables, going) * percent:
         return summary  # within the limit whatever the count
     context = CatalogContext.of(source)
@@ -181,7 +181,8 @@ def with_true_count(
 
     if percent:
         needed = -(-going * 100 // percent) - going
-        wanted = (table.id for table in source.desired.tables.values() if not table.absent)
+        tables_wanted = source.desired.tables.values()
+        wanted = (table.id for table in tables_wanted if not (table.absent or table.id in removed))
         asked = islice(filter(context.select.contains, wanted), 2 * needed)
         found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
         staying = counted(table for table in found if table is not None)

@@ -1,6 +1,7 @@
 """Read storage again right before a change, and make all writes of lancens there.
 
-Writes are empty datasets where nothing is, new nullable columns, and columns made nullable. Nothing is overwritten.
+Writes are empty datasets where nothing is, new nullable columns, new names, nullability and metadata of columns, and
+tags. No data is overwritten.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.errors import TableAlreadyExistsError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, Storage, StorageKind
+from reconciler.model.redaction import is_stand_in
+from reconciler.model.tags import FoundTags
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import EntryColumns
-from reconciler.planner.schemas import SchemaDifference, compare
+from reconciler.planner.schemas import ColumnPair, SchemaDifference, compare
 
 _FOUND = {
     StorageKind.DATASET: "holds a Lance dataset",
@@ -88,7 +91,9 @@ def ensure_dataset(
 def evolve_dataset(
     options: Mapping[str, str], location: str, before: Schema, after: Schema, *, managed: bool = False
 ) -> bool:
-    """Add and relax columns up to ``after``; return False if nothing is to do.
+    """Add and alter columns up to ``after``; return False if nothing is to do.
+
+    Columns are added first: a rename that another run finds pending stays pending then.
 
     Raises:
         StaleError: the dataset differs in more than the plan changes.
@@ -99,23 +104,38 @@ def evolve_dataset(
     if found.schema is None:
         raise _moved(location, "a Lance dataset", found)
     difference, planned = compare(after, found.schema), compare(after, before)
-    to_add, to_relax = set(planned.missing), {pair.desired for pair in planned.relaxed}
+    to_add, to_alter = set(planned.missing), {pair.desired.name: pair for pair in planned.altered}
     _expect_nothing_else(
         location,
         replace(
             difference,
             missing=tuple(column for column in difference.missing if column not in to_add),
-            relaxed=tuple(pair for pair in difference.relaxed if pair.desired not in to_relax),
+            altered=tuple(pair for pair in difference.altered if not _is_planned(pair, to_alter)),
         ),
     )
     if difference:
         _expect_unmanaged(managed)
-        storage.expect_no_cleanup(location, found.cleanup, bool(difference.missing) + bool(difference.relaxed))
+        storage.expect_no_cleanup(location, found.cleanup, difference.commits)
     if difference.missing:
         storage.add_columns(location, difference.missing, options)
-    if difference.relaxed:
-        storage.relax_columns(location, [pair.found.name for pair in difference.relaxed], options)
+    if any(pair.is_renamed or pair.is_relaxed for pair in difference.altered):
+        storage.evolve_columns(location, [pair.desired for pair in difference.altered], options)
+    if any(pair.metadata for pair in difference.altered):
+        storage.annotate_columns(location, {pair.desired.name: pair.metadata for pair in difference.altered}, options)
     return bool(difference)
+
+
+def _is_planned(pair: ColumnPair, planned: Mapping[str, ColumnPair]) -> bool:
+    """Return whether the plan makes this change, on the metadata that it was made on."""
+    expected = planned.get(pair.desired.name)
+    if expected is None:
+        return False
+    before = expected.found.metadata
+    return all(
+        key in expected.metadata
+        and (is_stand_in(before.get(key, "")) or pair.found.metadata.get(key) == before.get(key))
+        for key in pair.metadata
+    )
 
 
 def _expect_unmanaged(managed: bool) -> None:
@@ -161,6 +181,32 @@ def show_columns(target: Target[LiveTable]) -> bool:
         )
     optional.show_columns(backend, target.identifier, planned)
     return True
+
+
+def tag_dataset(target: Target[LiveTable]) -> bool:
+    """Set, move and remove the planned tags of a table's data; return False if nothing is to do.
+
+    Raises:
+        StaleError: a tag is neither where the plan saw it nor where it puts it.
+        UnsupportedOperationError: the service keeps the versions of the data.
+    """
+    live, planned = target.backend.load_table(target.identifier), target.change.tags or FoundTags()
+    wanted = target.after.tags or {}
+    names = sorted({*planned.there, *wanted})
+    options = optional.table_storage_options(target.backend, live, writes=True)
+    found = storage.find_tags(live.location, options, wanted, names)
+    if isinstance(found, Storage):
+        raise _moved(live.location, "a Lance dataset", found)
+    there = found.there
+    moved = [name for name in names if there.get(name) not in (planned.there.get(name), wanted.get(name))]
+    if moved:
+        now = ", ".join(f"`{name}` is at {there.get(name, 'no version')}" for name in moved)
+        raise StaleError(f"moved: tags were set by someone else: {now}")
+    targets = {name: wanted.get(name) for name in names if there.get(name) != wanted.get(name)}
+    if targets:
+        _expect_unmanaged(live.managed_versioning)
+        storage.write_tags(live.location, targets, options)
+    return bool(targets)
 
 
 def _is_on_the_way(change: Change, now: ShownColumns, planned: ShownColumns) -> bool:

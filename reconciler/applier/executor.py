@@ -37,7 +37,7 @@ ItemT = TypeVar("ItemT")
 _TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE})
 """Carried out even if the entry is in its final state: data may be missing, and reads may hide a leftover.
 
-So are changes of shown columns, which a separate call reads."""
+So are changes of shown columns and of tags, which separate calls read."""
 _IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
 """The catalog rejects these if the name is taken, and nothing is written before."""
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
@@ -128,7 +128,7 @@ class _Run:
         self.changes, self.backends, self.journal = changes, backends, journal
         self.secrets, self.missing = secrets, missing
         self.results: dict[int, ChangeResult] = {}
-        self.slots = Slots({}, 1)
+        self.working = threading.Semaphore()
 
     def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
         """Perform changes, ``most`` at a time, until none can start.
@@ -139,7 +139,7 @@ class _Run:
         widths = {name: backend.commits_together for name, backend in self.backends.items()}
         widest = max(widths.values(), default=1)
         ahead = most * (self.journal.ahead if widest == 1 else 1)  # a wide one has many waiting anyway
-        started, self.slots = Slots(widths, ahead), Slots(widths, most)
+        started, self.working = Slots(widths, ahead), threading.Semaphore(most * widest)
         with ThreadPoolExecutor(max_workers=ahead * widest, thread_name_prefix="apply") as pool:
             in_flight: dict[Future[ChangeResult], int] = {}
             ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
@@ -204,8 +204,7 @@ class _Run:
         return result
 
     def _outcome(self, position: int) -> ChangeOutcome:
-        catalog = self.changes[position].catalog
-        self.slots.take(catalog)
+        self.working.acquire()
         try:
             return self._take(position)
         except (StaleError, ApplyError) as error:
@@ -216,16 +215,15 @@ class _Run:
         except Exception as error:  # noqa: BLE001 - a bug in one change must not stop the others
             return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
         finally:
-            self.slots.give(catalog)
+            self.working.release()
 
     def _announce(self, position: int, live: LiveNamespace | LiveTable | None) -> None:
         """Write the intent of a change; meanwhile another one may use the catalog."""
-        catalog = self.changes[position].catalog
-        self.slots.give(catalog)
+        self.working.release()
         try:
             self.journal.intent(position, self.changes[position], live)
         finally:
-            self.slots.take(catalog)
+            self.working.acquire()
 
     def _take(self, position: int) -> ChangeOutcome:
         change = self.changes[position]
@@ -252,7 +250,7 @@ class _Run:
         self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]
     ) -> ChangeOutcome:
         target.expect_planned()
-        is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.shown_columns is not None
+        is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.beside_entry
         if target.precondition is Precondition.APPLIED and not is_taken_anyway:
             return ChangeOutcome(Status.ALREADY)
         step = step_of(target)
@@ -261,7 +259,7 @@ class _Run:
 
 
 class Slots:
-    """How many changes use the catalogs at once: at most ``most``, where those that are committed together are one.
+    """How many changes have started: at most ``most``, where those that are committed together are one.
 
     ``widths`` is how many each catalog commits together.
     """
@@ -269,7 +267,6 @@ class Slots:
     def __init__(self, widths: Mapping[str, int], most: int) -> None:
         self._widths, self._most = widths, most
         self._taken: Counter[str] = Counter()
-        self._changed = threading.Condition()
 
     def fits(self, catalog: str) -> bool:
         """Return whether a change of ``catalog`` can take a slot now."""
@@ -277,16 +274,12 @@ class Slots:
         return sum(-(-number // width) for number, width in taken) <= self._most
 
     def take(self, catalog: str) -> None:
-        """Wait for a slot, and take it."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.fits(catalog))
-            self._taken[catalog] += 1
+        """Take a slot."""
+        self._taken[catalog] += 1
 
     def give(self, catalog: str) -> None:
         """Give a slot back."""
-        with self._changed:
-            self._taken[catalog] -= 1
-            self._changed.notify_all()
+        self._taken[catalog] -= 1
 
 
 class Schedule:

@@ -127,6 +127,10 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
         marks[ownership.KEYS] = ownership.encode_keys(after.keys, after.secret_keys) if after.keys else None
     if ownership.mirror_of(live) != after.mirror:
         marks[ownership.MIRROR] = after.mirror
+    if ownership.policy_of(live) != after.policy:
+        marks[ownership.POLICY] = after.policy
+    if ownership.recorded_tags(live) != frozenset(after.tag_keys):
+        marks[ownership.TAGS] = ownership.encode_tags(after.tag_keys) or None
     if ownership.is_protected(live) != after.protect:
         marks[ownership.PROTECT] = "true" if after.protect else None
     return marks

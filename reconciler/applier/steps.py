@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data, show_columns
+from reconciler.applier.datasets import (
+    ensure_dataset,
+    evolve_dataset,
+    expect_data,
+    expect_no_data,
+    show_columns,
+    tag_dataset,
+)
 from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Step, Steps, Target
@@ -33,7 +40,23 @@ def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
     """Return the step for the change of a table."""
     if target.after.shown_columns is not None:
         return _then_show_columns
-    return _step_of_entry(target)
+    return _step_with_tags(target)
+
+
+def _step_with_tags(target: Target[LiveTable]) -> Step[LiveTable]:
+    return _step_of_entry(target) if target.after.tags is None else _tag
+
+
+def _tag(target: Target[LiveTable]) -> ChangeOutcome:
+    """Take the step of the entry and set the tags.
+
+    Tags come first: once the entry does not list one, nobody removes it. An entry of this data has to be there before.
+    """
+    enters = target.change.action in (Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
+    wrote = not enters and tag_dataset(target)
+    outcome = _step_of_entry(target)(target)
+    wrote = wrote or (enters and tag_dataset(target))
+    return replace(outcome, status=Status.DONE) if wrote else outcome
 
 
 def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
@@ -44,7 +67,7 @@ def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
 
 def _then_show_columns(target: Target[LiveTable]) -> ChangeOutcome:
     """Take the step, then write the columns that the entry shows."""
-    outcome = _step_of_entry(target)(target)
+    outcome = _step_with_tags(target)(target)
     return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
 
 
@@ -267,6 +290,7 @@ _STEPS: Steps[LiveTable] = {
     Action.REGISTER_TABLE: _register,
     Action.UPDATE_TABLE: _update,
     Action.ALTER_TABLE: _alter,
+    Action.TAG: _update,
     Action.RELOCATE_TABLE: _relocate,
     Action.DEREGISTER_TABLE: _deregister,
 }

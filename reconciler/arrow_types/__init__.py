@@ -18,7 +18,7 @@ from reconciler.arrow_types.conversion import (
 )
 from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
 from reconciler.arrow_types.tree import BLOB
-from reconciler.model.columns import Column
+from reconciler.model.columns import PRIMARY_KEY, Column
 
 __all__ = ["TypeSyntaxError", "check_column_name", "from_arrow_schema", "make_column", "parse", "to_arrow_schema"]
 
@@ -60,6 +60,8 @@ def make_column(name: str, type_text: str, nullable: bool = True, metadata: Mapp
         TypeSyntaxError: ``type_text`` is not a type, or ``metadata`` contradicts it.
     """
     kept = dict(metadata or {})
+    if nullable and PRIMARY_KEY in kept:
+        raise TypeSyntaxError(f"`{PRIMARY_KEY}`: Lance takes no column that may be null; write `nullable: false`")
     for key in (EXTENSION_NAME, EXTENSION_METADATA):
         if key in kept:
             raise TypeSyntaxError(f"`{key}` is part of the type; write `extension<name, storage>` or its short name")

@@ -1,14 +1,14 @@
 """Audit catalogs: read entries, probe storage, apply rules, search for orphans.
 
-The executors do the work. The driver gets counts, and as many findings and tables as a report shows. Nothing is
-changed anywhere.
+The executors of Spark do the work, or this process without Spark. The driver gets counts, and as many findings and
+tables as a report shows. Nothing is changed anywhere.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,18 +25,23 @@ from reconciler.auditor.document import (
     FindingCounts,
     RuleInfo,
     SeverityCounts,
+    Suppressed,
     Totals,
 )
-from reconciler.auditor.entries import Coverage, persisted, read_entries, with_relations
+from reconciler.auditor.entries import Coverage, read_entries, with_relations
 from reconciler.auditor.evaluate import EVALUATED, Evaluator
 from reconciler.auditor.orphans import DEEPEST, find_orphans, named_datasets
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
+from reconciler.auditor.suppressions import Suppressions
 from reconciler.auditor.totals import (
     AMOUNTS_OF_FILES,
+    FOUND,
     Figures,
+    each_finding,
     figures_of,
     findings_of,
+    suppressed_of,
     tables_of,
     tallies_of,
 )
@@ -44,14 +49,15 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
 from reconciler.operations.plan import reference
+from reconciler.spark.frames import frame_of
 from reconciler.spark.progress import stage
-from reconciler.spark.schemas import spark_schema
 from reconciler.spark.tasks import probe_tasks, row_tasks
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
+    from reconciler.spark.frames import Frame
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ class AuditOptions:
         return RuleLimits(self.now, self.stale_after, **self.limits)
 
 
-def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> AuditDocument:
+def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions) -> AuditDocument:
     """Return the findings about the tables and datasets of ``manifest``.
 
     Tables are those in its scope, datasets those under its roots.
@@ -95,11 +101,18 @@ def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> Aud
         LancensError: a catalog refuses its configuration, or cannot be reached by Spark.
     """
     began = monotonic()
+    suppressions = Suppressions.of(manifest, options.now.date())
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
         entries, coverage = read_entries(spark, manifest, catalogs, stack)
         evaluator = Evaluator(
-            catalogs, options.measures(), options.rules, coverage.unread_in(), coverage.teams, options.depth
+            catalogs,
+            options.measures(),
+            options.rules,
+            coverage.unread_in(),
+            coverage.teams,
+            options.depth,
+            suppressions,
         )
         evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
         orphans = None
@@ -107,33 +120,29 @@ def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> Aud
             orphans = _evaluated_orphans(spark, evaluated, evaluator, coverage, stack)
         with stage(spark, "Adding up"):
             found = evaluated if orphans is None else evaluated.union(orphans)
-            document = _document(manifest, found, figures, coverage, catalogs, options)
+            document = _document(manifest, found, figures, coverage, catalogs, options, suppressions)
     return document.model_copy(update={"finished": options.now + timedelta(seconds=monotonic() - began)})
 
 
 def _evaluated_tables(
-    spark: SparkSession, entries: DataFrame, number: int, evaluator: Evaluator, stack: ExitStack
-) -> tuple[DataFrame, Figures]:
+    spark: SparkSession | None, entries: Frame, number: int, evaluator: Evaluator, stack: ExitStack
+) -> tuple[Frame, Figures]:
     """Return ``entries`` as ``EVALUATED``, and the figures of the live tables."""
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
-        related = with_relations(persisted(entries, stack)).repartition(probe_tasks(number))
-        evaluated = persisted(related.mapInArrow(evaluator, spark_schema(EVALUATED)), stack)
+        evaluated = with_relations(entries.kept(stack)).map(evaluator, EVALUATED, probe_tasks(number)).kept(stack)
         return evaluated, figures_of(evaluated)  # this query computes the frame, so it belongs to the stage
 
 
 def _evaluated_orphans(
-    spark: SparkSession, evaluated: DataFrame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
-) -> DataFrame | None:
+    spark: SparkSession | None, evaluated: Frame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
+) -> Frame | None:
     """Return the unregistered datasets as ``EVALUATED``; None if there are none."""
-    from pyspark.sql import functions as f
-
     search = searchable_roots(evaluator.catalogs.values(), evaluator.unread, coverage.places)
     coverage.notes += search.reasons
     if not search.roots:
         return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
-        places = evaluated.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
-        claims = persisted(places.repartition(row_tasks(coverage.tables)), stack)
+        claims = evaluated.aggregated(("claimed",), {"closed": "max"}).kept(stack, row_tasks(coverage.tables))
         found = find_orphans(spark, search, evaluator.catalogs, claims)
         coverage.failures += found.failures
         coverage.notes += found.notes
@@ -142,22 +151,23 @@ def _evaluated_orphans(
         if not found.datasets:
             running.note(count(0, "orphan"))
             return None
-        named = spark.createDataFrame(named_datasets(found.datasets, evaluator.catalogs, search))
-        named = named.repartition(probe_tasks(len(found.datasets)))
-        orphans = persisted(named.mapInArrow(evaluator, spark_schema(EVALUATED)), stack)
-        running.note(count(orphans.filter(f.size("found") > 0).count(), "orphan"))
+        named = frame_of(spark, named_datasets(found.datasets, evaluator.catalogs, search))
+        orphans = named.map(evaluator, EVALUATED, probe_tasks(len(found.datasets))).kept(stack)
+        counted = orphans.aggregated(("sound",), {"name": "count"}).rows()
+        running.note(count(sum(row["name"] for row in counted if not row["sound"]), "orphan"))
     return orphans
 
 
 def _document(
     manifest: Manifest,
-    evaluated: DataFrame,
+    evaluated: Frame,
     figures: Figures,
     coverage: Coverage,
     catalogs: Mapping[str, CatalogInfo],
     options: AuditOptions,
+    suppressions: Suppressions,
 ) -> AuditDocument:
-    findings, counts = _findings(evaluated, coverage, options)
+    findings, counts, suppressed = _findings(evaluated, coverage, options, suppressions)
     found = SeverityCounts(**{one.value: sum(getattr(rule, one.value) for rule in counts.by_rule) for one in Severity})
     tables = tables_of(evaluated, options.most_tables)
     unknown = () if options.depth is Depth.FILES else AMOUNTS_OF_FILES
@@ -182,7 +192,7 @@ def _document(
             for name, catalog in catalogs.items()
         ),
         failures=(*coverage.unread, *coverage.failures),
-        notes=tuple(coverage.notes),
+        notes=(*coverage.notes, *_unused(suppressed, options)),
         totals=Totals(
             catalogs=len(catalogs),
             namespaces=sum(coverage.namespaces.values()),
@@ -193,6 +203,7 @@ def _document(
         counts=counts,
         findings=tuple(findings),
         findings_left_out=max(0, found.total - options.most_findings),
+        suppressed=suppressed,
         tables=tuple(tables),
         tables_left_out=figures.tables.total() - len(tables),
         sizes=figures.sizes,
@@ -201,18 +212,30 @@ def _document(
 
 
 def _findings(
-    evaluated: DataFrame, coverage: Coverage, options: AuditOptions
-) -> tuple[Sequence[Finding], FindingCounts]:
-    """Return the most severe findings, and the counts of all."""
-    unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
-    unread = [finding for finding in unread if finding.rule in options.rules]
-    first = findings_of(evaluated, options.most_findings)
-    # Spark has to count the findings only if there are more than these.
+    evaluated: Frame, coverage: Coverage, options: AuditOptions, suppressions: Suppressions
+) -> tuple[Sequence[Finding], FindingCounts, Sequence[Suppressed]]:
+    """Return the most severe findings, the counts of all, and what is suppressed."""
+    told = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
+    own = [(one, suppressions.covering(one)) for one in (*told, *suppressions.findings()) if one.rule in options.rules]
+    numbers = Counter(at for _, at in own if at is not None)
+    if suppressions.in_force:
+        numbers += suppressed_of(evaluated)
+    unread = [one for one, at in own if at is None]
+    found = evaluated.map(each_finding, FOUND)
+    first = findings_of(found, options.most_findings)
+    # They have to be counted where they are only if there are more than these.
     is_cut = len(first) == options.most_findings
-    tallies = tallies_of(evaluated) if is_cut else Counter(map(FindingCounts.group_of, first))
+    tallies = tallies_of(found) if is_cut else Counter(map(FindingCounts.group_of, first))
     tallies.update(map(FindingCounts.group_of, unread))
     urgent = sorted([*unread, *first], key=lambda finding: finding.rank)
-    return urgent[: options.most_findings], FindingCounts.of(tallies)
+    return urgent[: options.most_findings], FindingCounts.of(tallies), suppressions.counted(numbers)
+
+
+def _unused(suppressed: Sequence[Suppressed], options: AuditOptions) -> Iterator[str]:
+    """Yield a note on each suppression without a finding."""
+    for one in suppressed:
+        if not one.findings and one.rule in options.rules:
+            yield f"{one.source}: the suppression of `{one.rule}` for `{one.match}` matches no finding in {one.catalog}"
 
 
 def _settings(options: AuditOptions) -> AuditSettings:

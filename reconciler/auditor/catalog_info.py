@@ -13,8 +13,9 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
+from reconciler.model.policies import Policies
 from reconciler.spark.reading import result_or_error
-from reconciler.storage import SCHEMES
+from reconciler.storage import has_driver
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -40,6 +41,7 @@ class CatalogInfo:
         opens_tables: whether its service, or the entry of a table, has options for opening the table's data.
         root_keys: the properties of namespaces that name the directory of their tables.
         mirror: the mirror of the manifest, if it is one.
+        policies: what holds for its tables without a block.
     """
 
     spec: CatalogSpec
@@ -53,6 +55,7 @@ class CatalogInfo:
     opens_tables: bool = False
     root_keys: frozenset[str] = frozenset()
     mirror: DesiredMirror | None = None
+    policies: Policies = field(default_factory=Policies)
 
     @property
     def name(self) -> str:
@@ -71,12 +74,13 @@ class SearchedRoot(NamedTuple):
 class Search:
     """Where to search for orphans: below ``roots``, but not below ``closed``.
 
-    ``reasons`` explain what is left out.
+    ``reasons`` explain what is left out. ``namespaces`` are those whose tables go to a place, by its normal form.
     """
 
     roots: Sequence[SearchedRoot] = ()
     closed: Sequence[str] = ()
     reasons: Sequence[str] = ()
+    namespaces: Mapping[str, Identifier] = field(default_factory=dict)
 
 
 def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
@@ -104,6 +108,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             opens_tables=backend.hosts is not None or isinstance(backend, optional.OpensData),
             root_keys=optional.root_keys(backend),
             mirror=desired.mirror,
+            policies=Policies(desired.policies),
         )
 
 
@@ -170,7 +175,8 @@ def searchable_roots(
             searched += [place] if is_open else []
         if not is_open:
             shut.append(place.location)
-    return Search(searched, shut, reasons)
+    named = {locations.normalise(place): one for own in places.values() for one, place in own.items()}
+    return Search(searched, shut, reasons, named)
 
 
 def _closed(
@@ -202,6 +208,6 @@ def _closed(
 
 def _unsearchable(root: str) -> str | None:
     """Return why a root, or the directory of a namespace, cannot be searched."""
-    if locations.scheme(locations.pylance_uri(root)) not in SCHEMES:
+    if not has_driver(root):
         return "Lance has no driver for it"
     return "it is the root of all files of this machine" if locations.normalise(root) == "/" else None

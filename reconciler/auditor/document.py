@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from datetime import UTC
+from datetime import UTC, date
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, computed_field
@@ -18,7 +20,7 @@ from reconciler.auditor.scales import Scale
 from reconciler.model import locations, names
 from reconciler.model.desired import Source
 from reconciler.model.display import count
-from reconciler.model.names import Identifier
+from reconciler.model.names import Identifier, Scope
 from reconciler.model.redaction import redact_properties
 from reconciler.planner.plan import ManifestRef
 from reconciler.spark.rows import ReadFailure
@@ -62,6 +64,12 @@ class AuditSettings(_Part):
     depth: Depth = Depth.QUICK
     limits: dict[str, Count] = Field(default={}, description="What `--limit` can set.")
     rules: tuple[RuleInfo, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The settings as JSON with the names of the rules."""
+        names = sorted(rule.name for rule in self.rules)
+        return json.dumps({**self.model_dump(mode="json"), "rules": names}, sort_keys=True)
 
 
 class CatalogCoverage(_Part):
@@ -242,11 +250,45 @@ class _Table(_Part):
         return (*self.namespace, self.name) if self.namespace or self.name else ()
 
 
-class Finding(_Table):
-    """One defect: the reason, and the remedy. No text holds a secret."""
+class _Found(_Table):
+    """A finding, now or earlier."""
 
     rule: str
     severity: Severity
+
+
+class PastFinding(_Found):
+    """A finding of an earlier run that this one does not have.
+
+    It is ``gone``, unless it is suppressed or its place could not be read this time.
+    """
+
+    fingerprint: str
+    first_seen: Moment
+    last_seen: Moment
+    gone: bool = False
+
+
+class Suppressed(_Part):
+    """A suppression of the manifest in force, and how many findings it leaves out of the counts."""
+
+    catalog: str
+    rule: str
+    match: str = Field(description="A glob over names joined by a slash.")
+    until: date
+    reason: str
+    source: Source
+    findings: Count = 0
+
+    def covers(self, found: _Found) -> bool:
+        """Return whether it suppresses a finding."""
+        is_alike = (self.catalog, self.rule) == (found.catalog, found.rule)
+        return is_alike and Scope((self.match,)).contains(found.identifier)
+
+
+class Finding(_Found):
+    """One defect: the reason, and the remedy. No text holds a secret."""
+
     reason: str
     remedy: str
     location: Location | None = None
@@ -254,6 +296,16 @@ class Finding(_Table):
     manager: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
     source: Source | None = Field(default=None, description="The place of the table's block in the manifest.")
     details: Details = Field(default_factory=dict)
+    first_seen: Moment | None = Field(
+        default=None, description="The end of the first run with it; null without a history."
+    )
+
+    @property
+    def fingerprint(self) -> str:
+        """The digest that identifies the finding in every run."""
+        place = None if self.location is None else locations.normalise(self.location)
+        parts = json.dumps([self.rule, self.catalog, *self.identifier, place])
+        return hashlib.sha256(parts.encode()).hexdigest()
 
     @property
     def rank(self) -> tuple[int, str, str]:
@@ -293,6 +345,7 @@ class RunSummary(_Part):
     finished: Moment
     manifest: str
     complete: bool
+    settings: str = Field(default="", description="Equal in runs whose figures can be compared.")
     totals: Totals
     coverage: tuple[CatalogCoverage, ...] = ()
     by_rule: tuple[RuleCount, ...] = ()
@@ -303,8 +356,8 @@ class AuditDocument(_Part):
     """The result of one audit.
 
     ``findings``, the most severe first, and ``tables`` may be cut short; the counts, the totals and the distributions
-    cover all of them. ``notes`` name what the catalogs hold that cannot be shown, and what was not searched.
-    ``history`` holds the runs of this manifest, this one last.
+    cover all of them, without those that are ``suppressed``. ``notes`` name what the catalogs hold that cannot be
+    shown, and what was not searched. ``history`` holds the runs of this manifest with the same settings, this one last.
     """
 
     format_version: str = FORMAT_VERSION
@@ -321,6 +374,8 @@ class AuditDocument(_Part):
     counts: FindingCounts = FindingCounts()
     findings: tuple[Finding, ...] = ()
     findings_left_out: Count = 0
+    suppressed: tuple[Suppressed, ...] = ()
+    past: tuple[PastFinding, ...] = ()
     tables: tuple[ReportedTable, ...] = ()
     tables_left_out: Count = 0
     sizes: Distribution
@@ -333,6 +388,22 @@ class AuditDocument(_Part):
         """Whether everything in scope was read."""
         return not self.failures and not any(catalog.namespaces_unread for catalog in self.coverage)
 
+    @property
+    def incomplete_catalogs(self) -> frozenset[str]:
+        """The catalogs that could not be read completely."""
+        unread = {catalog.name for catalog in self.coverage if catalog.namespaces_unread}
+        return frozenset(unread | {failure.catalog for failure in self.failures})
+
+    def covers(self, life: PastFinding) -> bool:
+        """Return whether a finding would be listed if it were still there."""
+        is_suppressed = any(one.covers(life) for one in self.suppressed)
+        return not (is_suppressed or self.findings_left_out or life.catalog in self.incomplete_catalogs)
+
+    @property
+    def tables_unreadable(self) -> int:
+        """The number of tables that could not be opened, without those of ``probe: false``."""
+        return sum(catalog.tables_unreadable for catalog in self.coverage)
+
     def summary(self) -> RunSummary:
         """Return the row of this run in the history."""
         return RunSummary(
@@ -340,6 +411,7 @@ class AuditDocument(_Part):
             finished=self.finished,
             manifest=self.manifest.name,
             complete=self.complete,
+            settings=self.settings.text,
             totals=self.totals,
             coverage=self.coverage,
             by_rule=self.counts.by_rule,

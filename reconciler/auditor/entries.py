@@ -20,16 +20,18 @@ from reconciler.model.display import count
 from reconciler.model.live import LiveNamespace
 from reconciler.model.names import Identifier, address, join
 from reconciler.spark import rows
+from reconciler.spark.frames import frame_of, frame_of_units
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
-from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, record_batches, spark_schema
-from reconciler.spark.tasks import batched, each_unit, row_tasks, unbatched
+from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, record_batches
+from reconciler.spark.tasks import batched, row_tasks, unbatched
 from reconciler.spark.units import Unit, list_units
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
+    from reconciler.spark.frames import Frame
 
 
 ENTRIES = pa.schema(
@@ -44,7 +46,7 @@ ENTRIES = pa.schema(
         ("location", STRING),
         ("scheme", STRING),
         ("place", STRING),
-        ("above", STRINGS),
+        ("directory", STRING),
         ("claimed", STRING),
     ]
 )
@@ -54,7 +56,7 @@ ENTRIES = pa.schema(
 table. ``foreign_location`` and ``foreign_format`` are those of a table of another format; a table that is marked as a
 Lance table and is of the wrong type has both. ``location`` is the live one, else the foreign one, else that of the
 block; ``claimed`` is the same normalised and with symbolic links resolved. ``scheme``, ``place`` (like ``claimed``) and
-``above``, the directories around the place, are null except for a live Lance table with a location.
+``directory``, the one around the place, are null except for a live Lance table with a location.
 """
 
 MOST_NAMED = 5
@@ -62,6 +64,14 @@ MOST_NAMED = 5
 
 _READ = pa.unify_schemas([rows.ROWS, ENTRIES])
 """An entry, whose kind is ``TABLE``, or one of the other ``rows.ROWS``."""
+
+_PLACED = pa.schema([(name, STRING) for name in ("place", "address", "scheme", "inner")])
+"""A table at ``place``, or a directory of tables, ``inner``, which is that place or is below it."""
+
+_AT_PLACE = pa.schema([("place", STRING), ("sharing", STRINGS), ("schemes", STRINGS), ("inner", STRING)])
+"""The tables at ``place``: if ``inner`` is empty, several; else those around the tables of that directory."""
+
+_INSIDE = pa.schema([("directory", STRING), ("inside", STRINGS)])
 
 
 # ---- functions over Arrow batches, for any process -------------------------------------------------------------------
@@ -101,7 +111,7 @@ def _live_entry(row: Row) -> Row:
     if row["kind"] == rows.FOREIGN:
         return {**entry, "foreign_location": location, "foreign_format": row["format"]}
     if place is not None:
-        entry |= {"scheme": locations.scheme(location), "place": place, "above": directories_above(place)}
+        entry |= {"scheme": locations.scheme(location), "place": place, "directory": directory_of(place)}
     return {**entry, "live": {name: row[name] for name in rows.LIVE.names}}
 
 
@@ -115,13 +125,62 @@ def _named(catalog: str, identifier: Identifier) -> Row:
     return {"catalog": catalog, "key": join(identifier), "address": address(catalog, identifier)}
 
 
-def directories_above(place: str) -> list[str]:
-    """Return the directories around a normalised location, the outermost first."""
-    names = place.split("/")
-    return ["/".join(names[:depth]) or "/" for depth in range(1, len(names))] if place != "/" else []
+def directory_of(place: str) -> str | None:
+    """Return the directory around a normalised location; None for an outermost one."""
+    above, slash, name = place.rpartition("/")
+    return (above or "/") if slash and name else None
 
 
-# ---- on Spark --------------------------------------------------------------------------------------------------------
+def placed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield ``_PLACED`` for the tables that have a ``place``, and for the directories around them."""
+    asked: set[str] = set()
+    for batch in batches:
+        found: list[Row] = []
+        for row in batch.to_pylist():
+            if row["place"] is None:
+                continue
+            found.append({name: row[name] for name in ("place", "address", "scheme")})
+            inner = above = row["directory"]
+            if inner not in asked:
+                asked.add(inner)
+                while above is not None:
+                    found.append({"place": above, "inner": inner})
+                    above = directory_of(above)
+        yield record_batch(found, _PLACED)
+
+
+def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield ``_AT_PLACE``; ``batches`` must hold all ``_PLACED`` of a place."""
+    tables: defaultdict[str, list[Row]] = defaultdict(list)
+    around: set[tuple[str, str]] = set()
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        if row["inner"] is None:
+            tables[row["place"]].append(row)
+        else:
+            around.add((row["place"], row["inner"]))
+    named = {
+        place: {
+            "sharing": sorted(row["address"] for row in at)[: MOST_NAMED + 1],
+            "schemes": sorted({row["scheme"] for row in at}),
+        }
+        for place, at in tables.items()
+    }
+    around |= {(place, "") for place, at in tables.items() if len(at) > 1}
+    found = ({"place": place, "inner": inner, **named[place]} for place, inner in around if place in named)
+    return record_batches(found, _AT_PLACE)
+
+
+def tables_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield ``_INSIDE``; ``batches`` must hold all ``_AT_PLACE`` of an inner directory."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        if row["inner"]:
+            found[row["inner"]] += row["sharing"]
+    inside = ({"directory": inner, "inside": sorted(named)[:MOST_NAMED]} for inner, named in found.items())
+    return record_batches(inside, _INSIDE)
+
+
+# ---- on frames -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -163,22 +222,13 @@ class Coverage:
         return {catalog: frozenset(namespaces) for catalog, namespaces in found.items()}
 
 
-def persisted(frame: DataFrame, stack: ExitStack) -> DataFrame:
-    """Return ``frame``, kept on the executors' disks until ``stack`` closes."""
-    from pyspark import StorageLevel
-
-    found = frame.persist(StorageLevel.DISK_ONLY)
-    stack.callback(found.unpersist)
-    return found
-
-
 def read_entries(
-    spark: SparkSession, manifest: Manifest, catalogs: Mapping[str, CatalogInfo], stack: ExitStack
-) -> tuple[DataFrame, Coverage]:
+    spark: SparkSession | None, manifest: Manifest, catalogs: Mapping[str, CatalogInfo], stack: ExitStack
+) -> tuple[Frame, Coverage]:
     """Read each catalog once, and return ``ENTRIES`` and the coverage.
 
     Args:
-        spark: the session to work in.
+        spark: the session to work in; None for this process.
         manifest: its blocks are merged with the entries.
         catalogs: its catalogs by name.
         stack: frames are released when it closes.
@@ -189,22 +239,23 @@ def read_entries(
     coverage = Coverage()
     read = _read(spark, catalogs, coverage, stack)
     blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
-    wanted = batched(spark, blocks).mapInArrow(block_entries, spark_schema(ENTRIES))
-    said = read.filter(read["kind"] == rows.TABLE).select(*ENTRIES.names).union(wanted)
-    together = said.repartition(row_tasks(coverage.tables + len(blocks)), "catalog", "key")
-    return together.mapInArrow(merge_entries, spark_schema(ENTRIES)), coverage
+    wanted = frame_of(spark, batched(blocks)).map(block_entries, ENTRIES)
+    said = read.where("kind", rows.TABLE).select(*ENTRIES.names).union(wanted)
+    return said.map(merge_entries, ENTRIES, row_tasks(coverage.tables + len(blocks)), ("catalog", "key")), coverage
 
 
-def _read(spark: SparkSession, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack) -> DataFrame:
+def _read(
+    spark: SparkSession | None, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack
+) -> Frame:
     """Return the content of the catalogs as ``_READ``, and add to ``coverage``."""
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as running:
-        units = list_units([catalog.spec for catalog in catalogs.values()])
-        read = persisted(each_unit(spark, units, unit_entries, _READ), stack)
-        others = read.filter(read["kind"] != rows.TABLE).select(*rows.ROWS.names).collect()
+        units = list_units([catalog.spec for catalog in catalogs.values()], in_process=spark is None)
+        read = frame_of_units(spark, units, unit_entries, _READ).kept(stack)
+        others = read.where("kind", rows.NAMESPACE, rows.COVERAGE, rows.NOTE).select(*rows.ROWS.names).rows()
         for row in others:
             if row["kind"] == rows.NAMESPACE:
-                coverage.add_namespace(catalogs[row["catalog"]], rows.namespace_of(row.asDict()))
-        covered = [row.asDict() for row in others if row["kind"] == rows.COVERAGE]
+                coverage.add_namespace(catalogs[row["catalog"]], rows.namespace_of(row))
+        covered = [row for row in others if row["kind"] == rows.COVERAGE]
         coverage.tables = sum(row["tables"] for row in covered)
         coverage.unread = rows.failures_in(covered)
         coverage.notes += sorted({f"{row['catalog']}: {row['message']}" for row in others if row["kind"] == rows.NOTE})
@@ -215,27 +266,17 @@ def _read(spark: SparkSession, catalogs: Mapping[str, CatalogInfo], coverage: Co
     return read
 
 
-def with_relations(tables: DataFrame) -> DataFrame:
+def with_relations(tables: Frame) -> Frame:
     """Return ``tables`` with the tables at the same place and around it.
 
     It adds ``sharing``, ``schemes`` and ``inside`` as in a ``TableRecord``, null for none; ``sharing`` may also name
-    the table itself. It needs ``address``, ``scheme``, ``place`` and ``above`` of ``ENTRIES``.
+    the table itself. It needs ``address``, ``scheme``, ``place`` and ``directory`` of ``ENTRIES``.
 
     A table is inside another one whose place is one of the directories above it. Tables in one directory have the same
-    directories above, so these are joined once for each directory.
+    directories above, so these are asked for once for each directory.
     """
-    from pyspark.sql import functions as f
-
-    placed = tables.filter(f.col("place").isNotNull())
-    places = placed.groupBy("place").agg(
-        f.count("*").alias("number"),
-        f.slice(f.array_sort(f.collect_list("address")), 1, MOST_NAMED + 1).alias("sharing"),
-        f.array_sort(f.collect_set("scheme")).alias("schemes"),
-    )
-    shared = places.filter(f.col("number") > 1).select("place", "sharing", "schemes")
-    outer = placed.select("above").distinct().select("above", f.explode("above").alias("place"))
-    found = outer.join(places.select("place", f.col("sharing").alias("found")), "place")
-    inside = found.groupBy("above").agg(
-        f.slice(f.array_sort(f.flatten(f.collect_list("found"))), 1, MOST_NAMED).alias("inside")
-    )
-    return tables.join(shared, "place", "left").join(inside, "above", "left").drop("above")
+    placed = tables.select("address", "scheme", "place", "directory").map(placed_tables, _PLACED)
+    found = placed.map(tables_at_places, _AT_PLACE, keys=("place",))
+    shared = found.where("inner", "").select("place", "sharing", "schemes")
+    inside = found.map(tables_around, _INSIDE, keys=("inner",))
+    return tables.joined(shared, "place").joined(inside, "directory")

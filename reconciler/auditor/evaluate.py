@@ -20,10 +20,12 @@ from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.auditor.storage_probe import ColumnMismatch, TableProber
+from reconciler.auditor.suppressions import Suppressions
 from reconciler.model import locations
 from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
 from reconciler.model.live import ForeignTable, StorageKind
 from reconciler.model.names import Identifier, address, split
+from reconciler.model.ownership import owner_of
 from reconciler.spark.rows import live_table
 from reconciler.spark.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
 
@@ -50,6 +52,8 @@ EVALUATED = pa.schema(
         *((name, LONG) for name in AMOUNTS),
         ("size_bin", INT),
         ("age_bin", INT),
+        ("sound", pa.bool_()),
+        ("suppressed", STRING),
         (
             "found",
             pa.list_(
@@ -70,7 +74,9 @@ EVALUATED = pa.schema(
 """A table with its findings, without secrets.
 
 ``claimed`` is the normalised location of the entry or the block; if ``closed``, nothing below it is searched for
-orphans. ``size_bin`` and ``age_bin`` are positions in the scales of the report. Unknown figures are null.
+orphans. ``kind`` is null for a table that may be unreadable (``probe: false``). ``size_bin`` and ``age_bin`` are
+positions in the scales of the report. A ``sound`` table has no findings but suppressed ones. ``suppressed`` has the
+position of the suppression of each finding that is not in ``found``. Unknown figures are null.
 """
 
 
@@ -90,6 +96,7 @@ class Evaluator:
         unread: the namespaces of each catalog that could not be read; no table is missing from them.
         teams: the owners of the namespaces of each catalog.
         depth: how much of each dataset is read.
+        suppressions: those of the manifest.
     """
 
     catalogs: Mapping[str, CatalogInfo]
@@ -98,6 +105,7 @@ class Evaluator:
     unread: Mapping[str, frozenset[Identifier]]
     teams: Mapping[str, Mapping[Identifier, str]]
     depth: Depth
+    suppressions: Suppressions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row of ``EVALUATED`` for each table or unregistered dataset.
@@ -123,7 +131,11 @@ class Evaluator:
         live, form = row.get("live"), row.get("foreign_format")
         own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
         desired: DesiredTable | None = None if block is None else pickle.loads(block)  # noqa: S301 - our own
+        found = None if live is None else live_table(identifier, live)
         said = desired or (mirror.default_of(identifier) if mirror is not None else None)
+        if desired is None and found is not None and owner_of(found.properties) is None:
+            policy = self.catalogs[catalog].policies.of(identifier)
+            said = policy.block if policy is not None else said
         return TableRecord(
             catalog=catalog,
             id=identifier,
@@ -132,7 +144,7 @@ class Evaluator:
             root=roots.of(location) if location else None,
             place=row["claimed"],
             desired=desired,
-            live=None if live is None else live_table(identifier, live),
+            live=found,
             foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
             stored=stored,
             sharing=tuple(other for other in row.get("sharing") or () if other != own),
@@ -160,7 +172,7 @@ class Evaluator:
     def _evaluate(self, record: TableRecord) -> Row:
         stored = record.stored
         files = stored.files if stored.files is not None and stored.files.problem is None else None
-        found = list(check(record, self.limits, self.rules))
+        checked = [(one, self.suppressions.covering(one)) for one in check(record, self.limits, self.rules)]
         age = None if stored.committed is None else age_in_days(stored.committed, self.limits.now)
         source = record.desired.source if record.desired is not None else None
         return {
@@ -175,7 +187,7 @@ class Evaluator:
             "live": record.live is not None,
             "claimed": record.place,
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
-            "kind": stored.kind.value,
+            "kind": None if record.desired is not None and not record.desired.probe else stored.kind.value,
             "committed": stored.committed,
             **{name: getattr(stored, name) for name in _LATEST},
             "versions": None if files is None else files.versions,
@@ -183,7 +195,9 @@ class Evaluator:
             "reclaimable": None if files is None else files.reclaimable,
             "size_bin": None if stored.bytes is None else SIZES.bin_of(stored.bytes),
             "age_bin": None if age is None else AGES.bin_of(age),
-            "found": list(map(_found, found)),
+            "sound": all(at is not None for _, at in checked),
+            "suppressed": " ".join(str(at) for _, at in checked if at is not None),
+            "found": [_found(one) for one, at in checked if at is None],
         }
 
 
@@ -200,8 +214,8 @@ def _found(finding: Finding) -> Row:
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """Return the finding ``one`` of ``row``, with the columns of its table."""
-    return Finding.model_validate({**row, **row["one"], "details": dict(row["one"]["details"] or ())})
+    """Return the finding of ``row``, which has the columns of its table and of ``found``."""
+    return Finding.model_validate({**row, "details": dict(row["details"] or ())})
 
 
 def table_of(row: Mapping[str, Any]) -> ReportedTable:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from reconciler.auditor.document import AuditDocument, RunSummary
+from reconciler.auditor.document import AuditDocument, PastFinding, RunSummary
+from reconciler.auditor.rules.stored import unreadable
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
 from reconciler.model.live import Storage, StorageKind
@@ -44,7 +45,7 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
         LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be written.
     """
     run = document.summary()
-    rows = _table([run])
+    rows = _table(document)
     with _errors(uri):
         for _ in range(_ATTEMPTS):
             dataset = _open(uri, options)
@@ -74,9 +75,46 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
 
 
 def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
-    """Return ``document`` with the latest ``runs`` of its manifest and its own."""
-    earlier = [run for run in runs if run.manifest == document.manifest.name and run.run_id != document.run_id]
-    return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
+    """Return ``document`` with the latest ``runs`` of its manifest and settings, and its own."""
+    own = document.summary()
+    earlier = [
+        run for run in runs if (run.manifest, run.settings) == (own.manifest, own.settings) and run.run_id != own.run_id
+    ]
+    return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], own)})
+
+
+def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) -> AuditDocument:
+    """Return ``document`` with when each finding was first seen, and those of the run before it that it lacks.
+
+    ``document`` must have its trend, in which the run before it is.
+
+    Raises:
+        LancensError: the history cannot be read.
+    """
+    before = _lives_of(document.history[-2].run_id, uri, options) if len(document.history) > 1 else []
+    earlier = {life.fingerprint: life for life in before if not life.gone}
+    since = {name: life.first_seen for name, life in earlier.items()}
+    findings = [
+        one.model_copy(update={"first_seen": since.get(one.fingerprint, document.finished)})
+        for one in document.findings
+    ]
+    ended = earlier.keys() - {one.fingerprint for one in findings}
+    unread = {one.address for one in findings if one.rule == unreadable.name}
+    past = [
+        life.model_copy(update={"gone": life.address not in unread and document.covers(life)})
+        for name, life in earlier.items()
+        if name in ended
+    ]
+    return document.model_copy(update={"findings": tuple(findings), "past": tuple(past)})
+
+
+def _lives_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:
+    """Return the findings of one run, and those that it carried over."""
+    from reconciler import storage
+
+    with _errors(uri), storage.translated(uri, options):
+        found = _open(uri, options).to_table(columns=["findings"], filter=_of_run(run_id)).to_pylist()
+    return [PastFinding.model_validate(life) for row in found for life in row["findings"]]
 
 
 def rows(uri: str, options: Mapping[str, str], columns: Collection[str]) -> Iterator[Row]:
@@ -107,6 +145,9 @@ def schema() -> pa.Schema:
     counts = [(severity, number) for severity in ("error", "warning", "note")]
     totals = ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments", "bytes_on_disk", "reclaimable")
     figures = [(name, number) for name in totals]
+    names = [(name, text) for name in ("rule", "severity", "catalog")]
+    when = [(name, pa.timestamp("us", tz="UTC")) for name in ("first_seen", "last_seen")]
+    lives = [("fingerprint", text), *names, ("namespace", pa.list_(text)), ("name", text), *when, ("gone", pa.bool_())]
     seen = ("namespaces", "namespaces_unread", "tables", "tables_looked_at", "tables_unreadable")
     return pa.schema(
         [
@@ -114,19 +155,30 @@ def schema() -> pa.Schema:
             ("finished", pa.timestamp("us", tz="UTC")),
             ("manifest", text),
             ("complete", pa.bool_()),
+            ("settings", text),
             ("totals", pa.struct([*figures, ("findings", pa.struct(counts))])),
             ("coverage", pa.list_(pa.struct([("name", text), ("impl", text), *((name, number) for name in seen)]))),
             ("by_rule", pa.list_(pa.struct([("rule", text), *counts]))),
             ("by_catalog", pa.list_(pa.struct([("catalog", text), *counts]))),
+            ("findings", pa.list_(pa.struct(lives))),
         ],
         metadata={_MARK: str(FORMAT_VERSION)},
     )
 
 
-def _table(runs: Iterable[RunSummary]) -> pa.Table:
+def _table(document: AuditDocument) -> pa.Table:
+    """Return the row of a run with its findings and those of the past."""
     import pyarrow as pa
 
-    return pa.Table.from_pylist([run.model_dump() for run in runs], schema=schema())
+    now = document.finished
+    current = {"last_seen": now, "gone": False}
+    found = [
+        {**one.model_dump(), **current, "first_seen": one.first_seen or now, "fingerprint": one.fingerprint}
+        for one in document.findings
+    ]
+    found += [one.model_dump() for one in document.past]
+    lives = [{**life, "severity": life["severity"].value} for life in found]
+    return pa.Table.from_pylist([{**document.summary().model_dump(), "findings": lives}], schema=schema())
 
 
 def _open(uri: str, options: Mapping[str, str]) -> Any:
@@ -155,7 +207,8 @@ def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
 
 
 def _rows_of(dataset: Any | None) -> list[Row]:
-    rows: list[Row] = [] if dataset is None else dataset.to_table(columns=schema().names).to_pylist()
+    names = [name for name in schema().names if name != "findings"]  # which are many
+    rows: list[Row] = [] if dataset is None else dataset.to_table(columns=names).to_pylist()
     return rows
 
 
@@ -164,7 +217,11 @@ def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> boo
     from reconciler import storage
 
     with storage.translated(uri, options):
-        return bool(dataset.count_rows(filter="run_id = '" + run_id.replace("'", "''") + "'"))
+        return bool(dataset.count_rows(filter=_of_run(run_id)))
+
+
+def _of_run(run_id: str) -> str:
+    return "run_id = '" + run_id.replace("'", "''") + "'"
 
 
 def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> None:

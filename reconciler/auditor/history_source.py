@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from reconciler.auditor import history
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
-from reconciler.spark.data_source import known, selected
+from reconciler.spark.data_source import BatchSource, asked_for, known
 from reconciler.spark.schemas import record_batches, spark_schema
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _FORMAT = "lancens-history"
 
 
-class HistoryDataSource(DataSource):
+class HistoryDataSource(BatchSource):
     """The format ``lancens-history``; see docs/pipeline.md."""
 
     @classmethod
@@ -45,9 +45,8 @@ class HistoryDataSource(DataSource):
         path = self.options.get("path")
         if path is None:
             raise LancensError(f'no history is given: spark.read.format("{_FORMAT}").load("audits.lance")')
-        return _Reader(
-            locations.absolute(path, Path.cwd().as_posix()), selected(history.schema(), schema.fieldNames(), _FORMAT)
-        )
+        columns = asked_for(history.schema(), schema, _FORMAT)
+        return _Reader(locations.absolute(path, Path.cwd().as_posix()), columns)
 
 
 class _Reader(DataSourceReader):

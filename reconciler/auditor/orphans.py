@@ -18,13 +18,16 @@ from reconciler.auditor.catalog_info import CatalogInfo, RootIndex, Search, Sear
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError
+from reconciler.spark.frames import frame_of
 from reconciler.spark.reading import as_unicode
 from reconciler.spark.rows import ReadFailure
-from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, spark_schema
+from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch
 from reconciler.spark.tasks import batched, probe_tasks, unbatched
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from reconciler.spark.frames import Frame
 
 
 DEEPEST = storage.DEEPEST
@@ -52,12 +55,12 @@ class OrphanSearchResult:
 
 
 def find_orphans(
-    spark: SparkSession, search: Search, catalogs: Mapping[str, CatalogInfo], claims: DataFrame
+    spark: SparkSession | None, search: Search, catalogs: Mapping[str, CatalogInfo], claims: Frame
 ) -> OrphanSearchResult:
     """Return the datasets under the roots of ``search`` that are not claimed.
 
     Args:
-        spark: the session to work in.
+        spark: the session to work in; None for this process.
         search: where to search.
         catalogs: the catalogs by name.
         claims: the places of entries and blocks (``storage.place_of``) as ``claimed``, and whether each is ``closed``,
@@ -88,10 +91,10 @@ def find_orphans(
 
 
 def _search_level(
-    spark: SparkSession,
+    spark: SparkSession | None,
     level: list[SearchedRoot],
     lister: _Lister,
-    claims: DataFrame,
+    claims: Frame,
     found: OrphanSearchResult,
     configured: Collection[str],
 ) -> list[SearchedRoot]:
@@ -99,10 +102,10 @@ def _search_level(
 
     The driver holds the directories between levels: the plan of a frame of all levels would double with each.
     """
-    listed = batched(spark, level, _LISTINGS_AT_ONCE).repartition(probe_tasks(len(level)))
-    listed = listed.mapInArrow(lister, spark_schema(_LISTED))
+    places = frame_of(spark, batched(level, _LISTINGS_AT_ONCE))
+    listed = places.map(lister, _LISTED, probe_tasks(len(level)))
     below: list[SearchedRoot] = []
-    for row in listed.join(claims, "claimed", "left").toArrow().to_pylist():
+    for row in listed.joined(claims, "claimed").rows():
         place = SearchedRoot(row["catalog"], row["location"])
         if row["kind"] == _FAILURE:
             directory = place.location
@@ -167,18 +170,19 @@ def named_datasets(datasets: Sequence[SearchedRoot], catalogs: Mapping[str, Cata
     """Return ``datasets`` as rows for the evaluator.
 
     A dataset belongs to the catalog with the innermost root around it, or else the innermost directory of a namespace;
-    its ``id`` is the path below that.
+    its ``id`` is the path below that, in the namespace.
     """
-    owners = {locations.normalise(root.location): root.catalog for root in search.roots}
-    owners |= {
+    configured = {
         locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)
     }
+    owners = {locations.normalise(root.location): root.catalog for root in search.roots} | configured
     index = RootIndex(owners)
     rows: list[Row] = []
     for dataset in datasets:
         place = locations.normalise(dataset.location)
         root = index.of(place) or place
         path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
-        named = {"catalog": owners.get(root, dataset.catalog), "id": path.split("/")}
+        within = () if root in configured else search.namespaces.get(root, ())
+        named = {"catalog": owners.get(root, dataset.catalog), "id": [*within, *path.split("/")]}
         rows.append({**named, "location": dataset.location, "claimed": place})
     return pa.Table.from_pylist(rows, schema=_DATASETS)

@@ -176,12 +176,15 @@ def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: De
 
 
 def _nothing(location: str, options: Mapping[str, str]) -> Stored:
-    """Return an empty location, and whether it is reserved for a declared table."""
+    """Return what an empty location is: an object, or a directory, which may be reserved for a declared table."""
     try:
         with storage.translated(location, options):
             reserved = storage.RESERVED_MARKER in storage.list_directory(location, options)
+            is_object = storage.is_object(location, options)
     except BackendError as error:
         return Stored(StorageKind.UNKNOWN, str(error))
+    if is_object:
+        return Stored(StorageKind.NOT_LANCE, "it is an object, not a directory")
     return Stored(StorageKind.NOTHING, reserved=reserved)
 
 

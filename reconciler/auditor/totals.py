@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from reconciler.auditor.document import Distribution, Finding, ReportedTable
-from reconciler.auditor.evaluate import ABOUT, finding_of, table_of
+from reconciler.auditor.evaluate import ABOUT, EVALUATED, finding_of, table_of
 from reconciler.auditor.records import Severity
 from reconciler.auditor.scales import AGES, SIZES
 from reconciler.model.live import StorageKind
-from reconciler.model.names import Identifier
+from reconciler.model.names import Identifier, join, split
+from reconciler.spark.schemas import STRING, Row, record_batch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from reconciler.spark.frames import Frame
 
 
 AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
 """The amounts that need a listing of files."""
 
-_ABOUT = (*(name for name, _ in ABOUT), "source")
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
 _AMOUNTS = ("rows", "bytes", "fragments", *AMOUNTS_OF_FILES)
+
+FOUND = pa.schema([*ABOUT, ("within", STRING), EVALUATED.field("source"), *EVALUATED.field("found").type.value_type])
+"""A finding with the columns of its table; ``within`` is the namespace as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,59 +50,63 @@ class Figures:
     ages: Distribution
 
 
-def figures_of(evaluated: DataFrame) -> Figures:
+def figures_of(evaluated: Frame) -> Figures:
     """Return the figures of the live tables in ``evaluated``."""
-    from pyspark.sql import functions as f
-
-    counted = evaluated.filter("live").groupBy("catalog", "size_bin", "age_bin")
-    sums = [f.coalesce(f.sum(name), f.lit(0)).alias(f"sum_of_{name}") for name in _AMOUNTS]
-    unreadable = f.count_if(f.col("kind").isin(*_UNREADABLE)).alias("unreadable")
-    groups = counted.agg(f.count("*").alias("tables"), unreadable, *sums).collect()
+    live = evaluated.where("live", True)
+    sums = live.aggregated(
+        ("catalog", "kind", "size_bin", "age_bin"), {"name": "count", **dict.fromkeys(_AMOUNTS, "sum")}
+    )
+    groups = sums.rows()
     return Figures(
-        amounts={name: sum(group[f"sum_of_{name}"] for group in groups) for name in _AMOUNTS},
-        tables=_sums(groups, "catalog", "tables"),
-        unreadable=_sums(groups, "catalog", "unreadable"),
-        sizes=Distribution.of(SIZES, _sums(groups, "size_bin", "tables")),
-        ages=Distribution.of(AGES, _sums(groups, "age_bin", "tables")),
+        amounts={name: sum(group[name] or 0 for group in groups) for name in _AMOUNTS},
+        tables=_tables(groups, "catalog"),
+        unreadable=_tables((group for group in groups if group["kind"] in _UNREADABLE), "catalog"),
+        sizes=Distribution.of(SIZES, _tables(groups, "size_bin")),
+        ages=Distribution.of(AGES, _tables(groups, "age_bin")),
     )
 
 
-def _sums(groups: Iterable[Row], key: str, column: str) -> Counter[Any]:
-    """Return the sum of ``column`` for each value of ``key``."""
+def _tables(groups: Iterable[Row], key: str) -> Counter[Any]:
+    """Return the number of tables for each value of ``key``."""
     sums: Counter[Any] = Counter()
     for group in groups:
-        sums[group[key]] += group[column]
+        sums[group[key]] += group["name"]
     return sums
 
 
-def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
-    """Return the number of findings by ``FindingCounts.group_of``."""
-    from pyspark.sql import functions as f
+def each_finding(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield a row of ``FOUND`` for each finding of ``EVALUATED``."""
+    for batch in batches:
+        rows = ({**row, **one, "within": join(row["namespace"])} for row in batch.to_pylist() for one in row["found"])
+        yield record_batch(rows, FOUND)
 
-    found = evaluated.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
-    grouped = found.groupBy("one.rule", "one.severity", "catalog", "namespace", "owner")
+
+def tallies_of(found: Frame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
+    """Return the number of findings by ``FindingCounts.group_of``."""
+    counted = found.aggregated(("rule", "severity", "catalog", "within", "owner"), {"name": "count"})
     return Counter(
         {
-            (row["rule"], Severity(row["severity"]), row["catalog"], tuple(row["namespace"]), row["owner"]): row[
-                "count"
-            ]
-            for row in grouped.count().collect()
+            (row["rule"], Severity(row["severity"]), row["catalog"], split(row["within"]), row["owner"]): row["name"]
+            for row in counted.rows()
         }
     )
 
 
-def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
-    """Return the ``most`` most severe findings in ``evaluated``."""
-    from pyspark.sql import functions as f
+def suppressed_of(evaluated: Frame) -> Counter[int]:
+    """Return the number of findings by the position of their suppression."""
+    numbers: Counter[int] = Counter()
+    for row in evaluated.aggregated(("suppressed",), {"name": "count"}).rows():
+        for at in row["suppressed"].split():
+            numbers[int(at)] += row["name"]
+    return numbers
 
-    found = evaluated.select(*_ABOUT, f.explode("found").alias("one"))
-    urgent = found.orderBy("one.severity_rank", "one.rule", "address").limit(most)
-    return list(map(finding_of, urgent.toArrow().to_pylist()))
+
+def findings_of(found: Frame, most: int) -> list[Finding]:
+    """Return the ``most`` most severe findings."""
+    return list(map(finding_of, found.first(most, "severity_rank", "rule", "address", "reason").rows()))
 
 
-def tables_of(evaluated: DataFrame, most: int) -> list[ReportedTable]:
+def tables_of(evaluated: Frame, most: int) -> list[ReportedTable]:
     """Return at most ``most`` live tables, preferably with findings, by address."""
-    from pyspark.sql import functions as f
-
-    first = evaluated.filter("live").orderBy(f.size("found") == 0, "address").limit(most)
-    return sorted(map(table_of, first.toArrow().to_pylist()), key=lambda table: table.address)
+    first = evaluated.where("live", True).first(most, "sound", "address")
+    return sorted(map(table_of, first.rows()), key=lambda table: table.address)

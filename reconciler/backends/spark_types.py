@@ -12,7 +12,7 @@ from typing import Any
 
 from reconciler.arrow_types import TypeSyntaxError, tree
 from reconciler.arrow_types.syntax import parse_tree
-from reconciler.model.columns import Schema, ShownColumn, ShownColumns
+from reconciler.model.columns import Schema, ShownColumn, ShownColumns, comment_of
 
 _MOST_DIGITS = 38
 _LONGEST_TYPE = 32_000
@@ -217,7 +217,7 @@ def hive_columns(schema: Schema, longest_name: int) -> ShownColumns | None:
 
     None if an entry cannot show them: Hive folds names to lower case, and limits their length and characters.
     """
-    shown = tuple(ShownColumn(field.name, to_spark(tree_of(field.type)).hive) for field in schema)
+    shown = tuple(ShownColumn(field.name, to_spark(tree_of(field.type)).hive, comment_of(field)) for field in schema)
     names = [column.name for column in shown]
     if len({name.lower() for name in names}) < len(names) or not all(0 < len(name) <= longest_name for name in names):
         return None

@@ -33,7 +33,7 @@ _COMMANDS: Mapping[str, str] = {
     "release": "Remove the ownership marks of lancens from objects.",
     "doctor": "Check each catalog: its service, the permissions, and what would fail.",
     "audit": "Check every table and its data, and report findings.",
-    "inventory": "Write every live object to a file or dataset, on Spark.",
+    "inventory": "Write every live object to a file or dataset.",
     "serve": "Serve catalogs over Lance REST.",
     "schema": "Print the JSON Schema of manifests, plans or audits.",
     "conformance": "Check a catalog against the Lance Namespace operations.",

@@ -13,17 +13,18 @@ import click
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, spark_options
+from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, session_options
 from reconciler.cli.results import say, write_result
 from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
     from reconciler.auditor.document import AuditDocument
-    from reconciler.spark.session import SparkOptions
+    from reconciler.spark.session import Session
 
 _MOST_NAMED = 10
 _SEVERITIES = [severity.value for severity in Severity]
+_TELL_UNREADABLE = {"unreadable", "unknown-scheme"}
 _RULE = click.Choice(list(RULES))
 _LIMIT_NAMES = [name.replace("_", "-") for name in LIMITS]
 
@@ -76,10 +77,10 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
     "--fail-on",
     type=click.Choice([*_SEVERITIES, "never"]),
     default="never",
-    help="Exit 2 if there is a finding of this severity or higher.",
+    help="Exit 2 if there is a finding of this severity or higher, or an unreadable table with its rules left out.",
 )
 @metrics_option
-@spark_options
+@session_options
 @parallelism_option("Requests to a catalog at once, of each task.")
 def command(
     source: CatalogSource,
@@ -91,15 +92,14 @@ def command(
     rules: tuple[str, ...],
     skipped: tuple[str, ...],
     fail_on: Literal["error", "warning", "note", "never"],
-    spark: SparkOptions,
+    session: Session,
     parallelism: int,
     run: RunMetrics,
 ) -> None:
     """Check every table and its data, and report each finding with a remedy. Nothing is changed.
 
-    It runs on Spark: on all cores of this machine, or on --master. Exit 1 if something could not be read. With --impl
-    it needs no manifest, and leaves out the rules that compare with one. Without --out it prints the most severe
-    findings.
+    It runs in this process or on Spark (--engine). Exit 1 if something could not be read. With --impl it needs no
+    manifest, and leaves out the rules that compare with one. Without --out it prints the most severe findings.
 
     \b
     Examples:
@@ -114,7 +114,6 @@ def command(
     folder = None if out is None else _create_folder(out)
     from reconciler.auditor import history as runs
     from reconciler.auditor.audit import AuditOptions, audit
-    from reconciler.spark.session import spark_session
 
     earlier = runs.read(history, {}) if history is not None else []
     options = AuditOptions(
@@ -125,10 +124,10 @@ def command(
         rules=applied,
         parallelism=parallelism,
     )
-    with spark_session(spark) as session:
-        document = run.document = audit(session, manifest, options)
+    with session as spark:
+        document = run.document = audit(spark, manifest, options)
     if history is not None:
-        document = runs.with_trend(document, earlier)
+        document = runs.with_lives(runs.with_trend(document, earlier), history, {})
     if folder is not None:
         _write(document, folder)
     _print(document, folder)
@@ -185,8 +184,12 @@ def _write(document: AuditDocument, folder: Path) -> None:
 def _exit_code(document: AuditDocument, fail_on: str) -> int:
     if not document.complete:
         return 1
-    failing = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else []
-    return 2 if any(getattr(document.totals.findings, severity) for severity in failing) else 0
+    if fail_on == "never":
+        return 0
+    applied = {rule.name for rule in document.settings.rules}
+    is_blind = document.tables_unreadable > 0 and not applied >= _TELL_UNREADABLE
+    failing = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1]
+    return 2 if is_blind or any(getattr(document.totals.findings, severity) for severity in failing) else 0
 
 
 def _print(document: AuditDocument, folder: Path | None) -> None:
@@ -207,6 +210,12 @@ def _summary(document: AuditDocument) -> Iterator[str]:
         yield f"NOT COMPLETE: {missing} could not be read, so their content is unknown."
     where = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
     yield f"Checked {count(totals.tables, 'table')} in {where}, {figures.size(totals.bytes)} of data."
+    if document.tables_unreadable:
+        yield f"{count(document.tables_unreadable, 'table')} could not be opened."
+    if document.suppressed:
+        yield f"{count(sum(one.findings for one in document.suppressed), 'finding')} suppressed by the manifest."
+    if gone := sum(one.gone for one in document.past):
+        yield f"{count(gone, 'finding')} gone since {figures.moment(document.history[-2].finished)}."
     if not found.total:
         yield "No findings."
         return

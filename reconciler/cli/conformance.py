@@ -36,7 +36,10 @@ def command(impl: str, config: dict[str, str], namespace: str | None, form: str)
     def say(check: ConformanceCheck) -> None:
         click.echo(f"{check.operation}: {check.title}", err=True)
 
-    report = run(impl, config, namespace=tuple(namespace.split("$")) if namespace else (), starting=say)
+    def warn(place: str) -> None:
+        click.echo(f"Warning: the checks write datasets to {place}, and leave them there.", err=True)
+
+    report = run(impl, config, namespace=tuple(namespace.split("$")) if namespace else (), starting=say, writing=warn)
     click.echo(json.dumps(report.document(), indent=2) if form == "json" else report.table())
     if not report.ok:
         sys.exit(1)

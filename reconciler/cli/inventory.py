@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, spark_options
+from reconciler.cli.options import CatalogSource, manifest_options, out_option, parallelism_option, session_options
 from reconciler.cli.results import say
 from reconciler.model.display import count
 
 if TYPE_CHECKING:
     from reconciler.spark.inventory import Inventory
-    from reconciler.spark.session import SparkOptions
+    from reconciler.spark.session import Session
     from reconciler.spark.sinks import Form
 
 _MOST_NAMED = 10
@@ -30,18 +30,18 @@ _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json":
     type=click.Choice(["lance", "parquet", "json"]),
     help="The format; by default, by the suffix of FILE.",
 )
-@spark_options
+@session_options
 @click.option("--partitions", type=click.IntRange(1), default=256, help="The approximate maximum number of tasks.")
 @parallelism_option("Requests at once, of each task.")
 def command(
     source: CatalogSource,
     out: str | None,
     form: Form | None,
-    spark: SparkOptions,
+    session: Session,
     partitions: int,
     parallelism: int,
 ) -> None:
-    """Write every object of the catalogs to one file or dataset, on Spark.
+    """Write every object of the catalogs to one file or dataset.
 
     It holds a row for each namespace, table and note, and a row for each namespace that says whether its content was
     read, or with which error it failed. Exit 1 if one failed. Values that look like secrets are left out.
@@ -58,7 +58,7 @@ def command(
     from reconciler.spark.inventory import write_inventory
 
     manifest = source.load_existing()
-    found = write_inventory(manifest, out, chosen, spark, partitions=partitions, parallelism=parallelism)
+    found = write_inventory(manifest, out, chosen, session, partitions=partitions, parallelism=parallelism)
     if out is not None:
         say(f"Wrote {out}: {count(found.namespaces, 'namespace')}, {count(found.tables, 'table')}.", err=True)
     if found.unread:

@@ -140,19 +140,17 @@ def _objects(plan: Plan) -> Iterator[_Sample]:
 
     A plan of selected objects does not know how many of the others are in step.
     """
-    differing = (*plan.changes, *plan.waiting, *plan.blocked, *plan.guards)
+    differing = {"drifted": (*plan.changes, *plan.waiting), "blocked": plan.blocked, "protected": plan.guards}
+    counts = Counter((one.catalog, state) for state, found in differing.items() for one in found)
+    wanted = {one.key for found in differing.values() for one in found if one.source is not None}
+    out_of_step = Counter(catalog for catalog, *_ in wanted)
     for catalog in plan.catalogs:
-        wanted = {one.key for one in differing if one.catalog == catalog.name and one.source is not None}
-        states = {
-            "drifted": sum(one.catalog == catalog.name for one in (*plan.changes, *plan.waiting)),
-            "blocked": sum(one.catalog == catalog.name for one in plan.blocked),
-            "protected": sum(one.catalog == catalog.name for one in plan.guards),
-            "unmanaged": catalog.unmanaged_tables,
-        }
+        name = catalog.name
+        states = {state: counts[name, state] for state in differing} | {"unmanaged": catalog.unmanaged_tables}
         if not plan.options.select:
-            states["in_step"] = catalog.desired_objects + (catalog.mirrored_tables or 0) - len(wanted)
+            states["in_step"] = catalog.desired_objects + (catalog.mirrored_tables or 0) - out_of_step[name]
         for state, number in states.items():
-            yield "lancens_objects", number, (catalog.name, state)
+            yield "lancens_objects", number, (name, state)
 
 
 def _changes(plan: Plan, report: ApplyReport | None) -> Iterator[_Sample]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from pathlib import Path
@@ -11,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from reconciler.cli.results import is_quiet, say
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import ConfigError, LancensError
+from reconciler.cli.results import inform, is_quiet, say
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
+from reconciler.model.errors import ConfigError, LancensError, installed_as
 from reconciler.output import FORMATS
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy
-    from reconciler.spark.session import SparkOptions
+    from reconciler.spark.session import Session, SparkOptions
 
 DEFAULT_MANIFEST = "lancens.yaml"
 """The manifest of a command that is given none."""
@@ -282,7 +283,8 @@ def format_option(what: str, choices: Sequence[str] = ("text", "json")) -> Optio
 
 def parallelism_option(what: str = "Requests at once.") -> Option:
     """Return the option ``--parallelism`` with the help ``what``."""
-    return click.option("--parallelism", type=click.IntRange(1, 256), default=DEFAULT_PARALLELISM, help=what)
+    allowed = click.IntRange(1, MOST_PARALLELISM)
+    return click.option("--parallelism", type=allowed, default=DEFAULT_PARALLELISM, help=what)
 
 
 plan_format_option = format_option("How to print the plan.", list(FORMATS))
@@ -334,9 +336,33 @@ def _spark_options(master: str | None, conf: dict[str, str]) -> SparkOptions:
     return SparkOptions(master, conf, show_log=bool(click.get_current_context().find_root().params.get("debug")))
 
 
-spark_options = gathered(
-    "spark",
-    _spark_options,
+def _session(engine: str | None, master: str | None, conf: dict[str, str]) -> Session:
+    """Return what opens the session to work in, or gives None for this process.
+
+    Raises:
+        UsageError: options of Spark are given without it.
+    """
+    if engine == "local" and (master or conf):
+        raise click.UsageError("--master and --spark-conf are for --engine spark")
+    if engine == "local":
+        return nullcontext()
+    from reconciler.spark.session import is_installed, spark_session
+
+    if engine == "spark" or master or conf or is_installed():
+        return spark_session(_spark_options(master, conf))
+    return _without_spark()
+
+
+@contextmanager
+def _without_spark() -> Iterator[None]:
+    inform(
+        "PySpark is not installed, so one process does the work. Beyond some 20,000 tables, Spark shares it among "
+        f"cores and machines: pip install '{installed_as()}[spark]'"
+    )
+    yield
+
+
+_SPARK = (
     click.option(
         "--master",
         metavar="URL",
@@ -351,4 +377,17 @@ spark_options = gathered(
         metavar="KEY=VALUE",
         help="A setting of Spark, such as spark.driver.memory=4g. Can be repeated.",
     ),
+)
+
+spark_options = gathered("spark", _spark_options, *_SPARK)
+
+session_options = gathered(
+    "session",
+    _session,
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "spark"]),
+        help="Work in this process, or on Spark; by default, on Spark if it is installed. The result is the same.",
+    ),
+    *_SPARK,
 )

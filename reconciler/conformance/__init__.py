@@ -42,5 +42,5 @@ def verify(check: ConformanceCheck, connect: Callable[[], Backend], **where: Unp
         result = run_check(check, backend, connect, **where)
     if result.outcome is CheckOutcome.NOT_APPLICABLE:
         pytest.skip(result.detail)
-    if result.outcome is CheckOutcome.FAILED:
+    if result.failed:
         pytest.fail(f"{check.title}\n{result.detail}", pytrace=False)

@@ -41,6 +41,9 @@ def offered(backend: Backend) -> LanceNamespace:
     return backend.client if isinstance(backend, OthersNamespace) else CatalogNamespace(backend)
 
 
+_SERVICES_OWN = "metadata"
+
+
 @dataclass(frozen=True)
 class CheckContext:
     """The context of one check.
@@ -165,7 +168,10 @@ class CheckContext:
         return int(storage.open_dataset(location, self.backend.storage_options()).count_rows())
 
     def data(self, location: str) -> Mapping[str, str]:
-        """Return a digest of each file of a dataset, or its rows if it is remote."""
+        """Return a digest of each file of a dataset, or its rows if it is remote.
+
+        The folder that Iceberg services write below a table's location is none of the dataset's.
+        """
         root = storage.local_path(location)
         if root is None:
             table: pa.Table = storage.open_dataset(location, self.backend.storage_options()).to_table()
@@ -173,7 +179,9 @@ class CheckContext:
         return {
             str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in sorted(root.rglob("*"))
-            if path.is_file() and not path.name.startswith(".lance-")
+            if path.is_file()
+            and not path.name.startswith(".lance-")
+            and path.relative_to(root).parts[0] != _SERVICES_OWN
         }
 
     @contextmanager
@@ -375,15 +383,14 @@ def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[W
 
     Data is never deleted, so datasets under the catalog's own root stay.
     """
-    namespace = tuple(where.get("namespace", ()))
-    fewest = backend.capabilities.table_depths[0]
-    levels = max(1, fewest - len(namespace), backend.capabilities.fixed_levels + 1 - len(namespace))
+    namespace, able = tuple(where.get("namespace", ())), optional.asked_capabilities(backend)
+    levels = max(1, able.table_depths[0] - len(namespace), able.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
     offer = where.get("offer", offered)
     context = CheckContext(backend, connect, base, where["scratch"], where.get("add_foreign"), offer)
-    for depth in range(len(namespace) + 1, len(base) + 1):
-        context.create(base[:depth])
     try:
+        for depth in range(len(namespace) + 1, len(base) + 1):
+            context.create(base[:depth])
         yield context
     finally:
         for depth in range(len(base), len(namespace), -1):

@@ -16,6 +16,10 @@ class ViolationError(AssertionError):
     """The namespace violates the contract."""
 
 
+class WrongErrorError(ViolationError):
+    """The call fails, as it should, with an error of another class or code."""
+
+
 class NotApplicable(Exception):  # noqa: N818 - it is not an error
     """The namespace declares that it lacks a capability; the message names it."""
 
@@ -44,10 +48,10 @@ def raises(wanted: _Coded | tuple[_Coded, ...], call: Callable[[], object]) -> N
         answer = call()
     except kinds as error:
         if error.code not in {kind.code for kind in kinds}:
-            raise ViolationError(f"expected the code of {names}, got {error.code}") from error
+            raise WrongErrorError(f"expected the code of {names}, got {error.code}") from error
     except (NotApplicable, NotImplementedError, UnsupportedOperationError):
         raise  # run_check decides what these mean
     except Exception as error:
-        raise ViolationError(f"expected {names}, got {type(error).__name__}: {error}") from error
+        raise WrongErrorError(f"expected {names}, got {type(error).__name__}: {error}") from error
     else:
         raise ViolationError(f"expected {names}, got the answer {answer!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Unpack
 from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import UnsupportedOperationError
 
+from reconciler.backends import optional
 from reconciler.conformance.context import ConformanceCheck, Where, offered, prepared, registered
-from reconciler.conformance.expectations import NotApplicable, NotAsked
+from reconciler.conformance.expectations import NotApplicable, NotAsked, WrongErrorError
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.others import connect as connect_others
-from reconciler.model import display
+from reconciler.model import display, locations
 from reconciler.model.errors import ConfigError
 from reconciler.model.names import join
 
@@ -30,6 +31,7 @@ class CheckOutcome(Enum):
 
     PASSED = "ok"
     FAILED = "FAILED"
+    WRONG_ERROR = "error"
     NOT_APPLICABLE = "n/a"
 
 
@@ -40,6 +42,11 @@ class CheckResult:
     check: ConformanceCheck
     outcome: CheckOutcome
     detail: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the behaviour is wrong, or an error is of another class than it has to be."""
+        return self.outcome in (CheckOutcome.FAILED, CheckOutcome.WRONG_ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether nothing failed."""
-        return all(result.outcome is not CheckOutcome.FAILED for result in self.results)
+        return not any(result.failed for result in self.results)
 
     def count(self, outcome: CheckOutcome) -> int:
         """Return the number of checks with ``outcome``."""
@@ -85,10 +92,12 @@ class Report:
             lines.append(f"  {shown:<{widest}}  {result.outcome.value:<6}  {result.check.title}")
             if result.detail:
                 lines.append(f"  {'':<{widest}}  {'':<6}    {display.message(result.detail)}")
-        passed, failed, excluded = map(
-            self.count, (CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.NOT_APPLICABLE)
+        passed, failed, wrong, excluded = map(
+            self.count,
+            (CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.WRONG_ERROR, CheckOutcome.NOT_APPLICABLE),
         )
-        lines.append(f"{passed} passed, {failed} failed, {excluded} not applicable.")
+        others = f"{wrong} with an error of another class, " if wrong else ""
+        lines.append(f"{passed} passed, {failed} failed, {others}{excluded} not applicable.")
         return "\n".join(lines)
 
 
@@ -117,6 +126,8 @@ def run_check(
         # A backend declares what it lacks in its capabilities, so this error violates the contract.
         ended = CheckOutcome.NOT_APPLICABLE if isinstance(backend, OthersNamespace) else CheckOutcome.FAILED
         return CheckResult(check, ended, f"{type(error).__name__}: {error}")
+    except WrongErrorError as violation:
+        return CheckResult(check, CheckOutcome.WRONG_ERROR, str(violation))
     except AssertionError as violation:
         return CheckResult(check, CheckOutcome.FAILED, str(violation))
     except Exception as error:  # noqa: BLE001 - any unexpected error fails the check
@@ -132,12 +143,14 @@ def run(
     scratch: str | None = None,
     starting: Callable[[ConformanceCheck], None] | None = None,
     progress: Callable[[CheckResult], None] | None = None,
+    writing: Callable[[str], None] | None = None,
 ) -> Report:
     """Run every check against the catalog that ``impl`` and ``config`` name.
 
     Each check works in a namespace of its own below ``namespace`` and removes the entries it made. Datasets go to the
     catalog's default locations and stay there, or under ``scratch`` (by default a temporary directory). ``starting`` is
-    called with each check before it runs, ``progress`` with each result.
+    called with each check before it runs, ``progress`` with each result, ``writing`` before all with the place of
+    datasets if that is not on this machine.
 
     ``impl`` is a backend, or the class path of any ``LanceNamespace``: only the operations of the specification are
     checked there, and an Unsupported operation does not apply.
@@ -150,7 +163,9 @@ def run(
     results = []
     with closing(connect()) as backend, tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
         where: Where = {"namespace": namespace, "scratch": scratch or folder}
-        _require_working_place(backend, connect, where)
+        place = _require_working_place(backend, connect, where)
+        if writing is not None and place is not None and _is_elsewhere(place):
+            writing(locations.place(place))
         for check in checks():
             if starting is not None:
                 starting(check)
@@ -175,8 +190,17 @@ def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
     return connect_others(impl, config)
 
 
-def _require_working_place(backend: Backend, connect: Callable[[], Backend], where: Where) -> None:
-    """Raise ConfigError if no namespace can be listed, or created, in the catalog."""
+def _is_elsewhere(place: str) -> bool:
+    """Return whether a location is neither on this machine's disk nor in the memory of this process."""
+    return locations.path_of(place) is None and locations.scheme(place) != "shared-memory"
+
+
+def _require_working_place(backend: Backend, connect: Callable[[], Backend], where: Where) -> str | None:
+    """Return where the checks write data, if known; raise if no namespace can be listed, or created, in the catalog.
+
+    Raises:
+        ConfigError: with the reason.
+    """
     namespace = where.get("namespace", ())
     shown = f"namespace `{join(namespace)}`" if namespace else "the root"
     try:
@@ -188,9 +212,17 @@ def _require_working_place(backend: Backend, connect: Callable[[], Backend], whe
             f"{backend.namespace_id()}: the namespaces of {shown} cannot be listed, so nothing was checked: "
             f"{error}; check `--config` and `--namespace`"
         ) from error
+    kept = optional.asked_capabilities(backend).kept_levels
+    if len(namespace) < kept:
+        raise ConfigError(
+            f"{backend.namespace_id()}: the service drops no namespace of the outermost level, so what the checks "
+            "create there would stay; name one that exists with `--namespace`"
+        )
     try:
-        with prepared(backend, connect, **where):
-            pass
+        with prepared(backend, connect, **where) as context:
+            with suppress(Exception):  # the checks report it
+                return context.place((*context.base, "table"))
+            return None
     except Exception as error:
         raise ConfigError(
             f"{backend.namespace_id()}: no namespace can be created and dropped in {shown}, so nothing was checked: "

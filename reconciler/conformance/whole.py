@@ -33,7 +33,7 @@ def _under(context: CheckContext) -> Scope:
     return Scope(("/".join((*context.base, "**")),))
 
 
-@check("scan")
+@check("scan", promised=True)
 def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
     """A scan returns each namespace and table that listing and describing find, with the same properties."""
     _furnish(context)
@@ -60,7 +60,7 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
     equal("the namespaces of the scan", {found for found in seen.namespaces if found[:depth] == context.base}, spaces)
 
 
-@check("scan")
+@check("scan", promised=True)
 def a_scan_keeps_to_its_scope(context: CheckContext) -> None:
     """A scope selects tables; the namespaces above them are part of the answer, others are not."""
     _furnish(context)
@@ -72,7 +72,7 @@ def a_scan_keeps_to_its_scope(context: CheckContext) -> None:
         equal("the other namespace is there", other in seen.namespaces, wanted=False)
 
 
-@check("scan")
+@check("scan", promised=True)
 def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> None:
     """A scan of literal names returns exactly its part of a full scan, and the namespaces above."""
     _furnish(context)
@@ -110,7 +110,7 @@ def foreign_tables_are_told_apart(context: CheckContext) -> None:
             equal(f"the foreign tables named {asked}", [found.id[-1] for found in foreign_tables(asked)], expected)
 
 
-@check("scan")
+@check("scan", promised=True)
 def a_scan_of_nothing_is_empty(context: CheckContext) -> None:
     """A namespace that does not exist has no tables to scan, and that is not an error."""
     seen = context.backend.scan(Scope(("/".join((*context.base[:-1], "lancens_check_never_made", "**")),)))

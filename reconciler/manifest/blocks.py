@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from pydantic import ValidationError
@@ -21,12 +22,15 @@ from reconciler.manifest.models import (
     MovedBlock,
     Nothing,
     OptimizeIndicesBlock,
+    SuppressBlock,
+    TagBlock,
 )
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.columns import Column, Schema
+from reconciler.model.column_renames import rename_problem
+from reconciler.model.columns import COMMENT, Column, Schema
 from reconciler.model.desired import Source
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
@@ -37,12 +41,14 @@ Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 # The blocks nested in another one: their model, how errors call one, and its required keys.
 _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
     "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
+    "suppress": (SuppressBlock, "an entry of `suppress` in {what}", "`rule`, `match`, `until` and `reason`"),
     "expect": (ExpectBlock, "`expect` of {what}", ""),
     "maintain": (MaintainBlock, "`maintain` of {what}", ""),
     "maintain.compact": (CompactBlock, "`maintain.compact` of {what}", ""),
     "maintain.indices": (IndexBlock, "an index of {what}", "the type of the index"),
     "maintain.optimize_indices": (OptimizeIndicesBlock, "`maintain.optimize_indices` of {what}", ""),
     "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
+    "tags": (TagBlock, "tag {name} of {what}", "a version"),
     "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),
 }
 # What was expected, by pydantic's type of the error.
@@ -53,6 +59,7 @@ _EXPECTED = {
     "list_type": "a list",
     "tuple_type": "a list",
     "string_type": "text",
+    "string_too_short": "text",
     "value_error": "{error}",
     "enum": "{expected}",
     "greater_than_equal": "{ge} or more",
@@ -62,7 +69,22 @@ _EXPECTED = {
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are names, which are shown: they cannot be secrets.
 _NEVER_SECRET = frozenset(
-    {"expect", "from", "into", "kind", "maintain", "moved", "names", "schema", "schemas", "scope", "select"}
+    {
+        "expect",
+        "from",
+        "into",
+        "kind",
+        "maintain",
+        "match",
+        "moved",
+        "names",
+        "schema",
+        "schemas",
+        "scope",
+        "select",
+        "suppress",
+    }
+    | {"tags"}
 )
 
 
@@ -155,10 +177,21 @@ class BlockReader:
             there = first.setdefault(block.name, name)
             if there is not name:
                 self.problems.at(name.place, f"{where} is a duplicate, first at {self.problems.shown(there.place)}")
+            metadata = block.metadata
+            if block.comment is not None:
+                if COMMENT in metadata:
+                    self.problems.at(name.place, f"{where} has both `comment` and the metadata `comment`")
+                metadata = {**metadata, COMMENT: block.comment}
             try:
-                columns.append(make_column(block.name, block.type, block.nullable, block.metadata))
+                column = make_column(block.name, block.type, block.nullable, metadata)
             except TypeSyntaxError as error:
                 self.problems.at(name.place, f"{where}: {error}")
+                continue
+            columns.append(replace(column, renamed_from=block.renamed_from))
+        for column in columns:
+            problem = rename_problem(column, columns)
+            if problem is not None:
+                self.problems.at(first[column.name].place, f"column `{column.name}` in {what}: {problem}")
         return tuple(columns)
 
     def read_schemas(self, blocks: MappingOf[str, SequenceOf[ColumnBlock]], node: Node) -> None:

@@ -18,13 +18,14 @@ from reconciler.model.display import count
 from reconciler.model.hosts import hosts_in
 from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.redaction import is_sensitive, is_stand_in
+from reconciler.model.tags import TagTarget, tag_name_problem
 
 _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
 _SAME_IN_ALL_TABLES = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
 _MOST_ALIKE = 2**12
 _BESIDE_ITS_PLACE = attrgetter(*(one.name for one in fields(DesiredTable) if one.name not in ("id", "source")))
-_NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "maintain")
+_NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "maintain", "tags")
 
 
 @dataclass
@@ -129,12 +130,12 @@ class CatalogReader:
             self.namespaces[identifier] = DesiredNamespace(
                 id=identifier,
                 source=self.blocks.problems.source(node.key_place),
-                properties=self._properties(block.properties, node, what),
+                properties=self.properties(block.properties, node, what),
                 claimed=bool(claims),
                 absent=bool(block.absent),
                 protect=block.protect,
                 kind=block.kind,
-                secret_keys=self._secret_keys(node, block.properties),
+                secret_keys=self.secret_keys(node, block.properties),
             )
         self._below(node, identifier, what, defaults, absent=block is not None and bool(block.absent))
 
@@ -198,7 +199,7 @@ class CatalogReader:
         return DesiredTable(
             id=identifier,
             source=self.blocks.problems.source(node.key_place),
-            properties=self._properties(block.properties, node, what),
+            properties=self.properties(block.properties, node, what),
             location=self._location(identifier, block, node, what),
             schema=schema,
             evolve=block.evolve,
@@ -208,8 +209,21 @@ class CatalogReader:
             maintain=block.maintain.wanted(),
             absent=block.absent,
             protect=block.protect,
-            secret_keys=self._secret_keys(node, block.properties),
+            secret_keys=self.secret_keys(node, block.properties),
+            tags=self._tags(block, node, what),
         )
+
+    def _tags(self, block: TableBlock, node: Node, what: str) -> MappingOf[str, str]:
+        written = entries_of(entries_of(node).get("tags"))
+        for name in block.tags:
+            problem = tag_name_problem(name)
+            if problem is not None:
+                self.problem(written[name], f"tag `{name}` in {what}: {problem}")
+        if block.tags and not block.probe:
+            self.problem(
+                entries_of(node)["tags"], f"`tags` in {what} contradicts `probe: false`: versions are looked up"
+            )
+        return {name: str(TagTarget(tag.version, tag.branch)) for name, tag in sorted(block.tags.items())}
 
     def _keep_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
         """Keep the defaults of tables in ``namespace`` without a block."""
@@ -254,7 +268,7 @@ class CatalogReader:
 
     # ---- properties
 
-    def _secret_keys(self, node: Node, properties: MappingOf[str, str] | None) -> frozenset[str]:
+    def secret_keys(self, node: Node, properties: MappingOf[str, str] | None) -> frozenset[str]:
         """Return the properties with values from the environment or a file that do not look like secrets."""
         written = entries_of(entries_of(node).get("properties"))
         return frozenset(
@@ -263,7 +277,8 @@ class CatalogReader:
             if _is_from_outside(written.get(key)) and not is_sensitive(key, value)
         )
 
-    def _properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
+    def properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
+        """Return the properties of the block at ``node``; errors in them go to the problems."""
         if not properties:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])

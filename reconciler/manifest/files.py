@@ -179,8 +179,8 @@ class _Reading:
             there = into.setdefault(key, node)
             if there is node:
                 continue
-            # The `moved` of a catalog is one list.
-            is_listed = key == "moved" and len(path) == 2 and path[0] == "catalogs"
+            # The `moved` of a catalog is one list, and so are its `policies` and its `suppress`.
+            is_listed = key in ("moved", "policies", "suppress") and len(path) == 2 and path[0] == "catalogs"
             is_repeated = key in _REPEATABLE and not path
             if is_block(there) and is_block(node):
                 if isinstance(there, Mapping) and isinstance(node, Mapping):

@@ -18,19 +18,20 @@ from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.files import Content, folders_of, read_files, read_variables_beside
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, digest_of, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
-from reconciler.manifest.models import CatalogBlock, ManifestFile
+from reconciler.manifest.models import CatalogBlock, ManifestFile, SuppressBlock
 from reconciler.manifest.moves import read_moves
-from reconciler.manifest.nodes import Mapping, Node, ScalarNode, entries_of
+from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, entries_of
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.problems import Problems
+from reconciler.manifest.table_policies import read_policies
 from reconciler.manifest.variables import FileValue, Resolver, TemplateError, environment_values, is_unresolved
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.desired import DesiredCatalog, Source, Thresholds
+from reconciler.model.desired import DesiredCatalog, Source, Suppression, Thresholds
 from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError, Problem
 from reconciler.model.names import check_name
 
-_BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
+_BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "policies", "tables")
 
 
 def load(
@@ -226,8 +227,17 @@ class _Loading:
             namespaces=reader.namespaces,
             tables=reader.tables,
             moves=read_moves(reader, block.moved, node),
+            suppress=self._suppressions(name, block.suppress, node.get("suppress")),
+            policies=tuple(read_policies(reader, node)),
         )
         return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
+
+    def _suppressions(self, catalog: str, blocks: list[SuppressBlock], node: Node | None) -> tuple[Suppression, ...]:
+        items = node if blocks and isinstance(node, Sequence) else []  # a list with an error is read as empty
+        return tuple(
+            Suppression(catalog, **dict(block), source=self._problems.source(item.place))
+            for block, item in zip(blocks, items, strict=True)
+        )
 
     def _config(self, name: str, node: Mapping) -> ConfigText | None:
         what = f"catalog {name}"

@@ -134,6 +134,10 @@ def _lines(name: str, thresholds: Thresholds, catalogs: Sequence[CatalogAndRelat
             names, defaults = sorted(mirror.names.items()), sorted(mirror.defaults.items())
             said = [(name, *_table_parts(catalog.name, table, None)) for name, table in defaults]
             yield _line("mirror", mirror.origin, sorted(mirror.select.patterns), mirror.into, names, said)
+        for policy in desired.policies:  # the order counts
+            where = address(catalog.name, policy.match.patterns)
+            said = sorted(redact_properties(policy.properties, where, policy.secret_keys).items())
+            yield _line("policy", policy.match.patterns, said)
         for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
             yield _line("moved", move.origin, move.to, move.is_table)
 
@@ -163,7 +167,7 @@ def _alike(table: DesiredTable) -> tuple[object, ...] | None:
 
     Equal blocks share their properties.
     """
-    if table.schema is not None or table.secret_keys:
+    if table.schema is not None or table.secret_keys or table.tags:
         return None
     return id(table.properties), table.evolve, table.extra_columns, table.probe, table.absent, table.protect
 
@@ -177,7 +181,13 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
     if table.schema is not None:
         where = address(catalog, table.id)
         schema = [
-            (column.name, column.type, column.nullable, sorted(redact_properties(column.metadata, where).items()))
+            (
+                column.name,
+                column.type,
+                column.nullable,
+                sorted(redact_properties(column.metadata, where).items()),
+                *((column.renamed_from,) if column.renamed_from is not None else ()),
+            )
             for column in table.schema
         ]
     return (
@@ -189,6 +199,7 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
         table.probe,
         table.absent,
         table.protect,
+        *([table.tags] if table.tags else ()),
     )
 
 

@@ -5,6 +5,7 @@ Values arrive as the text written in YAML.
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 from pydantic import (
@@ -23,6 +24,7 @@ from pydantic_core import CoreSchema
 from reconciler.arrow_types import check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
 from reconciler.model.maintenance import IndexType, Maintain, Metric, WantedCompaction, WantedIndex
+from reconciler.model.tags import MAIN
 
 ValueT = TypeVar("ValueT")
 
@@ -47,6 +49,13 @@ def _whole(value: object) -> object:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     raise ValueError("a whole number")
+
+
+def _day(value: object) -> object:
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError("a day such as 2027-06-30") from None
 
 
 def _one(value: object) -> object:
@@ -90,6 +99,10 @@ class Block(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
 
 
+def _old_name(name: str | None) -> str | None:
+    return None if name is None else check_column_name(name)
+
+
 class ColumnBlock(Block):
     """One column of a table."""
 
@@ -104,6 +117,10 @@ class ColumnBlock(Block):
     """Whether the column may hold nulls."""
     metadata: Texts = Field(default={}, examples=[{"lance-encoding:compression": "zstd"}])
     """Field metadata, as Lance keeps it beside the column."""
+    comment: Text | None = Field(default=None, examples=["the user's id in the shop"])
+    """What the column holds: the field metadata `comment`, which catalogs show."""
+    renamed_from: Annotated[Text | None, AfterValidator(_old_name)] = Field(default=None, examples=["uid"])
+    """The name of the column in datasets where it still has to be renamed, which `evolve: additive` does in place."""
 
 
 Columns: TypeAlias = Annotated[OrNothing[list[ColumnBlock]], Field(min_length=1)]
@@ -193,8 +210,8 @@ class TableDefaults(Block):
     """Properties to keep on the table; other properties are left alone. `{unset: true}` instead of a value removes what
     `defaults` set."""
     evolve: Annotated[Evolve, WithJsonSchema(or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
-    """Whether the dataset follows the schema: never, or additive, which adds nullable columns and makes columns
-    nullable."""
+    """Whether the dataset follows the schema: never, or additive, which adds nullable columns, and renames
+    columns, sets their metadata and makes them nullable."""
     extra_columns: Annotated[ExtraColumns, WithJsonSchema(or_placeholder({"enum": ["keep", "conflict"]}))] = (
         ExtraColumns.KEEP
     )
@@ -209,6 +226,26 @@ class TableDefaults(Block):
     """True forbids every plan that would remove the table, also after its block is deleted; false lifts this."""
 
 
+def _tag(value: object) -> object:
+    return {"version": value} if isinstance(value, str) else value
+
+
+class TagBlock(Block):
+    """A tag: the version of the data that its name stands for."""
+
+    version: Whole = Field(ge=1, examples=[42])
+    """The version."""
+    branch: Text = Field(default=MAIN, pattern=r"^[A-Za-z0-9._/-]+$", examples=["main"])
+    """The branch that the version is on."""
+
+
+class _OrVersion:
+    """Lets an editor accept a version instead of the block."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "integer", "minimum": 1}, handler(core), _PLACEHOLDER]}
+
+
 class TableBlock(TableDefaults):
     """A table. An empty block names it and leaves location and schema to the catalog and the data."""
 
@@ -217,6 +254,11 @@ class TableBlock(TableDefaults):
     columns is written."""
     location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
     """The location of the dataset. Default: the catalog's own for a new table, otherwise the live one."""
+    tags: OrNothing[dict[str, Annotated[TagBlock, BeforeValidator(_tag), _OrVersion()]]] = Field(
+        default={}, examples=[{"prod": 42}]
+    )
+    """Tags of the data, by name: a version, or `{branch: NAME, version: N}`. A tag that lancens set and that leaves the
+    block is removed."""
     absent: Boolean = False
     """True asks for the entry's removal from the catalog. The data stays."""
 
@@ -285,6 +327,32 @@ class MirrorBlock(Block):
     """Tables and namespaces with another name here: the name in the source, and the one here, without `into`."""
 
 
+class SuppressBlock(Block):
+    """Findings of `lancens audit` that are accepted for some time."""
+
+    rule: Text = Field(examples=["orphan"])
+    """The rule, by the name in the report."""
+    match: Text = Field(examples=["legacy/**"])
+    """The tables and namespaces, as a glob over names joined by a slash, as in the report."""
+    until: Annotated[date, BeforeValidator(_day), WithJsonSchema(or_placeholder({"format": "date", "type": "string"}))]
+    """The last day. Later the findings count again, and the entry is a finding itself."""
+    reason: Text = Field(min_length=1, examples=["the team moves these datasets in June"])
+    """Why they are accepted, for the report."""
+
+
+class PolicyBlock(Block):
+    """A policy: what holds for live tables of a pattern that have no block."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["match"]})
+
+    match: Annotated[Text | None, WithJsonSchema({"type": "string"})] = Field(default=None, examples=["ads/**"])
+    """The tables, as a glob over names joined by a slash."""
+    properties: Texts = Field(default={}, examples=[{"owner": "ads"}])
+    """Properties to keep on these tables; other properties are left alone."""
+    expect: OrNothing[ExpectBlock] = ExpectBlock()
+    """What `lancens audit` expects of their data; it changes no plan."""
+
+
 class CatalogBlock(Block):
     """A catalog: the name this manifest gives to one root namespace."""
 
@@ -306,6 +374,10 @@ class CatalogBlock(Block):
         default=[], examples=[[{"from": "features/users", "to": "features/customers"}]]
     )
     """Renamed tables, and namespaces with their content; the data stays."""
+    suppress: OrNothing[list[SuppressBlock]] = []
+    """Findings of `lancens audit` in this catalog that are accepted for some time."""
+    policies: Annotated[list[PolicyBlock], Field(examples=[[{"match": "ads/**", "properties": {"owner": "ads"}}]])] = []
+    """What holds for live tables without a block; later ones win key by key. No policy ever removes a table."""
     mirror: MirrorBlock | None = None
     """Another catalog that this one mirrors. Its own blocks win."""
     namespaces: OrNothing[dict[str, NamespaceBlock]] = {}

@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AutoCleanup:
-    """The :data:`INTERVAL` of a dataset at ``version``: each commit whose version it divides cleans up.
+    """The clean-up interval of a dataset at ``version``: each commit whose version it divides cleans up.
 
     Versions younger than ``older_than`` are kept, and the latest ``retain_versions``, where they are given.
     """

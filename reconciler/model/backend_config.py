@@ -214,7 +214,9 @@ def read_config(
         for detail in error.errors(include_url=False, include_input=False):
             key = ".".join(str(part) for part in detail["loc"])
             if detail["type"] == "missing":
-                problems.append(ConfigProblem(None, f"`{key}` is missing"))
+                problems.append(
+                    ConfigProblem(None, "; ".join(filter(None, (f"`{key}` is missing", _instead(model, key)))))
+                )
             else:
                 prefix = f"`{written.get(key, key)}`: " if key else ""
                 problems.append(ConfigProblem(written.get(key), f"{prefix}{_plain_message(detail)}"))

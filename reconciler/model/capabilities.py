@@ -65,6 +65,8 @@ class Capabilities:
     ``max_depth``: how many levels namespaces nest, None for no limit.
     ``table_depths``: how many namespaces may be above a table, as (fewest, most); most None for no limit.
     ``fixed_levels``: outermost levels that must exist and are never created, marked or dropped (Unity's catalog).
+    ``kept_levels``, ``drop_command``: outermost levels whose namespaces the service drops only with what they hold, and
+        the operator's command that drops an empty one, with ``NAME`` for its name (Gravitino's catalogs).
     ``name_rule``, ``folds_case``: the catalog's own rules for names.
     ``one_name_space``: whether a table and a namespace beside each other cannot have the same name.
     ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
@@ -95,6 +97,8 @@ class Capabilities:
     max_depth: int | None = None
     table_depths: tuple[int, int | None] = (0, None)
     fixed_levels: int = 0
+    kept_levels: int = 0
+    drop_command: str = ""
     name_rule: NameRule | None = None
     folds_case: bool = False
     one_name_space: bool = False

@@ -10,6 +10,9 @@ from typing import TypeVar
 DEFAULT_PARALLELISM = 8
 """The default for requests in flight and for changes at once."""
 
+MOST_PARALLELISM = 256
+"""The most that users can ask for."""
+
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import date
 from enum import Enum
 from operator import attrgetter
 from typing import Any
@@ -113,7 +114,7 @@ class DesiredTable:
 
     ``location`` None leaves the location to the catalog; ``schema`` None leaves the columns to the data. The values of
     ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is the table that one without a
-    block follows; ``refused`` is why it cannot.
+    block follows; ``refused`` is why it cannot. ``tags`` are targets by name (see ``reconciler.model.tags``).
     """
 
     id: Identifier
@@ -131,6 +132,7 @@ class DesiredTable:
     refused: Why | None = None
     expect: Expectations = NOTHING_EXPECTED
     maintain: Maintain = NOT_MAINTAINED
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
         """Pickle the fields alone: the default for slots takes three times as long."""
@@ -138,6 +140,21 @@ class DesiredTable:
 
 
 _FIELDS_OF_A_TABLE = attrgetter(*(field.name for field in fields(DesiredTable)))
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredPolicy:
+    """One entry of ``policies``: what holds for the live tables in ``match`` without a block.
+
+    ``pattern`` is ``match`` as written, and ``expect`` the fields of :class:`Expectations` that it sets.
+    """
+
+    pattern: str
+    match: Scope
+    source: Source
+    properties: Mapping[str, str] = field(default_factory=dict)
+    secret_keys: frozenset[str] = frozenset()
+    expect: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +216,20 @@ class DesiredCatalog:
     tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
     moves: tuple[DesiredMove, ...] = ()
     mirror: DesiredMirror | None = None
+    suppress: tuple[Suppression, ...] = ()
+    policies: tuple[DesiredPolicy, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """Findings of an audit that are accepted: those of ``rule`` in ``match``, up to and including the day ``until``."""
+
+    catalog: str
+    rule: str
+    match: str
+    until: date
+    reason: str
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)

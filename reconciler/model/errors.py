@@ -217,6 +217,12 @@ class TableTagNotFoundError(BackendError):
     code = ErrorCode.TABLE_TAG_NOT_FOUND
 
 
+class TableTagAlreadyExistsError(BackendError):
+    """A dataset has a tag of this name."""
+
+    code = ErrorCode.TABLE_TAG_ALREADY_EXISTS
+
+
 class TableVersionNotFoundError(BackendError):
     """A dataset has no such version."""
 
@@ -227,6 +233,18 @@ class TableBranchNotFoundError(BackendError):
     """A dataset has no branch of this name."""
 
     code = ErrorCode.TABLE_BRANCH_NOT_FOUND
+
+
+class TableBranchAlreadyExistsError(BackendError):
+    """A dataset has a branch of this name."""
+
+    code = ErrorCode.TABLE_BRANCH_ALREADY_EXISTS
+
+
+class TableColumnNotFoundError(BackendError):
+    """A dataset has no column of this name."""
+
+    code = ErrorCode.TABLE_COLUMN_NOT_FOUND
 
 
 class TableIndexNotFoundError(BackendError):

@@ -17,13 +17,14 @@ class LiveNamespace:
     """A namespace in a catalog.
 
     ``kind`` is set where a system has two kinds of namespaces (Glue). ``root`` is the location that a service keeps for
-    the namespace's tables (Unity); the planner ignores it.
+    the namespace's tables (Unity); the planner ignores it. ``disabled``: the service shows nothing of what it holds.
     """
 
     id: Identifier
     properties: Mapping[str, str] = field(default_factory=dict)
     kind: str | None = None
     root: str | None = None
+    disabled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

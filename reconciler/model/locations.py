@@ -97,6 +97,16 @@ def names_in(location: str) -> list[str]:
     return (unquote(rest) if scheme else rest).split("/")
 
 
+def is_cut(location: str) -> bool:
+    """Return whether Lance opens only the part of ``location`` before a ``?`` or ``#``.
+
+    >>> is_cut("s3://bucket/a#b"), is_cut("/data/a#b"), is_cut("s3://bucket/a%23b")
+    (True, False, False)
+    """
+    scheme, rest = _split(location)
+    return bool(scheme) and re.search("[?#]", rest) is not None
+
+
 def pylance_uri(location: str) -> str:
     """Return ``location`` as pylance takes it, with ``s3`` for all names of S3."""
     return re.sub(r"^s3[an]:", "s3:", location, count=1, flags=re.IGNORECASE)

@@ -70,6 +70,9 @@ def _segment_regex(segment: str) -> re.Pattern[str]:
     return re.compile(f"{first}{within}.*{others[-1]}", re.DOTALL)
 
 
+ANY_NAME = _segment_regex("*")
+
+
 @dataclass(frozen=True, slots=True)
 class _Glob:
     """One pattern: ``*`` and ``?`` match inside a name, ``**`` any number of whole names, none included."""
@@ -138,6 +141,11 @@ class Scope:
         if self.is_everything:
             return True
         return any(any(at < len(glob.segments) for at in glob.states(identifier)) for glob in self._globs)
+
+    def names_in(self, namespace: Sequence[str]) -> tuple[re.Pattern[str], ...]:
+        """Return the patterns of the names directly in ``namespace`` that are selected."""
+        rests = (glob.segments[at:] for glob in self._globs for at in glob.states(namespace))
+        return tuple(rest[0] or ANY_NAME for rest in rests if rest and not any(rest[1:]))
 
     def folded(self) -> Scope:
         """Return the scope for a catalog that folds names to lower case."""

@@ -5,6 +5,8 @@
   catalog. A list within it has the keys whose values came from the environment or a file: they stay secret.
 - ``lancens.protect`` forbids removal even after the manifest's block is gone.
 - ``lancens.mirror`` names the catalog that the object follows.
+- ``lancens.policy`` names the owner of the policies that set ``lancens.keys`` of a table without a block.
+- ``lancens.tags`` lists the tags of the data that lancens set, so that one removed from the manifest is removed.
 - ``lancens.requested-location`` is the location asked for where the service chose another one, which is in
   ``lancens.chosen-location``. Both hold only while the entry is at the chosen location.
 """
@@ -21,6 +23,8 @@ MANAGED_BY = "lancens.managed-by"
 KEYS = "lancens.keys"
 PROTECT = "lancens.protect"
 MIRROR = "lancens.mirror"
+POLICY = "lancens.policy"
+TAGS = "lancens.tags"
 REQUESTED_LOCATION = "lancens.requested-location"
 CHOSEN_LOCATION = "lancens.chosen-location"
 
@@ -42,6 +46,11 @@ def owner_of(properties: Mapping[str, str]) -> str | None:
 def mirror_of(properties: Mapping[str, str]) -> str | None:
     """Return the catalog that the object mirrors, None where it mirrors none."""
     return properties.get(MIRROR) or None
+
+
+def policy_of(properties: Mapping[str, str]) -> str | None:
+    """Return the owner of the policies that set properties of the table, None where none did."""
+    return properties.get(POLICY) or None
 
 
 def is_protected(properties: Mapping[str, str]) -> bool:
@@ -91,6 +100,16 @@ def recorded_keys(properties: Mapping[str, str]) -> frozenset[str]:
 def recorded_secrets(properties: Mapping[str, str]) -> frozenset[str]:
     """Return the keys that lancens set with values from the environment or a file."""
     return _decoded(properties.get(KEYS))[1]
+
+
+def encode_tags(names: Iterable[str]) -> str:
+    """Return the value of ``lancens.tags`` for ``names``."""
+    return ",".join(sorted(names))
+
+
+def recorded_tags(properties: Mapping[str, str]) -> frozenset[str]:
+    """Return the tags that lancens set."""
+    return frozenset(filter(None, properties.get(TAGS, "").split(",")))
 
 
 @lru_cache(_CACHED)

@@ -37,11 +37,14 @@ class ReasonCode(StrEnum):
     NOT_IN_MANIFEST = "not-in-manifest"
     NO_DATA = "no-data"
     NO_LONGER_IN_MANIFEST = "no-longer-in-manifest"
+    POLICY = "policy"
+    POLICY_ENDED = "policy-ended"
     RELEASED = "released"
     RELOCATED = "relocated"
     SAFEGUARD = "safeguard"
     SHOWN_COLUMNS = "shown-columns"
     SOURCE_WRITES_DATA = "source-writes-data"
+    TAGS = "tags"
     TAKEN_OVER = "taken-over"
     INDEX_MISSING = "index-missing"
     INDEX_STALE = "index-stale"
@@ -60,10 +63,12 @@ class ReasonCode(StrEnum):
     CANNOT_ALTER_NAMESPACE = "cannot-alter-namespace"
     CANNOT_RELOCATE = "cannot-relocate"
     CANNOT_RENAME = "cannot-rename"
+    CANNOT_TAG = "cannot-tag"
     CLEANUP_DUE = "cleanup-due"
     CREDENTIALS_NOT_VENDED = "credentials-not-vended"
     DATA_ELSEWHERE = "data-elsewhere"
     DEFAULT_LOCATION_TAKEN = "default-location-taken"
+    DROPPED_OUTSIDE = "dropped-outside"
     FOREIGN_OWNER = "foreign-owner"
     KEEPS_NO_PROPERTIES = "keeps-no-properties"
     KEPT_UNDER_ANOTHER_NAME = "kept-under-another-name"
@@ -81,6 +86,7 @@ class ReasonCode(StrEnum):
     MIRROR_CANNOT_PLACE = "mirror-cannot-place"
     MOVED_AND_RELOCATED = "moved-and-relocated"
     NAMED_BY_DIRECTORY = "named-by-directory"
+    NAMESPACE_DISABLED = "namespace-disabled"
     NAME_HELD = "name-held"
     NAME_MOVED_AWAY = "name-moved-away"
     NAME_OF_NAMESPACE = "name-of-namespace"
@@ -98,12 +104,15 @@ class ReasonCode(StrEnum):
     RELOCATED_AND_ALTERED = "relocated-and-altered"
     SERVICE_COMMITS = "service-commits"
     SERVICE_KEEPS_VERSIONS = "service-keeps-versions"
+    SERVICE_KEEPS_TAGS = "service-keeps-tags"
     SERVICE_MAKES_DATA = "service-makes-data"
     SEVERAL_SOURCES = "several-sources"
     SOURCE_BLOCKED = "source-blocked"
     SOURCE_NOT_READY = "source-not-ready"
     STORAGE_DENIED = "storage-denied"
     STORAGE_UNREADABLE = "storage-unreadable"
+    TAG_TAKEN = "tag-taken"
+    TAG_WITHOUT_VERSION = "tag-without-version"
     UNBOUND_COMMIT = "unbound-commit"
     UNREFERENCED_DATA = "unreferenced-data"
 
@@ -114,6 +123,7 @@ class NoteCode(StrEnum):
     ADOPTABLE = "adoptable"
     CANNOT_FOLLOW = "cannot-follow"
     CLEANABLE = "cleanable"
+    COLUMNS_RENAMED = "columns-renamed"
     EXTRA_COLUMNS = "extra-columns"
     HAZARDOUS = "hazardous"
     HIDDEN = "hidden"
@@ -125,6 +135,8 @@ class NoteCode(StrEnum):
     MOVE_DONE = "move-done"
     MOVE_LEAVES_NAMESPACE = "move-leaves-namespace"
     MOVE_LEAVES_PROPERTIES = "move-leaves-properties"
+    POLICY_NOT_APPLIED = "policy-not-applied"
+    POLICY_NOT_KEPT = "policy-not-kept"
     RENAMES_LIKELY = "renames-likely"
     RENAME_LIKELY = "rename-likely"
     RENAME_UNDECIDED = "rename-undecided"
@@ -146,7 +158,8 @@ class Params(TypedDict, total=False):
     ``location`` and ``other_location`` are locations without secrets; ``code`` and ``rename_code`` are Python to run,
     and ``detail`` is what another part or a service said: locations may be in these, too. ``write`` is YAML for a
     mirror, ``leave_out`` the block that takes a table out of one, ``lines`` are those of a block's schema. Of columns,
-    ``impossible`` are those that no call of pylance makes, and ``renames`` are old names with the new ones.
+    ``impossible`` are those that no call of pylance makes, ``rewritten`` those whose data the calls rewrite,
+    ``unclear`` those that may have been renamed already, and ``renames`` are old names with the new ones.
     """
 
     location: str
@@ -179,7 +192,13 @@ class Params(TypedDict, total=False):
     differences: tuple[str, ...]
     columns: tuple[str, ...]
     added: tuple[str, ...]
+    renamed: tuple[str, ...]
     relaxed: tuple[str, ...]
+    annotated: tuple[str, ...]
+    tagged: tuple[str, ...]
+    untagged: tuple[str, ...]
+    unclear: tuple[str, ...]
+    rewritten: tuple[str, ...]
     extra: tuple[str, ...]
     impossible: tuple[str, ...]
     fills: bool

@@ -14,11 +14,12 @@ from reconciler.backends import registry
 from reconciler.namespace.creating import CreatingOperations
 from reconciler.namespace.datasets import DatasetOperations
 from reconciler.namespace.entries import EntryOperations
+from reconciler.namespace.metadata import MetadataOperations
 from reconciler.namespace.namespaces import NamespaceOperations
 from reconciler.namespace.shared import specification_errors
 
 
-class CatalogNamespace(NamespaceOperations, EntryOperations, CreatingOperations, DatasetOperations):
+class CatalogNamespace(NamespaceOperations, EntryOperations, CreatingOperations, DatasetOperations, MetadataOperations):
     """A catalog for every Lance tool; it raises ``lance_namespace.errors`` only.
 
     It can be pickled; the copy opens a new connection.

@@ -121,10 +121,6 @@ class CreatingOperations(CatalogOperations):
         own = optional.table_storage_options(self.backend, table, writes=True)
         return int(self._compute(storage.write_stream, self._location_to_open(table), data, {**own, **options}))
 
-    def _require_unmanaged(self, table: LiveTable) -> None:
-        if table.managed_versioning:
-            raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
-
     @operation(spec.AlterTableAddColumnsRequest)
     def alter_table_add_columns(self, request: spec.AlterTableAddColumnsRequest) -> spec.AlterTableAddColumnsResponse:
         """AlterTableAddColumns: add columns computed by SQL expressions.
@@ -134,8 +130,6 @@ class CreatingOperations(CatalogOperations):
             UnsupportedOperationError: a column is virtual or to be kept up to date, a branch is named, or the service
                 keeps the versions of the table.
         """
-        if request.branch is not None:
-            raise UnsupportedOperationError("columns are added to the main branch only; open the dataset for another")
         expressions: dict[str, str] = {}
         for column in request.new_columns:
             if column.computed is not None or column.virtual_column is not None or column.expression is None:
@@ -148,10 +142,8 @@ class CreatingOperations(CatalogOperations):
             expressions[column.name] = column.expression
         if not expressions:
             raise InvalidInputError("the request names no column")
-        table = self._lance_table(request.id)
-        self._require_unmanaged(table)
-        options = optional.table_storage_options(self.backend, table, writes=True)
-        asked = self._location_to_open(table), expressions, dict(options)
+        location, options = self._writable(request.id, request.branch)
+        asked = location, expressions, options
         version = self._compute(storage.compute_columns, *asked, expressions=expressions.values())
         return spec.AlterTableAddColumnsResponse(version=version)
 

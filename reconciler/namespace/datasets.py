@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC
 from typing import Any
 
 import lance_namespace as spec
+from lance_namespace.errors import LanceNamespaceError
 from lance_namespace_urllib3_client.models.branch_contents import BranchContents
 from lance_namespace_urllib3_client.models.fragment_stats import FragmentStats
 from lance_namespace_urllib3_client.models.fragment_summary import FragmentSummary
@@ -62,16 +64,20 @@ class DatasetOperations(CatalogOperations):
         location, options = self._place(identifier)
         with storage.opened(location, options, storage.Reference(branch=branch)) as dataset:
             files = storage.manifests(location, options, branch)
+            listed = _listed(location, options, branch)
             versions: Sequence[Mapping[str, Any]] = dataset.versions()
             return {
                 known["version"]: spec.TableVersion(
                     version=known["version"],
                     manifest_path=files[known["version"]],
+                    manifest_size=size,
+                    e_tag=tag,
                     timestamp_millis=int(known["timestamp"].timestamp() * 1000),
                     metadata=dict(known["metadata"]) or None,
                 )
                 for known in versions
                 if known["version"] in files
+                for size, tag in (listed.get(known["version"], (None, None)),)
             }
 
     @operation(spec.ListTableTagsRequest)
@@ -130,6 +136,8 @@ class DatasetOperations(CatalogOperations):
                     size_bytes=index.total_size_bytes,
                     num_segments=len(index.segments),
                     created_at=_first_created(index.segments),
+                    index_version=index.segments[0].index_version,
+                    index_details=json.dumps(index.details),
                 )
                 for name in page.names
                 for index in (indices[name],)
@@ -188,6 +196,23 @@ class DatasetOperations(CatalogOperations):
         where = (location, dict(options), request.version, request.branch, request.predicate)
         asked = () if request.predicate is None else (request.predicate,)
         return spec.CountTableRowsResponse(count=self._compute(storage.count_rows, *where, expressions=asked))
+
+
+def _listed(location: str, options: Mapping[str, str], branch: str | None) -> dict[int, tuple[int | None, str | None]]:
+    """Return size and ETag of each version's manifest, as pylance's directory namespace lists them.
+
+    It lists only tables whose location ends in ``.lance``.
+    """
+    root, _, name = storage.pylance_uri(location).rstrip("/").rpartition("/")
+    table = name.removesuffix(".lance")
+    if table == name:
+        return {}
+    config = {"root": root, "manifest_enabled": "false", **{f"storage.{key}": value for key, value in options.items()}}
+    asked = spec.ListTableVersionsRequest(id=[table], branch=None if branch == storage.MAIN_BRANCH else branch)
+    with suppress(LanceNamespaceError, OSError, RuntimeError, ValueError):  # what it adds is optional
+        found = spec.connect("dir", config).list_table_versions(asked).versions
+        return {one.version: (one.manifest_size, one.e_tag) for one in found}
+    return {}
 
 
 def _first_created(segments: Sequence[Any]) -> Any:

@@ -58,7 +58,8 @@ class NamespaceOperations(CatalogOperations):
                 raise
             made = self.backend.load_namespace(identifier)
             if mode == "overwrite":
-                gone = frozenset(made.properties) - frozenset(properties)
+                places = self.backend.capabilities.namespace_places
+                gone = frozenset(made.properties) - frozenset(properties) - places
                 made = self.backend.alter_namespace(identifier, PropertyChanges(properties, gone))
         return spec.CreateNamespaceResponse(properties=dict(made.properties))
 

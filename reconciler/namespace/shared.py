@@ -8,13 +8,13 @@ from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import InvalidInputError, from_error_code
+from lance_namespace.errors import InvalidInputError, LanceNamespaceError, from_error_code
 from pydantic import BaseModel, ValidationError
 
 from reconciler import storage
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
-from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError
+from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier
 
@@ -69,6 +69,23 @@ class CatalogOperations(LanceNamespace):
         table = self._lance_table(identifier)
         return self._location_to_open(table), optional.table_storage_options(self.backend, table)
 
+    def _writable(self, identifier: Sequence[str] | None, branch: str | None = None) -> tuple[str, dict[str, str]]:
+        """Return the location of a table's dataset, and the options to write there.
+
+        Raises:
+            UnsupportedOperationError: ``branch`` is not the main one, or the service keeps the versions of the table.
+            BackendError: as for :meth:`_place`.
+        """
+        if branch not in (None, storage.MAIN_BRANCH):
+            raise UnsupportedOperationError("only the main branch is changed here; open the dataset for another one")
+        table = self._lance_table(identifier)
+        self._require_unmanaged(table)
+        return self._location_to_open(table), dict(optional.table_storage_options(self.backend, table, writes=True))
+
+    def _require_unmanaged(self, table: LiveTable) -> None:
+        if table.managed_versioning:
+            raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
+
 
 @contextmanager
 def other_formats_refused() -> Iterator[None]:
@@ -97,7 +114,7 @@ RequestT = TypeVar("RequestT", bound=BaseModel)
 ResponseT = TypeVar("ResponseT")
 P = ParamSpec("P")
 
-# Clients such as lance-spark recognise some errors by these words.
+# Clients in process recognise some errors by these words. Clients of ``serve`` put them before the text themselves.
 _FIRST_WORDS = {
     ErrorCode.NAMESPACE_NOT_FOUND: "Namespace not found: ",
     ErrorCode.NAMESPACE_ALREADY_EXISTS: "Namespace already exists: ",
@@ -115,6 +132,11 @@ def specification_errors() -> Iterator[None]:
     except BackendError as error:
         first, text = _FIRST_WORDS.get(error.code, ""), str(error)
         raise from_error_code(int(error.code), text if first in text else first + text) from error
+
+
+def without_first_words(error: LanceNamespaceError) -> str:
+    """Return the text of an error for a client that adds the words of its code."""
+    return str(error).removeprefix(_FIRST_WORDS.get(ErrorCode(int(error.code)), ""))
 
 
 def operation(

@@ -257,7 +257,7 @@ def _check_counts(
             change.identifier
             for change in plan.changes
             if change.catalog == summary.name
-            and change.action is Action.DEREGISTER_TABLE
+            and (change.action is Action.DEREGISTER_TABLE or change.removes_tags)
             and change.code is not ReasonCode.LEFTOVER
         }
         found = mirrored.get(summary.name, summary.mirrored_tables)

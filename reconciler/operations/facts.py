@@ -71,6 +71,7 @@ def ask_storage(
         for question in asked
         for identifier, place in ((question.table.id, places[question.table.id]),)
     }
+    facts |= _with_tags(backend, asking, facts, parallelism)
     stale = _stale_columns(backend, asked, facts)
     return {identifier: replace(one, entry=stale.get(identifier)) for identifier, one in facts.items()}
 
@@ -86,27 +87,65 @@ def _look_at(
     live_at = {place: live for place, live in places if place is not None}
 
     def look(place: str) -> Storage:
-        live = live_at[place]
-        in_force = live is not None and live.location == place
-        options = optional.table_storage_options(backend, live) if live and in_force else backend.storage_options()
-        return storage.probe(place, options)
+        return storage.probe(place, _options(backend, place, live_at[place]))
 
     return dict(zip(live_at, in_parallel(look, live_at, parallelism), strict=True))
+
+
+def _options(backend: Backend, place: str, live: LiveTable | None) -> Mapping[str, str]:
+    """Return the options to open a place with, those of the table there if it is in force."""
+    in_force = live is not None and live.location == place
+    return optional.table_storage_options(backend, live) if live and in_force else backend.storage_options()
+
+
+def _with_tags(
+    backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
+) -> dict[Identifier, TableFacts]:
+    """Return the facts of the tables whose tags are in question, with the tags of their data."""
+
+    def look(question: StorageQuestion) -> TableFacts:
+        found = facts[question.table.id]
+        place = found.location or ""
+        options = _options(backend, place, question.live)
+        tags = storage.find_tags(place, options, question.table.tags, question.recorded_tags)
+        return replace(found, storage=tags) if isinstance(tags, Storage) else replace(found, tags=tags)
+
+    tagged = [
+        one
+        for one in asked
+        if (one.table.tags or one.recorded_tags) and facts[one.table.id].storage.kind is StorageKind.DATASET
+    ]
+    looked = in_parallel(look, tagged, parallelism)
+    return {question.table.id: found for question, found in zip(tagged, looked, strict=True)}
 
 
 def _stale_columns(
     backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
 ) -> Mapping[Identifier, EntryColumns]:
     """Return shown and wanted columns of entries that show outdated ones."""
-    to_show: dict[Identifier, tuple[Identifier, ShownColumns]] = {}
+    to_show: dict[Identifier, tuple[Identifier, Schema, ShownColumns]] = {}
     for question in asked:
         schema = planned(question.table, facts[question.table.id].storage)
         columns = optional.columns_to_show(backend, schema) if schema and question.entry is not None else None
-        if columns is not None and question.entry is not None:
-            to_show[question.entry] = question.table.id, columns
+        if schema and columns is not None and question.entry is not None:
+            to_show[question.entry] = question.table.id, schema, columns
     shown = optional.shown_columns(backend, to_show) if to_show else {}
-    both = {to_show[entry][0]: EntryColumns(columns, to_show[entry][1]) for entry, columns in shown.items()}
+    both = {
+        identifier: EntryColumns(shown[entry], _keeping_comments(schema, columns, shown[entry]))
+        for entry, (identifier, schema, columns) in to_show.items()
+        if entry in shown
+    }
     return {identifier: columns for identifier, columns in both.items() if columns}
+
+
+def _keeping_comments(schema: Schema, columns: ShownColumns, shown: ShownColumns) -> ShownColumns:
+    """Return ``columns``, those that are renamed with the comments that an entry shows of them."""
+    comments = {column.name.casefold(): column.comment for column in shown}
+    origins = ((field.renamed_from or "").casefold() for field in schema)
+    return tuple(
+        replace(column, comment=column.comment or comments.get(origin))
+        for column, origin in zip(columns, origins, strict=True)
+    )
 
 
 def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -> str | None:

@@ -13,6 +13,7 @@ from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve, Ext
 from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Only, Scope, address
+from reconciler.model.policies import Policies, TablePolicy
 from reconciler.model.redaction import redact_properties
 from reconciler.operations.connections import Connection, open_connections, read_all
 from reconciler.operations.plan import plan, plan_options, selection_of
@@ -157,6 +158,8 @@ def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PA
     wanted = None if desired is None else [*_wanted(manifest, address_, desired, hide)]
     if wanted is None and mirror is not None and live is not None and ownership.mirror_of(live.properties):
         wanted = [Value("mirror", mirror.origin, "mirror", mirror.source)]
+    elif wanted is None and isinstance(live, LiveTable) and ownership.owner_of(live.properties) is None:
+        wanted = [*_by_policies(address_, Policies(one.desired.policies).of(identifier))] or None
     return Described(address_, wanted, None if live is None else [*_live(address_, live, hide)], entries)
 
 
@@ -178,11 +181,22 @@ def _wanted(
         expected = {each.name: getattr(desired.expect, each.name) for each in fields(desired.expect)}
         said = ", ".join(f"{key} {_text(value)}" for key, value in expected.items() if value)
         texts |= {"expect": said} if said else {}
+        texts |= {f"tags.{name}": target for name, target in desired.tags.items()}
     shown = redact_properties(desired.properties, where, desired.secret_keys)
     texts |= {f"properties.{key}": value for key, value in sorted(shown.items())}
     for key, text in texts.items():
         origin, source = manifest.origins.get(key, ("block", desired.source))
         yield Value(key, text, origin, source)
+
+
+def _by_policies(where: str, policy: TablePolicy | None) -> Iterator[Value]:
+    if policy is None:
+        return
+    shown = redact_properties(policy.block.properties, where, policy.block.secret_keys)
+    for key, writer in sorted(policy.writers.items()):
+        kind, _, name = key.partition(".")
+        text = shown[name] if kind == "properties" else _text(getattr(policy.block.expect, name))
+        yield Value(key, text, f"policy {writer.pattern}", writer.source)
 
 
 def _live(where: str, live: LiveTable | LiveNamespace, hide: Callable[[str], str]) -> Iterator[Value]:

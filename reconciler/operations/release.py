@@ -91,7 +91,8 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
     return [
         live
         for live in live_objects
-        if ownership.owner_of(live.properties) == connection.desired.owner and selected.contains(live.id)
+        if connection.desired.owner in (ownership.owner_of(live.properties), ownership.policy_of(live.properties))
+        and selected.contains(live.id)
     ]
 
 
@@ -104,7 +105,16 @@ def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: b
         return Protection(catalog=catalog, kind=action.kind, identifier=live.id, would=action, code=code)
     before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
     without = ObjectView().model_dump(
-        include={"managed_by", "protect", "keys", "secret_keys", "mirror", "requested_location", "chosen_location"}
+        exclude={
+            "location",
+            "kind",
+            "properties",
+            "safeguards",
+            "managed_versioning",
+            "columns",
+            "shown_columns",
+            "tags",
+        }
     )
     after = before.model_copy(update=without)
     return Change(

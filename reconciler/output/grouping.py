@@ -1,14 +1,15 @@
 """The reading order of a plan.
 
 By catalog: blocked and removed objects first, then moves, then by namespace. Equal entries fold over namespaces and
-catalogs: they are equal by codes, parameters and differences, never by words. Removals do not fold until there are
+catalogs: they are equal by codes, parameters and differences, never by words; what a policy changes, by the values it
+sets. Removals do not fold until there are
 more than ``REMOVALS_SHOWN``, and then by namespace.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from typing import TypeAlias
 from reconciler.model import display, locations
 from reconciler.model.display import count
 from reconciler.model.names import Identifier
+from reconciler.model.reasons import ReasonCode
 from reconciler.output.wording import (
     Entry,
     columns,
@@ -175,7 +177,7 @@ def _risk(entry: Entry) -> int:
         return 0
     if not isinstance(entry, Change):
         return _REST
-    if entry.action.removes:
+    if entry.removes:
         return _GOES
     return _MOVES if entry.action is Action.MOVE_TABLE else _REST
 
@@ -198,7 +200,7 @@ def _folded(entries: Sequence[Entry]) -> Iterator[Row]:
         equal[entry.key if place and not fold_removals else (place, _cause(entry))].append(entry)
     for group in equal.values():
         if len(group) > (NAMED if _risk(group[0]) == _GOES else _EQUAL_OVER):
-            yield Fold(group, _common(group[0]))
+            yield Fold(group, _common(_with_one_before(group)))
         else:
             yield from group
 
@@ -226,8 +228,24 @@ def _kind(entry: Entry) -> Hashable:
 def _cause(entry: Entry) -> Hashable:
     """Return what equal entries have in common."""
     does = entry.action if isinstance(entry, Change) else entry.would if isinstance(entry, Protection) else None
-    found = () if does and does.removes else (differences(entry), columns(entry), settings(entry))
+    found: Hashable = () if does and does.removes else (differences(entry), columns(entry), settings(entry))
+    if entry.code is ReasonCode.POLICY:
+        found = tuple((field.label, field.after) for field in differences(entry))
     return type(entry), entry.kind, does, entry.code, repr(sorted(_common(entry).params.items())), found
+
+
+def _with_one_before(group: Sequence[Entry]) -> Entry:
+    """Return the first of equal entries, with an ellipsis for values before that are not those of all."""
+    first = group[0]
+    if not isinstance(first, Change) or first.code is not ReasonCode.POLICY:
+        return first
+    known = {(field.path, field.before) for entry in group if isinstance(entry, Change) for field in entry.fields}
+    number = Counter(path for path, _ in known)
+    others = (
+        field if number[field.path] == 1 else field.model_copy(update={"before": display.ELLIPSIS})
+        for field in first.fields
+    )
+    return first.model_copy(update={"fields": tuple(others)})
 
 
 def _common(entry: Entry) -> Entry:

@@ -185,8 +185,8 @@ class _View:
         if isinstance(fold.common, Blocked):
             yield from self._below(fold.common)
         elif fold.common is not None:
-            yield from self._difference_lines(differences(fold.first))
-            yield from self._column_lines(columns(fold.first) if fold.first.symbol == "~" else ())
+            yield from self._difference_lines(differences(fold.common))
+            yield from self._column_lines(columns(fold.common) if fold.first.symbol == "~" else ())
         yield from self._quiet(fold.names())
         if fold.common is not None:
             return

@@ -212,6 +212,7 @@ def settings(entry: Entry) -> tuple[ShownField, ...]:
         texts |= {"protect": "true"} if view.protect else {}
         properties = redact_properties(view.properties, entry.address, entry.secret_keys)
         texts |= {_label(_PROPERTY + key): value for key, value in sorted(properties.items())}
+        texts |= {f"tags.{name}": target for name, target in (view.tags or {}).items()}
     return tuple(ShownField(label, None if is_new else text, text if is_new else None) for label, text in texts.items())
 
 
@@ -232,8 +233,10 @@ def columns(entry: Entry) -> tuple[ShownField, ...]:
         {column.name: column_text(column, entry.address) for column in (view.columns if view else None) or ()}
         for view in (entry.before, entry.after)
     )
+    origins = {column.name: column.renamed_from for column in entry.after.columns if column.renamed_from is not None}
+    renamed = [ShownField(to, f"{old} {before.pop(old, '')}", f"{to} {after.pop(to)}") for to, old in origins.items()]
     found = (ShownField(name, before.get(name), after.get(name)) for name in {**after, **before})
-    return tuple(field for field in found if field.before != field.after)
+    return (*renamed, *(field for field in found if field.before != field.after))
 
 
 def _label(path: str) -> str:

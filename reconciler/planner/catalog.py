@@ -117,7 +117,7 @@ def _keys_of(*views: ObjectView | None) -> frozenset[str]:
 def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) -> CatalogSummary:
     """Return what was read, and how much of what may be removed is removed."""
     removed = [change for change in outcomes.changes if change.action is Action.DEREGISTER_TABLE]
-    owners = ((change.identifier, change.before.managed_by if change.before else None) for change in removed)
+    untagged = [change for change in outcomes.changes if change.removes_tags]
     mirrored, mirror = source.mirrored, source.desired.mirror
     unmirrored = (change for change in removed if mirror and change.before and change.before.mirror == mirror.origin)
     blocks = len(source.desired.tables) + len(source.desired.namespaces)
@@ -125,7 +125,8 @@ def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) 
         name=source.desired.name,
         impl=source.impl,
         namespaces=len(source.live.namespaces),
-        removed_tables=sum(1 for one in owners if context.is_removable(*one)),
+        removed_tables=_removable(context, removed),
+        untagged_tables=_removable(context, untagged),
         desired_objects=mirrored.own if mirrored else blocks,
         mirrored_tables=mirrored.tables if mirrored else None,
         unmirrored_tables=sum(1 for _ in unmirrored),
@@ -135,6 +136,12 @@ def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) 
         unnamed_tables=outcomes.counts["unnamed_tables"],
         unmanaged_tables=outcomes.counts["unmanaged_tables"],
     )
+
+
+def _removable(context: CatalogContext, changes: Iterable[Change]) -> int:
+    """Return how many changes are of tables that pruning may remove."""
+    owners = ((change.identifier, change.before.managed_by if change.before else None) for change in changes)
+    return sum(context.is_removable(*one) for one in owners)
 
 
 def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | None = None) -> Outcomes:

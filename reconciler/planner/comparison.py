@@ -19,6 +19,7 @@ from reconciler.planner.facts import CatalogInput, EntryColumns, LiveTables, Tab
 from reconciler.planner.moves import MovedTable, pairs
 from reconciler.planner.moving import diff_moved
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark
+from reconciler.planner.policies import with_policies
 from reconciler.planner.tables import diff_table, remarks_on
 
 _BY_DATA = (Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE)
@@ -97,6 +98,8 @@ class Outcomes:
             (self.moved if pair.origin is None else self.moving).add(pair.line)
         if pair.origin is None:
             outcome = diff_table(context, pair.desired, pair.live, facts, pair.held)
+            if pair.desired is None and pair.live is not None:
+                outcome = with_policies(context, pair.live, outcome)
         else:
             outcome = diff_moved(context, pair, facts)
         self._add_with_remarks(context, pair, facts, outcome)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from reconciler.model import locations
 from reconciler.model.live import LiveNamespace, LiveTable
@@ -71,13 +72,24 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
             )
         }
         if not conflicts:
-            outcomes.changes = planned
+            kept = {change.key: change for change in decided if _is_kept(source, change)}
+            outcomes.blocked |= {key: _blocked(_dropped_outside(source, change)) for key, change in kept.items()}
+            outcomes.changes = [change for change in planned if change.key not in kept]
             return
         for key, conflict in conflicts.items():
             outcomes.blocked[key] = _blocked(conflict)
             if conflict.with_live is not None:
                 outcomes.in_the_way[conflict.with_live.id] = conflict.with_live
         outcomes.changes = [change for change in outcomes.changes if change.key not in conflicts]
+
+
+def _is_kept(source: CatalogInput, drop: Change) -> bool:
+    return len(drop.identifier) <= source.capabilities.kept_levels
+
+
+def _dropped_outside(source: CatalogInput, drop: Change) -> _Conflict:
+    command = source.capabilities.drop_command.replace("NAME", quote(drop.identifier[-1], safe=""))
+    return _Conflict(drop, Why(ReasonCode.DROPPED_OUTSIDE, {"code": command}))
 
 
 def _made_in_vain(source: CatalogInput, outcomes: Outcomes) -> list[Change]:
@@ -115,6 +127,7 @@ def _blocked(conflict: _Conflict) -> Blocked:
         moved=change.before if change.moved_from else None,
         location=change.destination,
         storage=change.storage,
+        tags=change.tags,
         unreferenced=conflict.unreferenced,
         secret_keys=change.secret_keys,
     )

@@ -16,6 +16,7 @@ from reconciler.model.live import StorageKind
 from reconciler.model.maintenance import Maintain
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode
+from reconciler.model.tags import FoundTags
 from reconciler.planner import words
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
 
@@ -38,6 +39,7 @@ class Action(StrEnum):
     ALTER_TABLE = "alter-table"
     RELOCATE_TABLE = "relocate-table"
     MOVE_TABLE = "move-table"
+    TAG = "tag"
     DEREGISTER_TABLE = "deregister-table"
     COMPACT = "compact"
     BUILD_INDEX = "build-index"
@@ -56,7 +58,7 @@ class Action(StrEnum):
     @property
     def sort(self) -> str:
         """The word under which a plan's summary counts it."""
-        return "update" if self.verb in ("alter", "relocate") else self.verb
+        return "update" if self.verb in ("alter", "relocate", "tag") else self.verb
 
     @property
     def removes(self) -> bool:
@@ -168,6 +170,7 @@ class Change(Entry, _Shown):
     storage: StorageKind | None = Field(
         default=None, description="What was found where the table is or would be; absent where it made no difference."
     )
+    tags: FoundTags | None = Field(default=None, description="The tags of the data in question that were found.")
     mirror_of: Origin | None = Field(
         default=None, description="The table of another catalog that this one follows, and after whose change it comes."
     )
@@ -188,6 +191,17 @@ class Change(Entry, _Shown):
     def is_new(self) -> bool:
         """Whether this creates an object of this name."""
         return self.before is None or (self.moved_from is not None and self.found is None)
+
+    @property
+    def removes(self) -> bool:
+        """Whether it removes an object from its catalog, or a tag from data."""
+        return self.action.removes or self.removes_tags
+
+    @property
+    def removes_tags(self) -> bool:
+        """Whether it removes a tag, so that a clean-up may remove that version."""
+        before, after = (view.tags or {} if view else {} for view in (self.before, self.after))
+        return not before.keys() <= after.keys()
 
     @property
     def destination(self) -> str | None:
@@ -227,6 +241,7 @@ class Blocked(Entry, _Shown):
     )
     detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
     cleanup: AutoCleanup | None = Field(default=None, description="When the dataset found there cleans itself up.")
+    tags: FoundTags | None = Field(default=None, description="The tags of the data in question that were found.")
     held_by: str = Field(default="", description="The table of another kind that has its name in the catalog.")
     kept_as: tuple[str, ...] | None = Field(
         default=None, description="The name that the service keeps it under, where that is another one."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 from reconciler.model import locations
@@ -13,7 +13,8 @@ from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.desired import DesiredCatalog, DesiredTable
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage
 from reconciler.model.names import EVERYTHING, Identifier, Scope
-from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true
+from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true, recorded_tags
+from reconciler.model.tags import FoundTags
 from reconciler.planner.mirrors import Mirrored
 from reconciler.planner.moves import MovedTable, moves_of, pairs
 
@@ -54,8 +55,10 @@ class EntryColumns:
             shown = there.pop(column.name.casefold(), None)
             if shown is None:
                 found.append(f"`{column.name}` ({column.type}) is missing")
-            elif not shown.shows(column):
+            elif not shown.shows(replace(column, comment=None)):
                 found.append(f"`{column.name}` is {shown.type} instead of {column.type}")
+            elif not shown.shows(column):
+                found.append(f"`{column.name}` has another comment")
         found += [f"`{column.name}` ({column.type}) is not in the data" for column in there.values()]
         yield from found or ["they are in another order"]
 
@@ -65,13 +68,15 @@ class TableFacts:
     """What storage holds at a table's ``location``.
 
     ``problem`` says why the catalog refuses that location. ``entry`` has the columns that its entry shows, if they
-    differ from those of the data as planned.
+    differ from those of the data as planned. ``tags`` are those of a table that wants some, or has some that lancens
+    set.
     """
 
     location: str | None
     storage: Storage
     problem: str | None = None
     entry: EntryColumns | None = None
+    tags: FoundTags | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,11 @@ class StorageQuestion:
         """The identifier of the table's entry."""
         return self.live.id if self.live else None
 
+    @property
+    def recorded_tags(self) -> frozenset[str]:
+        """The tags that lancens set, by the table's entry."""
+        return recorded_tags(self.live.properties) if self.live else frozenset()
+
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
     """Return whether the manifest asks for another location than the entry has.
@@ -229,7 +239,8 @@ def new_names(
 def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQuestion | None:
     """Return what storage must be opened to compare a table; None if nothing must be.
 
-    Storage decides about new tables (data is registered), about relocations, and about live tables with a schema.
+    Storage decides about new tables (data is registered), about relocations, and about live tables with a schema or
+    with tags.
     """
     desired, live = pair.wanted_in(select), pair.renamed
     if desired is None:
@@ -240,7 +251,8 @@ def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQue
         # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
         otherwise = live.location if is_unanswered(desired, live) else None
         return StorageQuestion(desired, desired.location, otherwise, pair.in_force)
-    if desired.schema is not None and desired.probe:
+    has_tags = bool(desired.tags or recorded_tags(live.properties))
+    if (desired.schema is not None or has_tags) and desired.probe:
         return StorageQuestion(desired, live.location, live=pair.in_force)
     return None
 

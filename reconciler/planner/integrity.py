@@ -21,7 +21,9 @@ from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTa
 from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, address
+from reconciler.model.policies import Policies
 from reconciler.model.redaction import is_stand_in, redact_value
+from reconciler.model.tags import FoundTags
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import entry_columns
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
@@ -115,9 +117,15 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier
     namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
     moves = moves_of(desired)
     wanted_as = {key: key if key in desired.tables else moves.target_of(key) or key for key in tables}
+    policies = Policies(desired.policies)
+
+    def block_of(key: Identifier) -> DesiredTable | None:
+        policy = policies.of(key) if wanted_as[key] not in desired.tables else None
+        return desired.tables.get(wanted_as[key]) or (policy.block if policy else None)
+
     live = Snapshot(
         {key: _live_namespace(one, desired.namespaces.get(key)) for key, one in namespaces.items() if one.view},
-        {key: _live_table(one, desired.tables.get(wanted_as[key])) for key, one in tables.items() if one.view},
+        {key: _live_table(one, block_of(key)) for key, one in tables.items() if one.view},
     )
     found = pairs(moves, _blocks(desired, tables), live.tables)
     questions = [storage_question(pair, source.options.select) for pair in found]
@@ -204,10 +212,11 @@ def _facts(one: Recorded, question: StorageQuestion, place: TableFacts) -> Table
         where = address(one.source.desired.name, identifier)
         schema = declared if columns is None else _schema(columns, declared or (), where)
     shown = entry_columns(entry) if isinstance(entry, Change) else None
+    tags = entry.tags if entry else FoundTags(question.table.tags)
     if question.otherwise is not None and not _is_to_move(entry, question):
         place = TableFacts(question.otherwise, place.storage)
     written = mirrored.written.get(identifier) if mirrored else None
-    return replace(place, storage=written or Storage(kind, schema, detail, cleanup), entry=shown)
+    return replace(place, storage=written or Storage(kind, schema, detail, cleanup), entry=shown, tags=tags)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
@@ -238,6 +247,8 @@ def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) 
         ownership.MANAGED_BY: view.managed_by,
         ownership.KEYS: ownership.encode_keys(view.keys, view.secret_keys) if view.keys else None,
         ownership.MIRROR: view.mirror,
+        ownership.POLICY: view.policy,
+        ownership.TAGS: ownership.encode_tags(view.tag_keys) or None,
         ownership.PROTECT: "true" if view.protect else None,
         ownership.REQUESTED_LOCATION: view.requested_location,
         ownership.CHOSEN_LOCATION: view.chosen_location,
@@ -276,9 +287,9 @@ def _errors(plan: Plan, derived: Plan) -> Iterator[str]:
         (plan.fingerprints, derived.fingerprints, "in a recorded state"),
     ):
         yield from _entry_errors(one, other, what)
-    removed = {summary.name: (summary.removed_tables, summary.unmirrored_tables) for summary in derived.catalogs}
+    removed = {summary.name: summary.removals for summary in derived.catalogs}
     for summary in plan.catalogs:
-        if (summary.removed_tables, summary.unmirrored_tables) != removed.get(summary.name, (0, 0)):
+        if summary.removals != removed.get(summary.name, (0, 0, 0)):
             yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
     if plan.options.mass_removal != removes_too_much(plan.thresholds, plan.catalogs):
         yield "its `mass_removal` is not what its counts come to"

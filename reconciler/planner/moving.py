@@ -58,7 +58,7 @@ def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | No
     if pair.live is None:
         return change.model_copy(update={"moved_from": origin.id})
     known = change.before or ObjectView()
-    columns = {"columns": known.columns, "shown_columns": known.shown_columns}
+    columns = {"columns": known.columns, "shown_columns": known.shown_columns, "tags": known.tags}
     before = (context.view(desired, origin) or ObjectView()).model_copy(update=columns)
     return change.model_copy(update={"moved_from": origin.id, "before": before, "found": view})
 

@@ -36,6 +36,8 @@ def diff_namespace(
         return None
     if desired is None or desired.absent:
         return None if live is None else unwanted(context, desired, live, renamed_to)
+    if live is not None and live.disabled:
+        return context.blocked(Why(ReasonCode.NAMESPACE_DISABLED), desired, live)
     kinds = context.capabilities.namespace_kinds
     kind = (desired.kind or kinds["namespace" not in holds]) if kinds else None
     why = _blocked_by_kind(context, desired, live, kind, holds)

@@ -23,6 +23,7 @@ _PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
     (Action.REGISTER_TABLE, StorageKind.DATASET): 2,
     (Action.UPDATE_TABLE, StorageKind.DATASET): 2,
     (Action.ALTER_TABLE, StorageKind.DATASET): 2,
+    (Action.TAG, StorageKind.DATASET): 2,
 }
 _LEAVE_THEIR_PLACE = (Action.DEREGISTER_TABLE, Action.RELOCATE_TABLE)
 _Rank: TypeAlias = tuple[str, int, int, Identifier, str]

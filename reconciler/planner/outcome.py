@@ -11,6 +11,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Prune
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import EVERYTHING, Identifier, Scope, address
+from reconciler.model.policies import Policies
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change, Protection
@@ -45,8 +46,8 @@ Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 class CatalogContext:
     """What is the same for every object of a catalog.
 
-    ``mirror`` is its source, ``scope`` the manifest's part of it, ``select`` the part to plan, and ``moves`` its
-    ``moved`` lines.
+    ``mirror`` is its source, ``scope`` the manifest's part of it, ``select`` the part to plan, ``moves`` its ``moved``
+    lines, and ``policies`` are for its tables without a block.
     """
 
     catalog: str
@@ -59,6 +60,7 @@ class CatalogContext:
     scope: Scope = EVERYTHING
     select: Scope = EVERYTHING
     moves: Moves = NO_MOVES
+    policies: Policies = field(default_factory=Policies)
 
     @classmethod
     def of(cls, source: CatalogInput) -> CatalogContext:
@@ -75,6 +77,7 @@ class CatalogContext:
             scope=desired.scope,
             select=options.select,
             moves=moves_of(desired),
+            policies=Policies(desired.policies),
         )
 
     def address(self, identifier: Identifier) -> str:
@@ -133,6 +136,7 @@ class CatalogContext:
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
             cleanup=storage.cleanup if storage else None,
+            tags=facts.tags if facts else None,
             kept_as=why.kept_as,
             secret_keys=_secret_keys(desired, before),
         )
@@ -207,6 +211,7 @@ def change_of(
         mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
         probe=probe,
         storage=facts.storage.kind if facts else None,
+        tags=facts.tags if facts else None,
         secret_keys=secret_keys,
     )
 

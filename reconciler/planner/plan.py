@@ -33,10 +33,10 @@ class CatalogSummary(Document):
     """What was read of one catalog.
 
     ``removable_tables`` counts the tables that pruning may remove, ``removed_tables`` those of them that the plan
-    removes. ``unnamed_tables`` are not in the manifest, ``unmanaged_tables`` are those of them that nobody manages.
-    ``mirrored_tables`` counts the tables that its mirror finds in the source, absent without a mirror, and
-    ``unmirrored_tables`` the mirrored tables that the plan removes. ``service`` is a slow digest of the resolved
-    configuration without its credentials.
+    removes, ``untagged_tables`` those that lose a tag. ``unnamed_tables`` are not in the manifest,
+    ``unmanaged_tables`` are those of them that nobody manages. ``mirrored_tables`` counts the tables that its mirror
+    finds in the source, absent without a mirror, and ``unmirrored_tables`` the mirrored tables that the plan removes.
+    ``service`` is a slow digest of the resolved configuration without its credentials.
     """
 
     name: str
@@ -45,12 +45,18 @@ class CatalogSummary(Document):
     tables: int
     removable_tables: int
     removed_tables: int = 0
+    untagged_tables: int = 0
     unnamed_tables: int = 0
     unmanaged_tables: int = 0
     mirrored_tables: int | None = None
     unmirrored_tables: int = 0
     service: str = ""
     desired_objects: int
+
+    @property
+    def removals(self) -> tuple[int, int, int]:
+        """What the plan removes: tables, mirrored ones, and tags of tables."""
+        return self.removed_tables, self.unmirrored_tables, self.untagged_tables
 
 
 class ManifestRef(Document):
@@ -262,7 +268,7 @@ def removes_too_much(limits: Thresholds, catalogs: Iterable[CatalogSummary]) -> 
 
 
 def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
-    tables, removed = catalog.removable_tables, catalog.removed_tables
+    tables, removed, untagged = catalog.removable_tables, catalog.removed_tables, catalog.untagged_tables
     if catalog.unmirrored_tables and catalog.mirrored_tables == 0:
         yield (
             f"{catalog.name}: its mirror finds no table in the catalog that it follows, which would deregister "
@@ -270,8 +276,9 @@ def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
         )
     elif removed and not catalog.desired_objects and catalog.mirrored_tables is None:
         yield f"{catalog.name}: the manifest names no object of this catalog, which would deregister {removed} tables"
-    elif tables >= limits.min_tables and removed * 100 > tables * limits.max_removal_percent:
+    elif tables >= limits.min_tables and (removed + untagged) * 100 > tables * limits.max_removal_percent:
+        tags = f" and remove tags of {untagged}" if untagged else ""
         yield (
-            f"{catalog.name}: the plan would deregister {removed} of {tables} tables "
-            f"({removed * 100 // tables}%); the limit is {limits.max_removal_percent}%"
+            f"{catalog.name}: the plan would deregister {removed}{tags} of {tables} tables "
+            f"({(removed + untagged) * 100 // tables}%); the limit is {limits.max_removal_percent}%"
         )

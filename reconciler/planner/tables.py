@@ -8,26 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model import locations, ownership
-from reconciler.model.auto_cleanup import unbound
-from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredTable, Evolve
+from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
-from reconciler.model.names import Identifier
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.moves import MovedTable
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
-from reconciler.planner.schemas import (
-    SchemaDifference,
-    code_by_service,
-    compare,
-    evolved,
-    named_metadata,
-    rename_hint,
-    schema_remedy,
+from reconciler.planner.schema_calls import rename_hint
+from reconciler.planner.schemas import SchemaDifference, evolved, without_renames
+from reconciler.planner.stored import (
+    blocked_by_data,
+    blocked_by_storage,
+    found_columns,
+    lacks_data,
+    schema_difference,
+    unregistrable,
 )
+from reconciler.planner.tagging import is_only_tagged, tag_change, why_tagged
 from reconciler.planner.views import ObjectView
 
 
@@ -85,26 +84,30 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
         return context.blocked(Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts)
     if facts.location is None and not able.places_tables:
         return context.blocked(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
+    tags = tag_change(context, desired, None, facts, moved=False)
     blocking_reason = (
         _unkeepable(context, desired)
-        or _blocked_by_storage(desired, facts, vends=able.vends_credentials)
-        or _unregistrable(context, desired, facts)
+        or blocked_by_storage(desired, facts, vends=able.vends_credentials)
+        or unregistrable(context, desired, facts)
+        or tags.blocked
     )
     if blocking_reason:
         return context.blocked(blocking_reason, desired, None, facts)
     action, columns = Action.DECLARE_TABLE, None
     why = Why(ReasonCode.NEW_UNPROBED)
     if storage.kind is StorageKind.DATASET:
-        action, columns = Action.REGISTER_TABLE, _found_columns(desired, facts)
+        action, columns = Action.REGISTER_TABLE, found_columns(desired, facts)
         why = Why(ReasonCode.DATA_FOUND)
         if storage.detail:
             why = Why(ReasonCode.SOURCE_WRITES_DATA, {"name": storage.detail})
     elif storage.kind is StorageKind.NOTHING:
-        why, columns = Why(ReasonCode.NEW_WITHOUT_DATA), desired.schema
+        why = Why(ReasonCode.NEW_WITHOUT_DATA)
+        columns = None if desired.schema is None else without_renames(desired.schema)
         action = Action.DECLARE_TABLE if columns is None else Action.CREATE_TABLE
     after = context.marks(desired, {}, able.table_markers).model_copy(
         update={"location": facts.location, "safeguards": context.safeguards({}), "columns": columns}
     )
+    _, after = tags.applied_to(ObjectView(), after)
     probe = desired.probe or action is not Action.DECLARE_TABLE
     return change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
 
@@ -114,22 +117,25 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
     if foreign:
         return foreign
     moved = _is_to_move(desired, live, facts, can_move=context.capabilities.relocate_table)
-    difference = _schema_difference(desired, facts)
+    difference = schema_difference(desired, facts)
     blocking_reason = (_immovable(context, live) if moved else None) or _unkeepable(context, desired)
-    blocking_reason = blocking_reason or _blocked_by_data(desired, live, facts, difference, moved=moved)
+    tags = tag_change(context, desired, live, facts, moved=moved)
+    blocking_reason = blocking_reason or blocked_by_data(desired, live, facts, difference, moved=moved) or tags.blocked
     if blocking_reason:
         return context.blocked(blocking_reason, desired, live, facts)
-    before, after = _views(context, desired, live, facts, moved=moved)
-    found = _found_columns(desired, facts)
+    before, after = tags.applied_to(*_views(context, desired, live, facts, moved=moved))
+    found = found_columns(desired, facts)
     if moved:
         action, why = Action.RELOCATE_TABLE, Why(ReasonCode.RELOCATED)
-    elif _lacks_data(desired, facts):
+    elif lacks_data(desired, facts):
         action, why = Action.CREATE_TABLE, Why(ReasonCode.NO_DATA)
-        after = after.model_copy(update={"columns": desired.schema})
+        after = after.model_copy(update={"columns": without_renames(desired.schema or ())})
     elif found is not None and difference.grows:
         action, why = Action.ALTER_TABLE, _growth(difference, live)
         before = before.model_copy(update={"columns": found})
         after = after.model_copy(update={"columns": evolved(found, difference)})
+    elif is_only_tagged(before, after):
+        action, why = Action.TAG, why_tagged(before, after)
     elif not _touches_entry(before, after):
         return None
     else:
@@ -141,11 +147,16 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
 
 
 def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
+    pairs = difference.altered
     params: Params = {}
     if difference.missing:
         params["added"] = tuple(column.name for column in difference.missing)
-    if difference.relaxed:
-        params["relaxed"] = tuple(pair.desired.name for pair in difference.relaxed)
+    if renamed := tuple(pair.desired.name for pair in pairs if pair.is_renamed):
+        params["renamed"] = renamed
+    if relaxed := tuple(pair.desired.name for pair in pairs if pair.is_relaxed):
+        params["relaxed"] = relaxed
+    if annotated := tuple(pair.desired.name for pair in pairs if pair.metadata):
+        params["annotated"] = annotated
     return Why(ReasonCode.COLUMNS, {**params, **rename_hint(difference.missing, difference.extra, live.location)})
 
 
@@ -170,9 +181,13 @@ def remarks_on(
         hidden = tuple(key for key, value in desired.properties.items() if is_hidden(key, value, shown))
         if hidden:
             yield Remark(NoteCode.HIDDEN, desired.id, {"names": hidden})
-    extra = _schema_difference(desired, facts).extra
-    if extra:
-        yield Remark(NoteCode.EXTRA_COLUMNS, desired.id, {"columns": tuple(column.name for column in extra)})
+    difference = schema_difference(desired, facts)
+    found = {NoteCode.EXTRA_COLUMNS: difference.extra, NoteCode.COLUMNS_RENAMED: difference.renamed}
+    yield from (
+        Remark(code, desired.id, {"columns": tuple(column.name for column in columns)})
+        for code, columns in found.items()
+        if columns
+    )
 
 
 def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
@@ -265,7 +280,8 @@ def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) 
     """Return the note on an entry whose marks stay wrong; None if it is updated."""
     can_alter = context.capabilities.alter_table
     unowned = before.managed_by is None
-    if before.content == after.content and unowned and can_alter and not context.adopt:
+    is_equal = (before.content, before.tags) == (after.content, after.tags)
+    if is_equal and unowned and can_alter and not context.adopt:
         return NoteCode.ADOPTABLE
     if before.properties != after.properties or can_alter:
         return None
@@ -290,9 +306,6 @@ def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, aft
     return Why(ReasonCode.MARKS)
 
 
-_NO_DIFFERENCE = SchemaDifference()
-
-
 def _unkeepable(context: CatalogContext, desired: DesiredTable) -> Why | None:
     """Return why the catalog cannot store what the block says; None if it can."""
     keeps = context.capabilities.table_markers or not desired.properties
@@ -304,96 +317,3 @@ def _immovable(context: CatalogContext, live: LiveTable) -> Why | None:
     if context.capabilities.chooses_locations:
         return Why(ReasonCode.LOCATION_CHOSEN, {"location": locations.redact(live.location)})
     return None if context.capabilities.relocate_table else Why(ReasonCode.CANNOT_RELOCATE)
-
-
-def _unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
-    """Return why existing data cannot be registered; None if it can."""
-    if facts.storage.kind is not StorageKind.DATASET:
-        return None
-    if context.capabilities.chooses_locations:
-        return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
-    difference = _schema_difference(desired, facts)
-    blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
-    return _other_columns(facts, blocking, difference.extra, None) if blocking else None
-
-
-def _blocked_by_storage(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
-    """Return why storage blocks any plan for a table; None if it does not.
-
-    ``vends``: the catalog hands out credentials for existing tables, and this one does not exist yet.
-    """
-    storage, params = facts.storage, Params(location=_place(facts))
-    if facts.problem is not None:
-        return Why(ReasonCode.BAD_LOCATION, {**params, "detail": facts.problem})
-    if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
-        return None
-    if storage.kind is StorageKind.NOT_LANCE:
-        return Why(ReasonCode.NOT_LANCE, params)
-    code = ReasonCode.STORAGE_UNREADABLE
-    if storage.kind is StorageKind.DENIED:
-        code = ReasonCode.CREDENTIALS_NOT_VENDED if vends else ReasonCode.STORAGE_DENIED
-    return Why(code, {**params, "detail": storage.detail})
-
-
-def _lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
-    """Return whether a table with a schema has no data."""
-    return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
-
-
-def _blocked_by_data(
-    desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, moved: bool
-) -> Why | None:
-    """Return why storage blocks any plan for a live table; None if it does not."""
-    if facts is None:
-        return None
-    blocking_reason = _blocked_by_storage(desired, facts)
-    if blocking_reason:
-        return blocking_reason
-    served_as = live.id if live.managed_versioning else None
-    blocking = difference.blocking(desired.evolve, desired.extra_columns)
-    if blocking:
-        return _other_columns(facts, blocking, difference.extra, None if moved else desired.evolve, served_as)
-    if moved and desired.probe and facts.storage.kind is StorageKind.NOTHING:
-        return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
-    if moved and difference.grows:
-        return Why(ReasonCode.RELOCATED_AND_ALTERED)
-    if served_as is not None and not moved and (_lacks_data(desired, facts) or difference.grows):
-        code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
-        return Why(code, {"code": code_by_service(served_as, difference)})
-    if not difference.grows:
-        return None
-    reason, code = unbound(facts.location or ""), ReasonCode.UNBOUND_COMMIT
-    cleanup = facts.storage.cleanup
-    # Columns are added in one commit, and may be null after another.
-    due = cleanup.due_within(bool(difference.missing) + bool(difference.relaxed)) if cleanup else None
-    if reason is None and cleanup and due is not None:
-        reason, code = cleanup.reason(due), ReasonCode.CLEANUP_DUE
-    return None if reason is None else Why(code, {"location": _place(facts), "detail": reason})
-
-
-def _other_columns(
-    facts: TableFacts,
-    blocking: SchemaDifference,
-    extra: Schema,
-    evolve: Evolve | None,
-    served_as: Identifier | None = None,
-) -> Why:
-    remedy = schema_remedy(blocking, extra, facts.location or "", evolve, served_as)
-    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **remedy})
-
-
-def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
-    """Return how the block's and the data's columns differ, if they are compared."""
-    found = _found_columns(desired, facts)
-    return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
-
-
-def _found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
-    """Return the data's columns as they are compared; None if they are not."""
-    if desired.schema is None or facts is None or facts.storage.schema is None:
-        return None
-    return named_metadata(facts.storage.schema, desired.schema)
-
-
-def _place(facts: TableFacts) -> str:
-    return locations.redact(facts.location) or "its location"

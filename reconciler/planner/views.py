@@ -54,7 +54,9 @@ class ObjectView(Document):
     secret_keys: tuple[str, ...] = Field(
         default=(), description="Those of them whose values come from the environment or a file, in order."
     )
+    tag_keys: tuple[str, ...] = Field(default=(), description="The tags of the data that lancens has set, in order.")
     mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
+    policy: str | None = Field(default=None, description="The owner of the policies that set the properties.")
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
@@ -66,6 +68,10 @@ class ObjectView(Document):
     shown_columns: tuple[ShownColumn, ...] | None = Field(
         default=None,
         description="The columns that the catalog's entry shows, in its own types, where they are not the data's.",
+    )
+
+    tags: dict[str, str] | None = Field(
+        default=None, description="The tags of the data, where the change is about them: versions by name."
     )
 
     @field_serializer("properties")
@@ -82,6 +88,11 @@ class ObjectView(Document):
         return self.properties, self.protect
 
     @property
+    def beside_entry(self) -> bool:
+        """Whether the change writes more than an entry's properties."""
+        return self.shown_columns is not None or self.tags is not None
+
+    @property
     def request(self) -> tuple[str | None, str | None]:
         """The requested location and the one that the service chose instead."""
         return self.requested_location, self.chosen_location
@@ -92,9 +103,11 @@ class ObjectView(Document):
         return ownership.is_request_true(*self.request, self.location)
 
     @property
-    def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
+    def marks(
+        self,
+    ) -> tuple[str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None, str | None]:
         """The marks that lancens keeps."""
-        return self.managed_by, self.keys, self.secret_keys, self.mirror
+        return self.managed_by, self.keys, self.secret_keys, self.tag_keys, self.mirror, self.policy
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it, without secrets.
@@ -132,6 +145,8 @@ class ObjectView(Document):
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
             *(("managed versioning",) if self.managed_versioning else ()),
+            *(("policy", self.policy) if self.policy else ()),
+            *((("tags", self.tag_keys),) if self.tag_keys else ()),
         )
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -175,7 +190,9 @@ def view_of(
         protect=ownership.is_protected(properties),
         keys=tuple(sorted(ownership.recorded_keys(properties))),
         secret_keys=tuple(sorted(ownership.recorded_secrets(properties))),
+        tag_keys=tuple(sorted(ownership.recorded_tags(properties))) if isinstance(live, LiveTable) else (),
         mirror=ownership.mirror_of(properties),
+        policy=ownership.policy_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
         managed_versioning=isinstance(live, LiveTable) and live.managed_versioning,
@@ -231,8 +248,9 @@ def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
         "properties": view.properties,
         "safeguards": view.safeguards,
         "protect": str(view.protect).lower(),
+        "tags": view.tags or {},
         "schema": {column.name: column_text(column, address) for column in view.columns or ()},
-        "shown-columns": {column.name: column.type for column in view.shown_columns or ()},
+        "shown-columns": {column.name: column.text for column in view.shown_columns or ()},
     }
     texts = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
     if stays:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
 from reconciler.auditor.records import Severity
-from reconciler.model import display
+from reconciler.model import display, figures
 from reconciler.model.names import Identifier
 
 NO_OWNER = -1
@@ -104,6 +104,7 @@ class PageData:
             self.owner(finding.owner),
             None if finding.manager is None else self._text(finding.manager),
             None if source is None else self._text(str(source)),
+            None if finding.first_seen is None else self._text(figures.moment(finding.first_seen)),
             [[display.key(key), display.value(value)] for key, value in finding.details.items()] or None,
         )
 
@@ -126,7 +127,7 @@ class PageData:
 
 _FINDING = (
     *("severity", "rule", "namespace", "name", "reason", "remedy"),
-    *("directory", "rest", "owner", "manager", "source", "details"),
+    *("directory", "rest", "owner", "manager", "source", "firstSeen", "details"),
 )
 _TABLE = (
     *("namespace", "name", "directory", "rest", "owner"),

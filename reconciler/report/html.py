@@ -31,7 +31,7 @@ def render_html(document: AuditDocument) -> str:
         rule_titles={rule.name: rule.title for rule in document.settings.rules},
         figures=figures,
         unread=_unread(document),
-        incomplete=_incomplete(document),
+        incomplete=document.incomplete_catalogs,
         before=_comparable(document),
         headline=_headline(document),
         cards=charts.breakdown(document, data),
@@ -46,12 +46,6 @@ def _unread(document: AuditDocument) -> str:
     """Return the number of namespaces, or of other parts, that could not be read."""
     namespaces = sum(catalog.namespaces_unread for catalog in document.coverage)
     return count(namespaces, "namespace") if namespaces else count(len(document.failures), "part")
-
-
-def _incomplete(document: AuditDocument) -> frozenset[str]:
-    """Return the names of the catalogs that could not be read completely."""
-    unread = {catalog.name for catalog in document.coverage if catalog.namespaces_unread}
-    return frozenset(unread | {failure.catalog for failure in document.failures})
 
 
 def _comparable(document: AuditDocument) -> RunSummary | None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
 from reconciler.auditor.evaluate import ABOUT, AMOUNTS
-from reconciler.spark.schemas import LONG, MOMENT, STRING, STRING_MAP, STRINGS
+from reconciler.spark.schemas import LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row
 
 _ABOUT = [("run_id", STRING), ("finished", MOMENT), *ABOUT]
 FINDINGS = pa.schema(
@@ -37,18 +37,30 @@ def write_parquet(document: AuditDocument, folder: Path) -> None:
     Raises:
         OSError: a file cannot be written.
     """
+    pq.write_table(findings_table(document), folder / "findings.parquet")
+    pq.write_table(tables_table(document), folder / "tables.parquet")
+
+
+def findings_table(document: AuditDocument) -> pa.Table:
+    """Return the findings as ``FINDINGS``."""
+    return _table(document, map(_finding, document.findings), FINDINGS)
+
+
+def tables_table(document: AuditDocument) -> pa.Table:
+    """Return the tables as ``TABLES``."""
+    return _table(document, map(_row, document.tables), TABLES)
+
+
+def _table(document: AuditDocument, rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
     run = {"run_id": document.run_id, "finished": document.finished}
-    found = [{**run, **_finding(finding)} for finding in document.findings]
-    pq.write_table(pa.Table.from_pylist(found, schema=FINDINGS), folder / "findings.parquet")
-    tables = [{**run, **_row(table)} for table in document.tables]
-    pq.write_table(pa.Table.from_pylist(tables, schema=TABLES), folder / "tables.parquet")
+    return pa.Table.from_pylist([{**run, **row} for row in rows], schema)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding) -> Row:
     source = finding.source
     place = {"file": None, "line": None} if source is None else {"file": source.file, "line": source.line}
     return {**_row(finding), "severity": finding.severity.value, "details": [*finding.details.items()], **place}
 
 
-def _row(one: Finding | ReportedTable) -> dict[str, Any]:
+def _row(one: Finding | ReportedTable) -> Row:
     return {**one.model_dump(), "namespace": list(one.namespace), "address": one.address}

@@ -51,6 +51,7 @@
       ...(all.directory[at] === null ? [] : [["Location", element("code", "", place(all, at))]]),
       ["Owner", owner(all, at) ?? "nobody"],
       ["Managed by", all.manager[at] === null ? "no manifest" : data.texts[all.manager[at]]],
+      ...(all.firstSeen[at] === null ? [] : [["First seen", data.texts[all.firstSeen[at]]]]),
       ...(all.details[at] ?? []),
     ];
     const list = element("dl");

@@ -7,7 +7,6 @@ the same from run to run, even if its words or lines change.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -16,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from reconciler.auditor.document import AuditDocument, Finding, RuleInfo
-from reconciler.model import display, locations
+from reconciler.model import display
 from reconciler.spark.rows import ReadFailure
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -35,7 +34,7 @@ def render_sarif(document: AuditDocument) -> str:
     repeats: Counter[str] = Counter()
     results = []
     for finding in findings:
-        fingerprint = _fingerprint(finding)
+        fingerprint = finding.fingerprint
         repeats[fingerprint] += 1
         results.append(
             {
@@ -110,13 +109,6 @@ def _uri(file: str) -> str:
 
 def _address(finding: Finding) -> str:
     return display.address(finding.catalog, *finding.identifier)
-
-
-def _fingerprint(finding: Finding) -> str:
-    """Return a digest that identifies the finding in every run."""
-    place = None if finding.location is None else locations.normalise(finding.location)
-    parts = json.dumps([finding.rule, finding.catalog, *finding.identifier, place])
-    return hashlib.sha256(parts.encode()).hexdigest()
 
 
 def _properties(finding: Finding) -> dict[str, Any]:

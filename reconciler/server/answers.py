@@ -27,7 +27,8 @@ def public_fields(response: BaseModel) -> Any:
     are removed, and so are values of properties with sensitive keys.
     """
     if isinstance(response, RootModel):
-        return response.model_dump(mode="json")
+        bare = response.model_dump(mode="json")
+        return redact_properties(bare) if isinstance(bare, dict) else bare
     fields = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_KEPT_BACK)
     options = public_options(fields.pop("storage_options", {}))
     if options:
@@ -38,6 +39,8 @@ def public_fields(response: BaseModel) -> Any:
     for key in ("properties", "metadata"):
         if key in fields:
             fields[key] = redact_properties(fields[key])
+    if "fields" in fields:
+        fields["fields"] = {path: redact_properties(metadata) for path, metadata in fields["fields"].items()}
     return fields
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import re
 import time
@@ -31,6 +33,7 @@ _LONGEST_LOGGED = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 _SHORTEST_TOKEN = 16
+_LONGEST_WITH_IDENTITY = 64 * 1024
 _MOST_REQUESTS = 2048
 _OWN_FILES = 64
 _MOST_FILES = 65_536
@@ -262,12 +265,41 @@ class TokenGuard:
         elif hosts is not None and re.sub(r":\d*$", "", headers.get("host", "")).lower() not in hosts:
             answer = refusal(ErrorCode.PERMISSION_DENIED, "the Host header names another server")
         else:
-            access = self._settings.tokens.access(headers)
+            has_one = "authorization" in headers or "x-api-key" in headers
+            said_by: Mapping[str, str] = headers
+            if self._settings.tokens and not has_one:
+                said_by, receive = await self._identity(receive)
+            access = self._settings.tokens.access(said_by)
             scope["state"]["access"] = access
             if access is not Access.NONE:
                 await self._app(scope, receive, send)
                 return
-            has_one = "authorization" in headers or "x-api-key" in headers
             said = "the token is not known" if has_one else "a token is needed, as a bearer token or in `x-api-key`"
             answer = refusal(ErrorCode.UNAUTHENTICATED, said, headers={"WWW-Authenticate": "Bearer"})
         await answer(scope, receive, send)
+
+    async def _identity(self, receive: Receive) -> tuple[Mapping[str, str], Receive]:
+        """Return the ``identity`` in a body as the headers that it stands for, and the body to receive again.
+
+        Without a token nothing else is read of a body, and no more than the start of it.
+        """
+        messages: list[Message] = []
+        size = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.timeout_seconds):
+                while size <= _LONGEST_WITH_IDENTITY and (not messages or messages[-1].get("more_body")):
+                    messages.append(await receive())
+                    size += len(messages[-1].get("body", b""))
+
+        async def again() -> Message:
+            return messages.pop(0) if messages else await receive()
+
+        if size > _LONGEST_WITH_IDENTITY:
+            return {}, again
+        try:
+            identity = json.loads(b"".join(message.get("body", b"") for message in messages))["identity"]
+            key, token = identity.get("api_key"), identity.get("auth_token")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return {}, again
+        given = {"authorization": token and f"Bearer {token}", "x-api-key": key}
+        return {name: value for name, value in given.items() if isinstance(value, str) and value}, again

@@ -112,6 +112,9 @@ def _current(operation: Operation, path: str, method: str) -> dict[str, Any]:
     described = {**_described(operation, operation.name if is_current else early), "parameters": parameters}
     if operation.takes_data:
         parameters += [_query("mode"), _query("properties")]
+    elif operation.body_field is not None:
+        described["requestBody"] = _json(operation.response)
+        parameters.append(_query("branch"))
     elif method == "GET":
         del described["requestBody"]
         parameters += [_query("page_token"), _query("limit", type="integer", minimum=1)]

@@ -60,6 +60,10 @@ class RowCount(RootModel[int]):
     """The answer of CountTableRows: a bare number."""
 
 
+class SchemaMetadata(RootModel[dict[str, str]]):
+    """The answer of UpdateTableSchemaMetadata: the bare metadata, as in the body of its route."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the specification.
@@ -93,6 +97,11 @@ class Operation:
     def takes_data(self) -> bool:
         """Whether the body is a stream of rows, not JSON."""
         return self.name == "CreateTable"
+
+    @property
+    def body_field(self) -> str | None:
+        """The field of the request that is the whole body at the route with the identifier; None for all fields."""
+        return "metadata" if self.name == "UpdateTableSchemaMetadata" else None
 
     @property
     def names_a_table(self) -> bool:
@@ -149,6 +158,12 @@ def _count_table_rows(namespace: ServedNamespace, request: spec.CountTableRowsRe
     return RowCount(namespace.count_table_rows(request).count or 0)
 
 
+def _update_schema_metadata(
+    namespace: ServedNamespace, request: spec.UpdateTableSchemaMetadataRequest, _data: bytes
+) -> BaseModel:
+    return SchemaMetadata(namespace.update_table_schema_metadata(request).metadata or {})
+
+
 _RUN: Mapping[str, Run] = {
     "AlterNamespace": _alter_namespace,
     "AlterTable": _alter_table,
@@ -158,6 +173,7 @@ _RUN: Mapping[str, Run] = {
     "DeclareTable": _declare_table,
     "DescribeTable": _describe_table,
     "RegisterTable": _register_table,
+    "UpdateTableSchemaMetadata": _update_schema_metadata,
 }
 """The calls of operations that need more than the catalog's method of their name."""
 
@@ -167,6 +183,7 @@ _MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
     "CountTableRows": (spec.CountTableRowsRequest, RowCount),
     "CreateEmptyTable": (spec.DeclareTableRequest, spec.DeclareTableResponse),
     "ListAllTables": (ListAllTablesRequest, spec.ListTablesResponse),
+    "UpdateTableSchemaMetadata": (spec.UpdateTableSchemaMetadataRequest, SchemaMetadata),
 }
 """The models of operations that have none of their name in the specification."""
 
@@ -218,6 +235,18 @@ OPERATIONS: tuple[Operation, ...] = tuple(
         ("RegisterTable", "POST /v1/table/{id}/register", "Makes the entry of a table whose data is there."),
         ("CreateTable", "POST /v1/table/{id}/create", "Writes an Arrow IPC stream as a new table; never overwrites."),
         ("AlterTableAddColumns", "POST /v1/table/{id}/add_columns", "Adds columns computed by SQL expressions."),
+        ("AlterTableAlterColumns", "POST /v1/table/{id}/alter_columns", "Renames columns, and changes nullability."),
+        ("CreateTableTag", "POST /v1/table/{id}/tags/create", "Creates a tag of a version."),
+        ("UpdateTableTag", "POST /v1/table/{id}/tags/update", "Moves a tag to another version."),
+        ("DeleteTableTag", "POST /v1/table/{id}/tags/delete", "Deletes a tag; the version stays."),
+        ("CreateTableBranch", "POST /v1/table/{id}/branches/create", "Creates a branch of a version."),
+        ("RestoreTable", "POST /v1/table/{id}/restore", "Commits an earlier version again; all versions stay."),
+        (
+            "UpdateTableSchemaMetadata",
+            "POST /v1/table/{id}/schema_metadata/update",
+            "Replaces the metadata of the schema.",
+        ),
+        ("UpdateFieldMetadata", "POST /v1/table/{id}/update_field_metadata", "Changes the metadata of columns."),
         ("AlterTable", "POST", "Merges into the properties of a table's entry, or moves the entry; the data stays."),
         ("RenameTable", "POST /v1/table/{id}/rename", "Gives a table another name; the data stays."),
         ("DeregisterTable", "POST /v1/table/{id}/deregister", "Removes the entry of a table; the data stays."),

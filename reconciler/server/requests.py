@@ -81,6 +81,8 @@ def parse(
         _check_length(named)
         return _model(operation, {"id": named, **fields}), body
     given = _from_body(operation, headers, body)
+    if named is not None and operation.body_field is not None:
+        given = {operation.body_field: given}
     _check_length(named if named is not None else given.get("id"))
     if named is not None and given.get("id") not in (None, named):
         raise InvalidInputError("the identifier in the body is not the one in the path")

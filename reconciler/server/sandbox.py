@@ -29,7 +29,10 @@ from reconciler.model.errors import BackendError, InternalError, InvalidInputErr
 _HEAD = struct.Struct("!Q")
 _MOST_CALLS = 64
 """A process ends after this many calls, because memory that the engine keeps counts against the next one."""
-_WORK = {work.__name__: work for work in (storage.count_rows, storage.write_stream, storage.compute_columns)}
+_WORK = {
+    work.__name__: work
+    for work in (storage.count_rows, storage.write_stream, storage.compute_columns, storage.alter_columns)
+}
 
 _FUNCTIONS = (
     "abs array_contains array_has array_length arrow_cast bit_length btrim cast ceil char_length character_length "

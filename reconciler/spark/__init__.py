@@ -1,4 +1,4 @@
-"""The data pipeline on PySpark, for catalogs too large for one process."""
+"""The data pipeline: in one process, or on PySpark for catalogs too large for it."""
 
 from __future__ import annotations
 

@@ -7,27 +7,27 @@ namespaces; each task of the query reads its unit.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import ROWS, VIEWS, View
+from reconciler.spark.rows import VIEWS, View
 from reconciler.spark.schemas import record_batches, spark_schema
 from reconciler.spark.session import task_attempts
-from reconciler.spark.tasks import each_unit, is_last_attempt
-from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
+from reconciler.spark.tasks import is_last_attempt
+from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -35,7 +35,26 @@ _FORMAT = "lancens"
 _OPTIONS = ("manifest", "view", "columns", "catalog", "namespace", "variables", "partitions", "split", "parallelism")
 
 
-class LancensDataSource(DataSource):
+class BatchSource(DataSource):
+    """A format without streams."""
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """Return a reader that refuses to begin."""
+        del schema
+        return _NoStreams()
+
+
+class _NoStreams(DataSourceStreamReader):
+    """Refuses streams; PySpark 4.1 hides an error that ``streamReader`` itself raises behind one of its own."""
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        raise LancensError("there are no streams of this format; use `spark.read` instead of `spark.readStream`")
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        yield from ()
+
+
+class LancensDataSource(BatchSource):
     """The format ``lancens``; see docs/pipeline.md for its options."""
 
     attempts = 1
@@ -56,8 +75,7 @@ class LancensDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of ``schema``."""
         view = self._view()
-        columns = selected(view.schema, schema.fieldNames(), _FORMAT)
-        return _Reader(self.options, view, columns, self.attempts)
+        return _Reader(self.options, view, asked_for(view.schema, schema, _FORMAT), self.attempts)
 
     def _view(self) -> View:
         for option in self.options:
@@ -68,29 +86,6 @@ class LancensDataSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Make the format ``lancens`` known to a session."""
     spark.dataSource.register(type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)}))
-
-
-def live_rows(
-    spark: SparkSession,
-    specs: Collection[CatalogSpec],
-    *,
-    partitions: int = DEFAULT_PARTITIONS,
-    split: int = DEFAULT_SPLIT,
-) -> DataFrame:
-    """Return the content of the catalogs as ``ROWS``, unredacted.
-
-    The namespaces are listed now and read whenever the frame is. A namespace that could not be read after all attempts
-    of Spark has its error in its row of coverage. One that is read in parts has a row of coverage for each part. A note
-    may occur more than once.
-
-    Raises:
-        LancensError: a catalog cannot be reached from other processes, or does not take its configuration.
-    """
-
-    def read(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
-        return record_batches(read_unit(unit, last_attempt=last_attempt), ROWS)
-
-    return each_unit(spark, list_units(specs, partitions=partitions, split=split), read, ROWS)
 
 
 class _Part(InputPartition):
@@ -148,7 +143,8 @@ class _Reader(DataSourceReader):
         names = [name for name in loaded.catalogs if selected.contains((name,))]
         if not names:
             raise LancensError(f"the option `catalog` matches none of {', '.join(sorted(loaded.catalogs))}")
-        return catalog_specs(loaded, names, parallelism=self._number("parallelism", DEFAULT_PARALLELISM))
+        parallelism = self._number("parallelism", DEFAULT_PARALLELISM, MOST_PARALLELISM)
+        return catalog_specs(loaded, names, parallelism=parallelism)
 
     def _variables(self) -> dict[str, str]:
         try:
@@ -156,10 +152,11 @@ class _Reader(DataSourceReader):
         except ValidationError:
             raise LancensError('the option `variables` is expected to be JSON such as {"region": "eu"}') from None
 
-    def _number(self, option: str, default: int) -> int:
+    def _number(self, option: str, default: int, most: int | None = None) -> int:
         text = self._options.get(option, str(default))
-        if not text.isdecimal() or int(text) < 1:
-            raise LancensError(f"the option `{option}` is expected to be a number from 1 on, not `{text}`")
+        if not text.isdecimal() or int(text) < 1 or (most is not None and int(text) > most):
+            expected = "on" if most is None else f"to {most}"
+            raise LancensError(f"the option `{option}` is expected to be a number from 1 {expected}, not `{text}`")
         return int(text)
 
 
@@ -170,6 +167,20 @@ def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema
         LancensError: there is no such column.
     """
     return pa.schema([columns.field(known("column", name, columns.names, source)) for name in names])
+
+
+def asked_for(columns: pa.Schema, given: StructType, source: str) -> pa.Schema:
+    """Return the ``columns`` of the format ``source`` that a reader was ``given``.
+
+    Raises:
+        LancensError: ``spark.read.schema`` named another column, or gave one another type.
+    """
+    found = selected(columns, given.fieldNames(), source)
+    for said, own in zip(given, spark_schema(found), strict=True):
+        if said.dataType != own.dataType:
+            types = f"{own.dataType.simpleString()}, not {said.dataType.simpleString()}"
+            raise LancensError(f"the column `{own.name}` of the format {source} is {types}; leave out `.schema(…)`")
+    return found
 
 
 def _globs(text: str) -> Scope:

@@ -46,7 +46,7 @@ from reconciler.spark.comparing import (
 )
 from reconciler.spark.progress import stage
 from reconciler.spark.tasks import in_tasks, probe_tasks, tasks_at_once
-from reconciler.spark.units import Listing, Unit, list_catalogs
+from reconciler.spark.units import Listing, Unit, list_catalogs, require_reachable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -255,6 +255,7 @@ class _Fleet:
     def _listed(self, specs: Iterable[CatalogSpec]) -> list[Listing]:
         """Return the namespaces of some catalogs; each catalog is listed once."""
         asked = list(specs)
+        require_reachable(asked)
         for listing in list_catalogs([spec for spec in asked if spec.name not in self._listings]):
             self._listings[listing.spec.name] = listing
         return [self._listings[spec.name] for spec in asked]

@@ -19,6 +19,11 @@ _JAVA = re.compile(
 )
 _GRPC = re.compile(r'^\s*details = "(.*\S)"$', re.MULTILINE)
 _MISSING = re.compile(r"No module named '([\w.]+)'$")
+_PROGRAM = re.compile(r'Cannot run program "([^"]*)"')
+_NO_PROGRAM = (
+    "the Python `{}` does not run on an executor; name one that has lancens with its extras with --spark-conf "
+    "spark.pyspark.python=PATH, or PYSPARK_PYTHON=PATH where a Spark Connect server starts"
+)
 _NO_MODULE = (
     "the Python of an executor has no module `{}`; name one that has lancens with its extras, there and on every other "
     "machine, with --spark-conf spark.pyspark.python=PATH, or PYSPARK_PYTHON=PATH where a Spark Connect server starts"
@@ -77,6 +82,8 @@ def _is_not_py4j(record: logging.LogRecord) -> bool:
 
 def _cause(text: str) -> str:
     """Return the innermost error of Python in ``text`` or, without one, of Java."""
+    if program := _PROGRAM.search(text):
+        return _NO_PROGRAM.format(program[1])
     before, traceback, worker = text.rpartition(_TRACEBACK)
     found: list[str] = _PYTHON.findall(worker)[:1] if traceback else [*_GRPC.findall(text), *_JAVA.findall(text)][-1:]
     lines = [*found, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]

@@ -1,4 +1,4 @@
-"""Write the content of a manifest's catalogs to one file or dataset."""
+"""Return the content of a manifest's catalogs, or write it to one file or dataset."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
+from reconciler.spark.frames import frame_of_units
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
 from reconciler.spark.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFailure, failures_in
-from reconciler.spark.schemas import Row, record_batch
-from reconciler.spark.session import SparkOptions, spark_session
+from reconciler.spark.schemas import Row, record_batch, record_batches
 from reconciler.spark.sinks import Form, open_sink
-from reconciler.spark.tasks import each_unit, packed, unpacked
-from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
+from reconciler.spark.tasks import packed, unpacked
+from reconciler.spark.units import DEFAULT_PARTITIONS, Unit, list_units
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from reconciler.manifest import Manifest
+    from reconciler.spark.session import Session
 
 
 _PARTS = pa.schema([("part", pa.binary())])
@@ -42,10 +45,9 @@ def write_inventory(
     manifest: Manifest,
     out: str | None,
     form: Form,
-    options: SparkOptions | None = None,
+    session: Session,
     *,
     partitions: int = DEFAULT_PARTITIONS,
-    split: int = DEFAULT_SPLIT,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> Inventory:
     """Write the content of the catalogs of ``manifest`` without secrets.
@@ -56,9 +58,8 @@ def write_inventory(
         manifest: from :func:`reconciler.load`.
         out: a file, which is replaced; for Lance a directory or URI, which gets a new version; None for stdout.
         form: the format.
-        options: where Spark runs.
+        session: gives the session to work in, or None for this process.
         partitions: about how many tasks read, at most.
-        split: a namespace with more tables is read in parts, where the catalog reads tables by name.
         parallelism: how many requests each task has in flight.
 
     Raises:
@@ -67,18 +68,42 @@ def write_inventory(
     """
     specs = catalog_specs(manifest, parallelism=parallelism)
     with open_sink(out, form, INVENTORY.schema) as sink:
-        with spark_session(options) as spark:
+        with session as spark:
             with stage(None, f"Listing the namespaces of {count(len(specs), 'catalog')}"):
-                units = list_units(specs, partitions=partitions, split=split)
+                units = list_units(specs, partitions=partitions, in_process=spark is None)
             listed = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}
             with stage(spark, f"Reading {count(len(listed), 'namespace')}") as reading:
-                rows = each_unit(spark, units, partial(_keep, sink.write), _PARTS).collect()
+                rows = frame_of_units(spark, units, partial(_keep, sink.write), _PARTS).rows()
                 parts: list[_Part] = [unpacked(row["part"]) for row in rows]
                 kinds = sum((part.kinds for part in parts), Counter[str]())
                 reading.note(count(kinds[TABLE], "table"))
         sink.finish([part.name for part in parts])
     unread = failures_in(row for part in parts for row in part.unread)
     return Inventory(kinds[NAMESPACE], kinds[TABLE], tuple(unread))
+
+
+def inventory(manifest: Manifest, *, spark: SparkSession | None = None, parallelism: int = DEFAULT_PARALLELISM) -> Any:
+    """Return the rows of ``lancens inventory``: a DataFrame with Spark, an Arrow table without.
+
+    A DataFrame reads the catalogs whenever it is computed. A namespace that could not be read is a row with its
+    ``error``.
+
+    Args:
+        manifest: from :func:`reconciler.load`.
+        spark: the session to work in; None for this process.
+        parallelism: how many requests each task has in flight.
+
+    Raises:
+        ManifestError: placeholders of a ``config`` cannot be resolved.
+        LancensError: a catalog refuses its configuration, or cannot be reached by Spark.
+    """
+    units = list_units(catalog_specs(manifest, parallelism=parallelism), in_process=spark is None)
+    return frame_of_units(spark, units, _batches, INVENTORY.schema).content
+
+
+def _batches(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+    rows = read_unit(unit, last_attempt=last_attempt)
+    return record_batches(INVENTORY.rows(rows, INVENTORY.schema.names), INVENTORY.schema)
 
 
 @dataclass(slots=True)

@@ -16,12 +16,12 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -62,6 +62,10 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
 }
 
 
+Session: TypeAlias = "AbstractContextManager[SparkSession | None]"
+"""Opens the session to work in, or gives None for this process."""
+
+
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
     """Where Spark runs.
@@ -76,6 +80,11 @@ class SparkOptions:
     master: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     show_log: bool = False
+
+
+def is_installed() -> bool:
+    """Return whether PySpark is installed with what it needs."""
+    return all(map(find_spec, ("pyspark", "pandas")))  # PySpark takes no Arrow without pandas
 
 
 @contextmanager
@@ -314,7 +323,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 def _require_packages() -> None:
     """Raise a LancensError when PySpark is missing or too old."""
-    if find_spec("pyspark") is None or find_spec("pandas") is None:  # PySpark takes no Arrow without pandas
+    if not is_installed():
         raise MissingExtraError("Spark", "spark")
     import pyspark
 
@@ -364,7 +373,10 @@ def _require_java() -> None:
     """Raise a LancensError when there is no Java that Spark can run in."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin/java")) if home else shutil.which("java")
-    advice = f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME to it, or name a server with --master sc://HOST"
+    advice = (
+        f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME to it, name a server with --master sc://HOST, or pass "
+        "--engine local"
+    )
     if java is None:
         raise LancensError(f"Spark needs Java, and there is no `java` on the PATH: {advice}")
     try:

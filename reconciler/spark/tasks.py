@@ -97,13 +97,13 @@ def each_unit(
     return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(run, spark_schema(schema))
 
 
-def batched(spark: SparkSession, objects: Iterable[object], size: int = 1_000) -> DataFrame:
-    """Return a frame of ``objects``, ``size`` in a row, for :func:`unbatched`."""
-    return spark.createDataFrame(pa.table({"load": pa.array(map(packed, chunks(objects, size)), pa.binary())}))
+def batched(objects: Iterable[object], size: int = 1_000) -> pa.Table:
+    """Return a table of ``objects``, ``size`` in a row, for :func:`unbatched`."""
+    return pa.table({"load": pa.array(map(packed, chunks(objects, size)), pa.binary())})
 
 
 def unbatched(frame: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
-    """Yield the objects of each batch in a frame that :func:`batched` made."""
+    """Yield the objects of each batch in a table that :func:`batched` made."""
     for records in frame:
         yield from map(unpacked, records.column("load").to_pylist())
 

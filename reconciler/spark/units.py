@@ -88,16 +88,20 @@ def list_units(
     partitions: int = DEFAULT_PARTITIONS,
     split: int = DEFAULT_SPLIT,
     namespaces: Scope = EVERYTHING,
+    in_process: bool = False,
 ) -> list[Unit]:
     """Return the units of the catalogs, at most about ``partitions``.
 
     A namespace is a unit of its own while there are few enough of them. One with more than ``split`` tables has several
-    units, where the catalog reads tables by name. Only ``namespaces`` are read.
+    units, where the catalog reads tables by name. Only ``namespaces`` are read. Unless ``in_process``,
+    other processes read the units.
 
     Raises:
         LancensError: a catalog cannot be reached from other processes, or refuses its configuration. A namespace that
             cannot be listed is no error yet: the task that reads it reports the error.
     """
+    if not in_process:
+        require_reachable(specs)
     listings = list_catalogs(specs, split=split, namespaces=namespaces)
     size = ceil(sum(len(listing.children) for listing in listings) / partitions)
     return [unit for listing in listings for unit in grouped(listing, max(size, 1))]
@@ -107,19 +111,19 @@ def list_catalogs(
     specs: Collection[CatalogSpec], *, split: int = DEFAULT_SPLIT, namespaces: Scope = EVERYTHING
 ) -> list[Listing]:
     """Return the namespaces of each catalog; see :func:`list_units`."""
-    for spec in specs:
-        _require_reachable(spec)
     return in_parallel(partial(_list, split=split, selected=namespaces), specs, _CATALOGS_AT_ONCE)
 
 
-def _require_reachable(spec: CatalogSpec) -> None:
+def require_reachable(specs: Iterable[CatalogSpec]) -> None:
+    """Raise a LancensError for a catalog that no other process can read."""
     from reconciler.backends import registry
 
-    if registry.backend_class(spec.impl).in_process:
-        raise LancensError(
-            f"{spec.name} ({spec.impl}): the catalog lives in the memory of one process, so the processes of Spark "
-            "cannot read it; leave it out of the manifest, or do without Spark"
-        )
+    for spec in specs:
+        if registry.backend_class(spec.impl).in_process:
+            raise LancensError(
+                f"{spec.name} ({spec.impl}): the catalog lives in the memory of one process, so the processes of Spark "
+                "cannot read it; leave it out of the manifest, or do without Spark (--engine local)"
+            )
 
 
 def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:

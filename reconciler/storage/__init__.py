@@ -2,8 +2,9 @@
 
 No other room opens datasets with pylance.
 
-Nothing here deletes or overwrites. A dataset is written only where nothing is; an existing one only gains columns, has
-columns made nullable, gains indices, or has its small fragments merged.
+Nothing here deletes or overwrites data. A dataset is written only where nothing is; an existing one only gains columns,
+branches and indices, has small fragments merged, or has names, nullability and metadata of columns changed. Tags are
+set, moved and removed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from reconciler.storage.files import (
     ObjectFolder,
     as_plain_path,
     holds_data_files,
+    is_object,
     list_directory,
     local_path,
     look_into,
@@ -24,9 +26,29 @@ from reconciler.storage.files import (
 )
 from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
 from reconciler.storage.losses import MOST_VERSIONS
-from reconciler.storage.pylance import OBJECT_STORES, SCHEMES, in_memory, open_dataset, read_latest, translated
+from reconciler.storage.metadata import (
+    FieldMetadata,
+    alter_columns,
+    create_branch,
+    create_tag,
+    delete_tag,
+    replace_schema_metadata,
+    restore,
+    update_field_metadata,
+    update_tag,
+)
+from reconciler.storage.pylance import (
+    OBJECT_STORES,
+    SCHEMES,
+    has_driver,
+    in_memory,
+    open_dataset,
+    read_latest,
+    translated,
+)
 from reconciler.storage.reading import (
     DEREGISTERED_MARKER,
+    MAIN_BRANCH,
     RESERVED_MARKER,
     Reference,
     cleanup_of,
@@ -37,13 +59,15 @@ from reconciler.storage.reading import (
     probe,
 )
 from reconciler.storage.references import BrokenReference
+from reconciler.storage.tags import find_tags, write_tags
 from reconciler.storage.upkeep import build_index, compact, optimize_index, upkeep_of
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,
+    annotate_columns,
     compute_columns,
     create_empty,
+    evolve_columns,
     is_fresh,
-    relax_columns,
     write_stream,
 )

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from reconciler.model import locations
 from reconciler.model.errors import UnsupportedOperationError
@@ -137,6 +138,18 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
         copy = Path(scratch) / name
         session.download_file(name, copy)
         return copy.read_bytes()
+
+
+def is_object(location: str, options: Mapping[str, str]) -> bool:
+    """Return whether ``location`` is the name of an object in an object store, not of a directory.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as for :func:`list_directory`.
+    """
+    folder, _, name = location.rstrip("/").rpartition("/")
+    if local_path(location) is not None or "//" not in folder:
+        return False
+    return bool(session_at(folder, options).contains(unquote(name)))
 
 
 def rename_new(folder: str, old: str, new: str, options: Mapping[str, str]) -> None:

@@ -35,6 +35,12 @@ SCHEMES = frozenset(
 )
 """The URI schemes that pylance can open."""
 
+
+def has_driver(location: str) -> bool:
+    """Return whether pylance can open the scheme of ``location``."""
+    return locations.scheme(locations.pylance_uri(location)) in SCHEMES
+
+
 OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"})
 """Schemes that are neither on this machine nor name a host to which requests go."""
 
@@ -68,8 +74,8 @@ _UNAVAILABLE = re.compile(
 
 _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)
 
-# Durations of requests, left out so that equal errors have equal texts.
-_DURATION = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b")
+# Durations of requests, and a list whose order varies, left out so that equal errors have equal texts.
+_VARYING = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b|\s*Valid schemes: [\w+, -]+")
 
 _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
@@ -187,7 +193,7 @@ def _culprit(error: BaseException, location: str) -> str:
 def message_of(error: BaseException, location: str, options: Mapping[str, str]) -> str:
     """Return the text of ``error`` on one line, without secrets.
 
-    XML, durations and source positions are removed, too.
+    XML, source positions and what varies are removed, too.
     """
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     if _WITHOUT_CREDENTIALS.search(text):
@@ -197,5 +203,5 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
     if _is_panic(error):
         text = f"pylance panicked: {text}"
-    line = " ".join(_DURATION.sub("", _RUST_PLACE.sub("", text)).split())
+    line = " ".join(_VARYING.sub("", _RUST_PLACE.sub("", text)).split())
     return scrub(line.replace(location, locations.redact(location)), options.values())

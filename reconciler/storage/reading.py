@@ -52,7 +52,7 @@ _LARGEST_METADATA = 16 * 1024 * 1024
 """Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
-_MAIN = "main"
+MAIN_BRANCH = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,11 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
     return examine(location, options, read)
 
 
+def is_not_found(error: Exception) -> bool:
+    """Return whether pylance found no dataset, or no such version of one."""
+    return _NOT_FOUND.search(str(error)) is not None
+
+
 def cleanup_of(dataset: Any) -> AutoCleanup | None:
     """Return the auto clean-up of a ``lance.LanceDataset``; None if it has none."""
     return AutoCleanup.of(dataset.config(), int(dataset.version))
@@ -106,7 +111,7 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
         try:
             return read(open_dataset(location, options))
         except ValueError as error:
-            if not _NOT_FOUND.search(str(error)):
+            if not is_not_found(error):
                 raise
         return _without_dataset(location, options)
     except BaseException as error:
@@ -175,7 +180,7 @@ def manifests(location: str, options: Mapping[str, str], branch: str | None = No
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
     """
-    folder = locations.join(location, *(() if branch in (None, _MAIN) else ("tree", str(branch))), "_versions")
+    folder = locations.join(location, *(() if branch in (None, MAIN_BRANCH) else ("tree", str(branch))), "_versions")
     path = locations.normalise(folder).partition("://")[2].partition("/")[2] or locations.normalise(folder).lstrip("/")
     names = list_directory(folder, options)
     return {number: f"{path}/{name}" for name in names if (number := version_of(name)) is not None}
@@ -190,7 +195,7 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
             raise TableTagNotFoundError(f"{shown} has no tag `{reference.tag}`")
         return dataset.checkout_version(reference.tag)
     if reference.branch is not None:
-        if reference.branch != _MAIN and reference.branch not in dataset.branches.list():
+        if reference.branch != MAIN_BRANCH and reference.branch not in dataset.branches.list():
             raise TableBranchNotFoundError(f"{shown} has no branch `{reference.branch}`")
         dataset = dataset.checkout_version((reference.branch, None))
     if reference.version in (None, dataset.version):

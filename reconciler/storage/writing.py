@@ -1,4 +1,4 @@
-"""Writes of datasets: new ones where nothing is, and new or relaxed columns."""
+"""Writes of datasets: new ones where nothing is, and new or altered columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from reconciler.model import locations
+from reconciler.model.column_renames import resolve
 from reconciler.model.columns import Column, Schema
 from reconciler.model.errors import (
     ConcurrentModificationError,
@@ -174,8 +175,41 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
 
 
 @_repeated
-def relax_columns(location: str, names: Sequence[str], options: Mapping[str, str]) -> None:
-    """Make columns nullable without rewriting data; nullable columns are skipped.
+def evolve_columns(location: str, columns: Sequence[Column], options: Mapping[str, str]) -> None:
+    """Rename columns from ``renamed_from`` and make columns nullable, in one commit that reads no row.
+
+    A column keeps its field id, and so its data and its indices. What is done already is skipped.
+
+    Raises:
+        ConcurrentModificationError: another writer committed during each attempt.
+        TableSchemaValidationError: a column does not exist, or has another type.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
+    """
+    from reconciler.arrow_types import from_arrow_schema
+
+    with next_versions(location, options) as dataset:
+        there = {column.name: column for column in from_arrow_schema(dataset.schema)}
+        renames = resolve({one.name: one.renamed_from for one in columns if one.renamed_from is not None}, there)
+        alterations = []
+        for column in columns:
+            name = renames.pending.get(column.name, column.name)
+            if name not in there or there[name].type != column.type:
+                what = f"no column `{name}` of type {column.type}"
+                raise TableSchemaValidationError(f"{locations.redact(location)} has {what}")
+            if column.name in renames.unclear:
+                what = f"`{column.name}` and `{column.renamed_from}`, which was to be renamed"
+                raise TableSchemaValidationError(f"{locations.redact(location)} has the columns {what}")
+            renamed = {"name": column.name} if name != column.name else {}
+            relaxed = {"nullable": True} if column.nullable and not there[name].nullable else {}
+            if renamed or relaxed:
+                alterations.append({"path": name, **renamed, **relaxed})
+        if alterations:
+            dataset.alter_columns(*alterations)
+
+
+@_repeated
+def annotate_columns(location: str, metadata: Mapping[str, Mapping[str, str]], options: Mapping[str, str]) -> None:
+    """Set keys in the metadata of columns; other keys stay.
 
     Raises:
         ConcurrentModificationError: another writer committed during each attempt.
@@ -183,10 +217,7 @@ def relax_columns(location: str, names: Sequence[str], options: Mapping[str, str
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
     with next_versions(location, options) as dataset:
-        nullable = {field.name: field.nullable for field in dataset.schema}
-        gone = [name for name in names if name not in nullable]
+        gone = [name for name in metadata if name not in dataset.schema.names]
         if gone:
             raise TableSchemaValidationError(f"{locations.redact(location)} has no column `{gone[0]}`")
-        required = [name for name in names if not nullable[name]]
-        if required:
-            dataset.alter_columns(*({"path": name, "nullable": True} for name in required))
+        dataset.update_field_metadata({name: dict(texts) for name, texts in metadata.items() if texts})

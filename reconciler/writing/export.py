@@ -186,7 +186,7 @@ class _CatalogWriter:
             yield from _block(key, [*_location(place), *_schema(columns), *properties])
 
     def _properties(self, live: LiveNamespace | LiveTable) -> Iterator[str]:
-        is_owned = ownership.owner_of(live.properties) is not None
+        is_owned = (ownership.owner_of(live.properties) or ownership.policy_of(live.properties)) is not None
         secret = ownership.recorded_secrets(live.properties)
         written: list[str] = []
         for key, value in sorted(live.properties.items()):

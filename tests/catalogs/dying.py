@@ -35,7 +35,8 @@ def writes_of(backend: type[Backend]) -> Writes:
         *((backend, name) for name in _OF_A_BACKEND if hasattr(backend, name)),
         (storage, "create_empty"),
         (storage, "add_columns"),
-        (storage, "relax_columns"),
+        (storage, "evolve_columns"),
+        (storage, "annotate_columns"),
     ]
 
 

@@ -25,6 +25,7 @@ from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, carried_out, planned
+from tests.catalogs.hive.files import digests
 from tests.cli.running import lancens
 from tests.writing import blocks_of, write_manifest
 
@@ -113,6 +114,29 @@ class Shown:
         assert showing.shown(showing.table) == [*_SHOWN, ("age", "int", None)]
         assert lance.dataset(showing.data).count_rows("age IS NULL") == ROWS
 
+    def test_renamed_columns_and_comments_are_shown_and_no_data_is_written(self, showing: Showing) -> None:
+        showing.managed()
+        lance.dataset(showing.data).create_scalar_index("id", "BTREE")
+        before = digests(Path(showing.data) / "data")
+        key = {"name": "user_id", "type": "int64", "renamed_from": "id"}
+        for comment in ("how to call", "two\nlines " + "and more" * 50):
+            name = {"name": "name", "type": "string", "comment": comment}
+            showing.block.update({"evolve": "additive", "schema": [key, name]})
+            made = _followed(showing.manifest())
+            assert actions(made) == [("/".join(showing.table), Action.ALTER_TABLE)]
+            line = " ".join(comment.split())[:255]
+            assert showing.shown(showing.table) == [("user_id", "bigint", "the key"), ("name", "string", line)]
+        dataset = lance.dataset(showing.data)
+        assert dataset.schema.field("name").metadata == {b"comment": comment.encode()}
+        assert digests(Path(showing.data) / "data") == before
+        assert "ScalarIndexQuery" in dataset.scanner(filter="user_id = 7").explain_plan()
+
+    def test_a_comment_that_a_writer_set_is_shown(self, showing: Showing) -> None:
+        manifest = showing.managed()
+        lance.dataset(showing.data).update_field_metadata({"name": {"comment": "how to call"}})
+        assert actions(_followed(manifest)) == [("/".join(showing.table), Action.UPDATE_TABLE)]
+        assert showing.shown(showing.table) == [("id", "bigint", "the key"), ("name", "string", "how to call")]
+
     @pytest.mark.parametrize(
         "stale",
         [
@@ -157,17 +181,20 @@ class Shown:
         showing.managed()
         for cut in range(20):
             columns = [{"name": f"age{number}", "type": "int32"} for number in range(cut + 1)]
-            showing.block.update({"evolve": "additive", "schema": [*_SCHEMA, *columns]})
+            comment, was = f"cut {cut}", f"name{cut - 1}" if cut else "name"
+            name = {"name": f"name{cut}", "type": "string", "comment": comment, "renamed_from": was}
+            showing.block.update({"evolve": "additive", "schema": [_SCHEMA[0], name, *columns]})
             manifest = showing.manifest()
             plan = planned(manifest)
             with dying(writes_of(type(showing.connect())), cut) as death, suppress(Death):
                 reconciler.apply(plan, reconciler.load(manifest))
             assert lance.dataset(showing.data).count_rows() == ROWS
-            assert [name for name, _, _ in showing.shown(showing.table)][:2] == ["id", "name"]
+            assert showing.shown(showing.table)[:1] == _SHOWN[:1]
             again = Plan.from_json(plan.to_json()) if cut % 4 < 2 else planned(manifest)
             assert _applied(again, manifest).ok
             assert planned(manifest).is_empty
-            assert showing.shown(showing.table) == [*_SHOWN, *((column["name"], "int", None) for column in columns)]
+            added = [(column["name"], "int", None) for column in columns]
+            assert showing.shown(showing.table) == [_SHOWN[0], (f"name{cut}", "string", comment), *added]
             if not death.happened:
                 break
         assert cut > 3

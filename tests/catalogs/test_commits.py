@@ -34,8 +34,14 @@ from tests.writing import load_manifest
 INTERVAL, AGE, RETAIN = (f"lance.auto_cleanup.{key}" for key in ("interval", "older_than", "retain_versions"))
 ALTERS: tuple[Callable[[str, Mapping[str, str]], object], ...] = (
     lambda place, options: storage.add_columns(place, [Column("added", "int64")], options),
-    lambda place, options: storage.relax_columns(place, ["id"], options),
+    lambda place, options: storage.evolve_columns(place, [Column("id", "int64")], options),
+    lambda place, options: storage.evolve_columns(place, [Column("key", "int64", renamed_from="id")], options),
+    lambda place, options: storage.annotate_columns(place, {"id": {"comment": "the key"}}, options),
     lambda place, options: storage.compute_columns(place, {"twice": "id * 2"}, options),
+    lambda place, options: storage.alter_columns(place, options, [{"path": "id", "name": "key"}]),
+    lambda place, options: storage.update_field_metadata(place, options, [storage.FieldMetadata("id", {"a": "b"})]),
+    lambda place, options: storage.replace_schema_metadata(place, options, {"a": "b"}),
+    lambda place, options: storage.restore(place, options, 1),
 )
 
 
@@ -60,6 +66,9 @@ class Disk:
             (lance, "dataset"),
             (lance.LanceDataset, "add_columns"),
             (lance.LanceDataset, "alter_columns"),
+            (lance.LanceDataset, "restore"),
+            (lance.LanceDataset, "update_field_metadata"),
+            (lance.LanceDataset, "update_schema_metadata"),
             (os, "link"),
         ]
         owner, name = source.choice(steps)
@@ -171,6 +180,24 @@ def _hostile(store: Disk | Bucket, name: str, source: random.Random, ends: dict[
         return before
     _set(store, place, {INTERVAL: source.choice(HOSTILE), **limits})
     return store.files(name)
+
+
+def test_no_restored_configuration_cleans_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit of an earlier version cleans up by that version's configuration, which the latest may not have."""
+    store = Disk(tmp_path, monkeypatch)
+    place = _dataset(store, "t")
+    _set(store, place, {INTERVAL: "1000", AGE: "0s"})
+    dataset = lance.dataset(place)
+    dataset.update_config({INTERVAL: f"{dataset.version + 4}"})  # that of the commit by which it would be in force
+    dirty = dataset.version
+    dataset.delete_config_keys([INTERVAL, AGE])
+    lance.write_dataset(dataset.to_table(), place, mode="append")
+    before = store.files("t")
+    with pytest.raises(InvalidTableStateError, match=r"auto_cleanup|clean"):
+        storage.restore(place, {}, dirty)
+    assert storage.restore(place, {}, 2) == dirty + 3
+    storage.create_branch(place, {}, "trial", storage.Reference(dirty))
+    _is_kept(store, "t", before)
 
 
 @pytest.mark.soak

@@ -17,7 +17,7 @@ from reconciler.backends.dir.contents import DirectoryPlaces, Row
 from reconciler.backends.dir.manifest import DirManifest
 from reconciler.backends.memory import MemoryBackend
 from reconciler.conformance import CheckOutcome, ConformanceCheck, Report, checks, run, run_check, verify
-from reconciler.model.errors import ConfigError
+from reconciler.model.errors import ConfigError, InternalError, NamespaceAlreadyExistsError
 from reconciler.model.names import Identifier, join
 
 
@@ -62,6 +62,31 @@ def test_a_fault_is_found_and_reported(tmp_path: Path) -> None:
     result = run_check(check, Forgetful(), Forgetful, scratch=str(tmp_path))
     assert result.outcome is CheckOutcome.FAILED
     assert "'owner': None" in result.detail
+
+
+def test_an_error_of_another_class_is_told_apart(tmp_path: Path) -> None:
+    class Vague(MemoryBackend):
+        def insert_namespace(self, identifier: Identifier, properties: object) -> object:  # type: ignore[override]
+            try:
+                return super().insert_namespace(identifier, properties)  # type: ignore[arg-type]
+            except NamespaceAlreadyExistsError as error:
+                raise InternalError(str(error)) from None
+
+    check = next(check for check in checks() if check.name == "a_second_create_is_refused")
+    result = run_check(check, Vague(), Vague, scratch=str(tmp_path))
+    assert result.outcome is CheckOutcome.WRONG_ERROR
+    report = Report("vague", (result,))
+    assert not report.ok
+    assert "0 failed, 1 with an error of another class" in report.table()
+
+
+@pytest.mark.parametrize(("place", "told"), [("s3://bucket/t.lance", ["s3://bucket/t.lance"]), ("/lake/t.lance", [])])
+def test_a_bucket_that_is_written_to_is_told(place: str, told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryBackend, "default_location", lambda *_: place)
+    monkeypatch.setattr("reconciler.conformance.report.checks", tuple)
+    warned: list[str] = []
+    run("memory", {}, writing=warned.append)
+    assert warned == told
 
 
 def test_the_report_is_a_table_with_counts(tmp_path: Path) -> None:

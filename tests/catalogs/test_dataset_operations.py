@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ import reconciler
 from reconciler.backends.dir import DirBackend
 from reconciler.server.catalogs import OneCatalog
 from tests.servers.lance_rest import served
+from tests.servers.s3 import BUCKET, GuardedS3
 
 T = ["t"]
 
@@ -102,8 +104,12 @@ def test_versions_are_those_of_pylance_with_their_files(
     found, theirs = (
         of.list_table_versions(ListTableVersionsRequest(id=T, **asked)).versions for of in (namespace, pylance)
     )
-    assert [(one.version, one.manifest_path) for one in found] == [(one.version, one.manifest_path) for one in theirs]
-    assert all(one.timestamp_millis for one in found)
+
+    def told(versions: Any) -> list[tuple[object, ...]]:
+        return [(one.version, one.manifest_path, one.manifest_size, one.e_tag) for one in versions]
+
+    assert told(found) == told(theirs)
+    assert all(one.timestamp_millis and one.manifest_size and one.e_tag for one in found)
 
 
 def test_versions_come_in_pages_to_the_last_one(namespace: LanceNamespace) -> None:
@@ -119,14 +125,13 @@ def test_versions_come_in_pages_to_the_last_one(namespace: LanceNamespace) -> No
 
 
 def test_indices_are_told_with_their_coverage(namespace: LanceNamespace, pylance: LanceNamespace) -> None:
-    def told(of: LanceNamespace) -> list[tuple[object, ...]]:
-        indexes = of.list_table_indices(ListTableIndicesRequest(id=T)).indexes
-        return [
-            (one.index_name, one.index_uuid, one.columns, one.index_type, one.num_indexed_rows, one.num_unindexed_rows)
-            for one in indexes
-        ]
+    found, theirs = (of.list_table_indices(ListTableIndicesRequest(id=T)).indexes for of in (namespace, pylance))
 
-    assert told(namespace) == told(pylance)
+    def told(index: Any) -> dict[str, object]:
+        return {**index.model_dump(), "index_details": json.loads(index.index_details), "created_at": None}
+
+    assert [told(one) for one in found] == [told(one) for one in theirs]
+    assert all(one.created_at and one.index_version is not None and one.index_details for one in found)
     stats = namespace.describe_table_index_stats(DescribeTableIndexStatsRequest(id=T, index_name="v_idx"))
     assert (stats.index_type, stats.distance_type, stats.num_unindexed_rows) == ("IVF_PQ", "l2", 9)
 
@@ -185,3 +190,15 @@ def test_a_table_without_data_has_nothing_to_say(tmp_path: Path) -> None:
     namespace = reconciler.connect("dir", {"root": str(tmp_path)})
     with pytest.raises(InvalidTableStateError, match="is not a Lance dataset"):
         namespace.get_table_stats(GetTableStatsRequest(id=["declared"]))
+
+
+def test_versions_in_a_bucket_have_their_sizes(guarded: GuardedS3) -> None:
+    place = f"s3://{BUCKET}/sizes/t.lance"
+    options = {**guarded.where, **guarded.vended}
+    lance.write_dataset(pa.table({"id": [1]}), place, storage_options=options)
+    config = {"root": f"s3://{BUCKET}/sizes", **{f"storage.{key}": value for key, value in options.items()}}
+    found = reconciler.connect("dir", config).list_table_versions(ListTableVersionsRequest(id=T)).versions
+    theirs = lance_namespace.connect("dir", config).list_table_versions(ListTableVersionsRequest(id=T)).versions
+    assert [(one.manifest_size, one.e_tag) for one in found] == [(one.manifest_size, one.e_tag) for one in theirs]
+    assert found[0].manifest_size
+    assert found[0].e_tag

@@ -31,6 +31,13 @@ def test_the_mirror_follows_what_somebody_else_wrote(capsys: pytest.CaptureFixtu
     assert "mirrored/clicks has 2 rows" in shown
 
 
+def test_policies_reach_what_a_job_made(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "policies/demo.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "2 to update" in shown
+    assert "policy `ads/**`, `*/daily_*`" in shown
+
+
 def test_the_environments_share_a_catalog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

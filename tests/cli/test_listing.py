@@ -100,6 +100,39 @@ def test_an_object_is_shown_with_what_writes_each_value(folder: Path, capsys: py
     assert clicks["properties.team"] == ("web", "(block, lancens.yaml:17)")
 
 
+def test_a_table_without_a_block_is_shown_with_its_policies(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policies = """\
+    config: {root: ./lake}
+    policies:
+      - {match: "**", properties: {owner: platform, tier: bronze}, expect: {max_versions: 9}}
+      - {match: "features/c*", properties: {owner: ads, api_token: hunter2hunter2}}
+"""
+    text = MANIFEST.replace("    config: {root: ./lake}\n", policies)
+    (folder / "lancens.yaml").write_text(text.replace("          clicks: {properties: {team: web}}\n", ""))
+    lancens(capsys, "release", "lake/features/clicks", "--protected", "--auto-approve")
+    ran = lancens(capsys, "show", "lake/features/clicks", "--why")
+    found = written(ran.out)
+    assert found["properties.owner"] == ("ads", "(policy features/c*, lancens.yaml:13)")
+    assert found["properties.tier"] == ("bronze", "(policy **, lancens.yaml:12)")
+    assert found["expect.max_versions"] == ("9", "(policy **, lancens.yaml:12)")
+    assert "hunter2" not in ran.out
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    assert lancens(capsys, "drift").code == 0
+    path = folder / "lancens.yaml"
+    path.write_text(path.read_text().replace("tier: bronze", "tier: silver"))
+    assert lancens(capsys, "plan", "-o", "plan.json").code == 0
+    assert "hunter2" not in (folder / "plan.json").read_text()
+    assert lancens(capsys, "apply", "plan.json", "--auto-approve").code == 0
+    assert lancens(capsys, "drift").code == 0
+    assert lancens(capsys, "release", "lake/features/clicks", "--auto-approve").code == 0
+    live = {
+        one["key"]
+        for one in json.loads(lancens(capsys, "show", "lake/features/clicks", "--format", "json").out)["live"]
+    }
+    assert "properties.owner" in live
+    assert not any("lancens." in key for key in live)
+
+
 def written(shown: str) -> dict[str, tuple[str, str]]:
     """Return the desired values that `show --why` prints, each with what writes it."""
     lines = shown.partition("\ndesired\n")[2].partition("\nlive\n")[0].splitlines()

@@ -119,10 +119,12 @@ def _table(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _cell(report: Mapping[str, Any], operation: str) -> str:
-    """Return how many of an operation's checks that apply hold."""
+    """Return how many of an operation's checks that apply hold, and how many fail by the class of an error alone."""
     asked = [one for one in report["results"] if one["operation"] == operation and one["outcome"] != "n/a"]
     held = sum(result["outcome"] == "ok" for result in asked)
-    return "n/a" if not asked else "ok" if held == len(asked) else f"{held} of {len(asked)}"
+    by_class = sum(result["outcome"] == "error" for result in asked)
+    others = f", {by_class} by class" if by_class else ""
+    return "n/a" if not asked else "ok" if held == len(asked) else f"{held} of {len(asked)}{others}"
 
 
 def _main() -> None:

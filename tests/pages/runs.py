@@ -237,6 +237,7 @@ RUNS: Mapping[str, Run] = {
     ),
     "docs/pipeline.md": Run(_shop, ("Wrote inventory.lance",)),
     "docs/pipeline.md#Plans": Run(_changed),
+    "docs/pipeline.md#In a notebook": Run(_prod_alone, ("kind",), _SPARK),
     "docs/pipeline.md#Your own queries": Run(_prod_alone, ("count",), _SPARK),
     "docs/pipeline.md#What an audit found": Run(_kept, ("reclaimable",), _SPARK),
     "docs/plan.md": Run(_changed, ("tier: gold -> silver",)),

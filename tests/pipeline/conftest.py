@@ -44,11 +44,25 @@ def java() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(java: None, spark_folder: Path) -> Iterator[SparkSession]:
-    """Give a session on two cores."""
+def plugins() -> Iterator[None]:
+    """Let this process and those of Spark find the backends of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(PLUGINS), os.environ.get("PYTHONPATH")])))
         patch.syspath_prepend(str(PLUGINS))
+        yield
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, plugins: None, spark_folder: Path) -> Iterator[SparkSession]:
+    """Give a session on two cores."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(spark_folder))
         with spark_session(SparkOptions("local[2]", SETTINGS)) as session:
             yield session
+
+
+@pytest.fixture(params=["local", "spark"])
+def engine(request: pytest.FixtureRequest, plugins: None) -> SparkSession | None:
+    """Give each engine: None, which is this process, and the session."""
+    session: SparkSession | None = request.getfixturevalue("spark") if request.param == "spark" else None
+    return session

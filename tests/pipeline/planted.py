@@ -407,6 +407,14 @@ class Catalog:
         self.enter(identifier, self.dataset(place), color="red")
         self.expect("unmanaged", identifier)
 
+    def unexpected_by_policy(self) -> None:
+        """A table that nobody manages, in which a policy expects fewer fragments."""
+        identifier, place = self.new()
+        identifier = (*identifier[:-1], f"{identifier[-1]}_crowded")
+        self.enter(identifier, self.dataset(place, "grown"))
+        for rule in ("unmanaged", "many-fragments"):
+            self.expect(rule, identifier)
+
     def drifted(self) -> None:
         identifier, place = self.new()
         self.owned(identifier, self.dataset(place), tier="silver")
@@ -501,6 +509,7 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.nested,
     Catalog.missing,
     Catalog.unmanaged,
+    Catalog.unexpected_by_policy,
     Catalog.drifted,
     Catalog.taken,
     Catalog.moved,
@@ -529,8 +538,7 @@ def _fill_lake(lake: Catalog, uses: int, outside: Path) -> None:
         lake.expect("orphan", ["group", grouped.name])
         identifier, _ = lake.new()
         lake.owned(identifier, f"hdfs://namenode/{number}.lance")
-        for rule in ("unknown-scheme", "scheme-mismatch", "unreadable"):
-            lake.expect(rule, identifier)
+        lake.expect("unknown-scheme", identifier)
         identifier, _ = lake.new()  # Lance has a second name for local files, which no engine has
         lake.owned(identifier, f"file-object-store://{lake.dataset(outside / f'{number}.lance')}")
         lake.expect("scheme-mismatch", identifier)
@@ -629,11 +637,20 @@ def plant(folder: Path, uri: str, datasets: int) -> Planted:
         prod.sound()
     _fill_lake(lake, uses, folder / "outside")
     _fill_prod(prod, uses, uri)
+    suppress = [{"rule": "orphan", "match": "known/**", "until": "2020-01-01", "reason": "they move"}]
+    lake.expect("expired-suppression", [])
+    accepted = lake.dataset(lake.root / "accepted" / "lost.lance")
+    suppress.append({"rule": "orphan", "match": f"accepted/{accepted.name}", "until": "2900-01-01", "reason": "mine"})
     document = {
         "version": 1,
         "name": NAME,
         "catalogs": {
-            LAKE: {"impl": "dir", "config": {"root": str(lake.root)}, **tree_of(lake.blocks)},
+            LAKE: {
+                "impl": "dir",
+                "config": {"root": str(lake.root)},
+                "suppress": suppress,
+                **tree_of(lake.blocks),
+            },
             PROD: {"impl": "hive3", "config": {"uri": uri, "root": str(prod.root)}, **tree_of(prod.blocks)},
         },
     }
@@ -642,8 +659,8 @@ def plant(folder: Path, uri: str, datasets: int) -> Planted:
 
 
 def tree_of(blocks: Mapping[Identifier, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the blocks as a manifest nests them."""
-    tree: dict[str, Any] = {}
+    """Return the blocks as a manifest nests them, with a policy for tables without one."""
+    tree: dict[str, Any] = {"policies": [{"match": "**/*_crowded", "expect": {"max_fragments": 3}}]}
     for identifier, block in blocks.items():
         below = tree
         for name in identifier[:-1]:

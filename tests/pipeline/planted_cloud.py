@@ -17,6 +17,7 @@ from typing import Any
 from reconciler.backends.dir import DirBackend
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.names import Identifier
+from reconciler.model.ownership import MANAGED_BY
 from tests.pipeline.planted import DEFECTS, NAME, ODD, Catalog, Planted, Prototypes, tree_of
 from tests.servers.glue import GlueServer
 
@@ -93,7 +94,7 @@ def plant_in_cloud(folder: Path, cloud: Cloud, datasets: int) -> Planted:
         lake.sound()
         prod.sound()
     prototypes.copy("plain", folder / "databases/crm.db/lost.lance")
-    planted.expected["orphan", "prod/lost.lance"] += 1
+    planted.expected["orphan", "prod/crm/lost.lance"] += 1
     planted.datasets += 1
     cloud.s3.create_bucket(Bucket=BUCKET)
     for root in (lake.root, prod.root, folder / "databases"):
@@ -152,6 +153,17 @@ def _fill_prod(prod: Catalog, uses: int, folder: Path, cloud: Cloud) -> None:
         cloud.upload(prod.root, below=place)
         entries[managed[:-1]].append(_entry(managed, _moved(str(place), folder), "MANAGED_TABLE", {}))
         prod.expect("wrong-table-type", managed)
+    of_others = {MANAGED_BY: f"other/{prod.name}"}
+    identifier, _ = prod.new()
+    cloud.s3.put_object(Bucket=BUCKET, Key="warehouse/data/rows.csv", Body=b"id")
+    entries[identifier[:-1]].append(
+        _entry(identifier, f"s3://{BUCKET}/warehouse/data/rows.csv", "EXTERNAL_TABLE", of_others)
+    )
+    prod.expect("not-lance", identifier)
+    nowhere, _ = prod.new()
+    entries[nowhere[:-1]].append({**_entry(nowhere, "", "EXTERNAL_TABLE", of_others), "StorageDescriptor": {}})
+    prod.expect("wrong-table-type", nowhere)
+    prod.planted.tables[prod.name] += 1
     for (database,), tables in entries.items():
         cloud.glue.client.create_database(
             DatabaseInput={"Name": database, "LocationUri": f"s3://{BUCKET}/databases/{database}.db"}

@@ -31,10 +31,11 @@ pytestmark = pytest.mark.soak
 
 @dataclass(frozen=True)
 class Audited:
-    """A lake, what an audit says of it, and its files before and after."""
+    """A lake, what an audit says of it on Spark and without, and its files before and after."""
 
     planted: Planted
     document: AuditDocument
+    local: AuditDocument
     before: Mapping[str, str]
     after: Mapping[str, str]
 
@@ -47,8 +48,9 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         planted = plant(folder, server.uri, DATASETS)
         now = planted.cut + timedelta(days=400)
         before = digests(folder)
-        document = audit(spark, load(planted.manifest), AuditOptions(now, now - planted.cut, limits=LIMITS))
-        yield Audited(planted, document, before, digests(folder))
+        manifest, options = load(planted.manifest), AuditOptions(now, now - planted.cut, limits=LIMITS)
+        document, local = audit(spark, manifest, options), audit(None, manifest, options)
+        yield Audited(planted, document, local, before, digests(folder))
 
 
 def test_the_audit_finds_exactly_what_was_planted(audited: Audited) -> None:
@@ -58,6 +60,11 @@ def test_the_audit_finds_exactly_what_was_planted(audited: Audited) -> None:
     assert sorted(expected - found) == []
     assert audited.planted.datasets >= 0.95 * DATASETS
     assert {rule for rule, _ in expected} == set(RULES)
+
+
+def test_this_process_finds_what_spark_finds(audited: Audited) -> None:
+    own = {"run_id": "", "finished": audited.document.started}
+    assert audited.local.model_copy(update=own) == audited.document.model_copy(update=own)
 
 
 def test_the_audit_changes_nothing(audited: Audited) -> None:
@@ -72,6 +79,7 @@ def test_everything_was_looked_at(audited: Audited) -> None:
     assert tables == {name: (number, number) for name, number in audited.planted.tables.items()}
     assert {catalog.name: catalog.namespaces_unread for catalog in document.coverage} == {"lake": 0, "prod": 0}
     assert (document.findings_left_out, document.tables_left_out) == (0, 0)
+    assert [(one.match, one.findings) for one in document.suppressed] == [("accepted/lost.lance", 1)]
 
 
 def test_the_figures_are_those_of_the_datasets(audited: Audited) -> None:

@@ -106,6 +106,45 @@ def test_findings_that_are_severe_enough_fail_the_command(
     assert ("No findings." in ran.out) == ("stale" in options and "unmanaged" not in options)
 
 
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--rule", "missing-files"], 2),
+        (["--rule", "unreadable"], 2),
+        (["--skip-rule", "unreadable"], 2),
+        (["--rule", "missing-files", "--fail-on", "never"], 0),
+    ],
+)
+def test_a_table_that_could_not_be_opened_fails_the_command_and_the_report_says_so(
+    lake: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: int
+) -> None:
+    (lake / "lake/data/bad").mkdir()
+    for manifest in (lake / "lake/data/good/_versions").glob("*.manifest"):
+        manifest.write_bytes(b"damaged")
+    ran = lancens(capsys, "audit", "--out", "report", "--fail-on", "error", "--skip-rule", "dangling", *options)
+    assert (ran.code, "1 table could not be opened." in ran.out) == (code, True)
+    page = Path("report/audit.html").read_text("utf-8")
+    assert ("Everything was read" in page, "1 table could not be opened." in page) == (False, True)
+
+
+def test_a_manifest_suppresses_findings_until_a_day(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = Path("lancens.yaml").read_text("utf-8")
+    entries = [
+        f"{{rule: {rule}, match: ns/*, until: {until}, reason: they move}}"
+        for rule, until in (("dangling", "2900-01-01"), ("stale", "2900-01-01"), ("unmanaged", "2020-01-01"))
+    ]
+    Path("lancens.yaml").write_text(text.replace("impl: dir,", f"impl: dir, suppress: [{', '.join(entries)}],"))
+    ran = lancens(capsys, "audit", "--out", "report", "--fail-on", "error")
+    assert ran.code == 0
+    assert "1 finding suppressed by the manifest." in ran.out
+    assert ran.err.count("matches no finding") == 1
+    document = json.loads(Path("report/audit.json").read_text("utf-8"))
+    found = {(finding["rule"], finding["address"]) for finding in document["findings"]}
+    assert found >= {("expired-suppression", "lake"), ("unmanaged", "lake/ns/bad")}
+    assert "dangling" not in {rule for rule, _ in found}
+    assert "they move" in Path("report/audit.html").read_text("utf-8")
+
+
 def test_each_run_is_in_the_history_which_the_report_shows_and_sql_asks(
     lake: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,13 +156,18 @@ def test_each_run_is_in_the_history_which_the_report_shows_and_sql_asks(
     lance.write_dataset(pa.table({"id": [2]}), str(lake / "lake/data/good"), mode="overwrite")
     assert lancens(capsys, *command, "--depth", "quick").code == 0
     assert lancens(capsys, *command).code == 0
-    history = json.loads(Path("report/audit.json").read_text("utf-8"))["history"]
-    assert [run["totals"]["findings"]["error"] for run in history] == [1, 0, 0]
-    first, quick, last = (run["totals"]["reclaimable"] for run in history)
-    assert (first, quick) == (0, None)
+    document = json.loads(Path("report/audit.json").read_text("utf-8"))
+    # The quick run had other settings, so it is not compared.
+    assert [run["totals"]["findings"]["error"] for run in document["history"]] == [1, 0]
+    assert [(one["address"], one["rule"], one["gone"]) for one in document["past"]] == [
+        ("lake/ns/bad", "dangling", True)
+    ]
+    first, last = (run["totals"]["reclaimable"] for run in document["history"])
+    assert first == 0
     assert last > old.stat().st_size
     kept = lance.dataset("runs.lance").to_table(columns=["totals.reclaimable"], filter="totals.reclaimable >= 0")
     assert kept.to_pydict() == {"totals.reclaimable": [first, last]}
+    assert "1 finding gone since" in Path("report/audit.html").read_text("utf-8")
     assert f"UTC: {last:,} B reclaimable</title>" in Path("report/audit.html").read_text("utf-8")
 
     register_history(spark)

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 from reconciler.auditor import orphans
-from reconciler.auditor.catalog_info import CatalogInfo, Search, SearchedRoot
+from reconciler.auditor.catalog_info import CatalogInfo, Search, SearchedRoot, searchable_roots
 from reconciler.auditor.orphans import OrphanSearchResult, find_orphans, named_datasets
 from reconciler.model import locations
 from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
+from reconciler.spark.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,22 +32,24 @@ def dataset(place: Path) -> None:
 
 
 def search(
-    spark: SparkSession,
+    engine: SparkSession | None,
     catalogs: list[CatalogInfo],
     claims: dict[str, bool] | None = None,
     closed: tuple[str, ...] = (),
 ) -> OrphanSearchResult:
     roots = [SearchedRoot(catalog.name, root) for catalog in catalogs for root in catalog.roots]
-    rows = [(locations.normalise(place), is_closed) for place, is_closed in (claims or {}).items()]
-    frame = spark.createDataFrame(rows, "claimed string, closed boolean")
-    return find_orphans(spark, Search(roots, closed), {one.name: one for one in catalogs}, frame)
+    places = pa.array(map(locations.normalise, claims or {}), pa.string())
+    frame = frame_of(engine, pa.table({"claimed": places, "closed": pa.array((claims or {}).values(), pa.bool_())}))
+    return find_orphans(engine, Search(roots, closed), {one.name: one for one in catalogs}, frame)
 
 
 def paths(found: OrphanSearchResult, root: Path) -> list[str]:
     return [str(Path(locations.normalise(place.location)).relative_to(root)) for place in found.datasets]
 
 
-def test_what_is_claimed_is_no_orphan_and_what_is_closed_is_not_gone_into(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_claimed_is_no_orphan_and_what_is_closed_is_not_gone_into(
+    engine: SparkSession | None, tmp_path: Path
+) -> None:
     for name in ("a", "b/c", "b/mine", "csv/inner", "closed/inner", "table", "table/inner", "_tmp/x", ".trash/x"):
         dataset(tmp_path / name)
     claims = {
@@ -55,18 +58,18 @@ def test_what_is_claimed_is_no_orphan_and_what_is_closed_is_not_gone_into(spark:
         f"{tmp_path}/table": True,
         f"{tmp_path}": True,
     }
-    found = search(spark, [info("lake", str(tmp_path))], claims, closed=(f"file://{tmp_path}/closed/",))
+    found = search(engine, [info("lake", str(tmp_path))], claims, closed=(f"file://{tmp_path}/closed/",))
     assert paths(found, tmp_path) == ["a", "b/c"]
     assert (found.failures, found.is_cut_short) == ([], False)
 
 
 @pytest.mark.parametrize("scheme", ["", "file://", "file-object-store://"])
-def test_any_name_is_found_and_can_be_opened(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
+def test_any_name_is_found_and_can_be_opened(engine: SparkSession | None, tmp_path: Path, scheme: str) -> None:
     for name in ODD_NAMES:
         if scheme != "file-object-store://" or ":" not in name:
             dataset(tmp_path / "deep" / name)
     catalog = info("lake", f"{scheme}{tmp_path}")
-    found = search(spark, [catalog])
+    found = search(engine, [catalog])
     rows = named_datasets(found.datasets, {"lake": catalog}, Search()).to_pylist()
     expected = sorted(path.name for path in (tmp_path / "deep").iterdir())
     assert sorted(row["id"][-1] for row in rows) == expected
@@ -88,32 +91,40 @@ def test_a_dataset_is_called_by_its_path_below_the_innermost_root(tmp_path: Path
     ]
 
 
-def test_links_are_not_followed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_dataset_in_the_directory_of_a_namespace_is_called_by_that_namespace(tmp_path: Path) -> None:
+    prod, places = info("prod", str(tmp_path / "root")), {name: str(tmp_path / f"{name}.db") for name in ("crm", "web")}
+    found = searchable_roots([prod], {}, {"prod": {(name,): place for name, place in places.items()}})
+    datasets = [SearchedRoot("prod", f"{place}/lost") for place in (*places.values(), tmp_path / "root")]
+    rows = named_datasets(datasets, {"prod": prod}, found).to_pylist()
+    assert [row["id"] for row in rows] == [["crm", "lost"], ["web", "lost"], ["lost"]]
+
+
+def test_links_are_not_followed(engine: SparkSession | None, tmp_path: Path) -> None:
     dataset(tmp_path / "lake/a")
     (tmp_path / "lake/loop").symlink_to(tmp_path / "lake")
-    assert paths(search(spark, [info("lake", str(tmp_path / "lake"))]), tmp_path / "lake") == ["a"]
+    assert paths(search(engine, [info("lake", str(tmp_path / "lake"))]), tmp_path / "lake") == ["a"]
 
 
-def test_a_table_whose_entry_leads_there_another_way_is_no_orphan(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_whose_entry_leads_there_another_way_is_no_orphan(engine: SparkSession | None, tmp_path: Path) -> None:
     dataset(tmp_path / "lake/a")
     dataset(tmp_path / "lake/b")
     (tmp_path / "link").symlink_to(tmp_path / "lake")
     claims = {f"{tmp_path}/lake/x/../a": False}
-    assert paths(search(spark, [info("lake", f"{tmp_path}/link")], claims), tmp_path / "link") == ["b"]
+    assert paths(search(engine, [info("lake", f"{tmp_path}/link")], claims), tmp_path / "link") == ["b"]
 
 
 def test_the_search_ends_and_says_when_it_went_no_deeper(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: SparkSession | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orphans, "DEEPEST", 2)
     dataset(tmp_path / "1/2")
-    within = search(spark, [info("lake", str(tmp_path))])
+    within = search(engine, [info("lake", str(tmp_path))])
     assert (paths(within, tmp_path), within.is_cut_short) == (["1/2"], False)
     dataset(tmp_path / "1/b/3")
-    beyond = search(spark, [info("lake", str(tmp_path))])
+    beyond = search(engine, [info("lake", str(tmp_path))])
     assert (paths(beyond, tmp_path), beyond.is_cut_short) == (["1/2"], True)
 
 
-def test_a_root_that_is_not_there_holds_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    found = search(spark, [info("lake", str(tmp_path / "nowhere")), info("none")])
+def test_a_root_that_is_not_there_holds_nothing(engine: SparkSession | None, tmp_path: Path) -> None:
+    found = search(engine, [info("lake", str(tmp_path / "nowhere")), info("none")])
     assert (found.datasets, found.failures) == ([], [])

@@ -54,7 +54,7 @@ def test_exactly_what_was_planted_is_found_while_tables_are_written(
     assert sorted(planted.expected - found) == []
     assert (document.complete, document.failures) == (True, ())
     assert len(document.notes) == sum(rule == "wrong-table-type" for rule, _ in planted.expected)
-    assert all("not of type EXTERNAL_TABLE" in note for note in document.notes)
+    assert all("marked as a Lance table, but " in note for note in document.notes)
     busy = next(catalog for catalog in document.coverage if catalog.name == "busy")
     assert (busy.tables_looked_at, busy.tables_unreadable) == (TABLES, 0)
 

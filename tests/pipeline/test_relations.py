@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
-from reconciler.auditor.entries import MOST_NAMED, directories_above, with_relations
+from reconciler.auditor.entries import MOST_NAMED, directory_of, with_relations
 from reconciler.model import locations
+from reconciler.spark.frames import frame_of
 from tests.soak import count, seeded
 
 if TYPE_CHECKING:
@@ -17,19 +19,19 @@ if TYPE_CHECKING:
 Related = dict[str, tuple[list[str], list[str], list[str]]]
 
 
-def related(spark: SparkSession, tables: list[tuple[str, str | None]]) -> Related:
-    """Return what Spark says of (address, location) pairs: who shares the place, its schemes, and who is around it."""
+def related(engine: SparkSession | None, tables: list[tuple[str, str | None]]) -> Related:
+    """Return, by address, who shares the location, its schemes, and who is around it."""
     rows = [
-        (address, locations.scheme(location), place, directories_above(place))
+        (address, locations.scheme(location), place, directory_of(place))
         if location and (place := locations.normalise(location))
         else (address, None, None, None)
         for address, location in tables
     ]
-    columns = "address string, scheme string, place string, above array<string>"
-    frame = with_relations(spark.createDataFrame(rows, columns))
-    return {
-        row["address"]: (row["sharing"] or [], row["schemes"] or [], row["inside"] or []) for row in frame.collect()
-    }
+    schema = pa.schema([(name, pa.string()) for name in ("address", "scheme", "place", "directory")])
+    found = with_relations(
+        frame_of(engine, pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema))
+    )
+    return {row["address"]: (row["sharing"] or [], row["schemes"] or [], row["inside"] or []) for row in found.rows()}
 
 
 def by_pairs(tables: list[tuple[str, str | None]]) -> Related:
@@ -49,19 +51,19 @@ def by_pairs(tables: list[tuple[str, str | None]]) -> Related:
     return found
 
 
-def test_a_prefix_of_a_name_is_not_a_directory_above(spark: SparkSession) -> None:
+def test_a_prefix_of_a_name_is_not_a_directory_above(engine: SparkSession | None) -> None:
     tables: list[tuple[str, str | None]] = [
         ("a", "s3://b/t"),
         ("b", "s3://b/t2"),
         ("c", "s3://b/t/x"),
         ("d", "s3://bt"),
     ]
-    assert {address: inside for address, (_, _, inside) in related(spark, tables).items() if inside} == {"c": ["a"]}
+    assert {address: inside for address, (_, _, inside) in related(engine, tables).items() if inside} == {"c": ["a"]}
 
 
-def test_everything_is_inside_the_root_of_the_machine_and_nothing_is_inside_itself(spark: SparkSession) -> None:
+def test_everything_is_inside_the_root_of_the_machine_and_nothing_is_inside_itself(engine: SparkSession | None) -> None:
     tables: list[tuple[str, str | None]] = [("root", "/"), ("a", "/a"), ("deep", "file:///a//b/c/"), ("none", None)]
-    assert {address: inside for address, (_, _, inside) in related(spark, tables).items()} == {
+    assert {address: inside for address, (_, _, inside) in related(engine, tables).items()} == {
         "root": [],
         "a": ["root"],
         "deep": ["a", "root"],
@@ -69,14 +71,14 @@ def test_everything_is_inside_the_root_of_the_machine_and_nothing_is_inside_itse
     }
 
 
-def test_of_many_at_one_place_a_few_are_named(spark: SparkSession) -> None:
+def test_of_many_at_one_place_a_few_are_named(engine: SparkSession | None) -> None:
     tables: list[tuple[str, str | None]] = [(f"t{number}", "/a") for number in range(9)]
-    sharing, schemes, _ = related(spark, [*tables, ("inner", "/a/b")])["t8"]
+    sharing, schemes, _ = related(engine, [*tables, ("inner", "/a/b")])["t8"]
     assert (sharing, schemes) == ([f"t{number}" for number in range(MOST_NAMED + 1)], ["file"])
 
 
 @pytest.mark.soak
-def test_grouping_finds_what_comparing_every_pair_finds(spark: SparkSession) -> None:
+def test_grouping_finds_what_comparing_every_pair_finds(engine: SparkSession | None) -> None:
     random = seeded("relations")
     for _ in range(count(2, 20)):
         tables: list[tuple[str, str | None]] = []
@@ -85,4 +87,4 @@ def test_grouping_finds_what_comparing_every_pair_finds(spark: SparkSession) -> 
             path = PurePosixPath(*random.choices(("a", "ab", "x y", "z"), k=random.randrange(5)))
             location = f"{start}/{path}" if path.parts else start
             tables.append((f"t{number:03}", location or None))
-        assert related(spark, tables) == by_pairs(tables)
+        assert related(engine, tables) == by_pairs(tables)

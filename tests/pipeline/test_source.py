@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
@@ -12,18 +14,32 @@ from reconciler.model.errors import LancensError
 from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
-from reconciler.spark.data_source import live_rows, register
+from reconciler.spark.data_source import register
 from reconciler.spark.failures import spark_errors
-from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
+from reconciler.spark.frames import Frame, frame_of_units
+from reconciler.spark.reading import read_unit
+from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, ROWS, TABLE, namespace_of, table_of
+from reconciler.spark.schemas import record_batches
+from reconciler.spark.units import Unit, list_units
 from tests.pipeline.troubled import SECRET, Troubled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 
-def read(frame: DataFrame) -> tuple[Snapshot, dict[tuple[str, ...], str | None]]:
+def live_rows(engine: SparkSession | None, specs: Collection[CatalogSpec], partitions: int = 256) -> Frame:
+    """Return the rows of the catalogs on an engine."""
+
+    def rows(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
+        return record_batches(read_unit(unit, last_attempt=last_attempt), ROWS)
+
+    units = list_units(specs, partitions=partitions, in_process=engine is None)
+    return frame_of_units(engine, units, rows, ROWS)
+
+
+def read(frame: Frame) -> tuple[Snapshot, dict[tuple[str, ...], str | None]]:
     """Return what the rows say is there, each thing once, and the error of each namespace."""
-    rows = [row.asDict() for row in frame.collect()]
+    rows = frame.rows()
     namespaces = [namespace_of(row) for row in rows if row["kind"] == NAMESPACE]
     tables = [table_of(row) for row in rows if row["kind"] == TABLE]
     notes = {row["message"] for row in rows if row["kind"] == NOTE}
@@ -43,29 +59,29 @@ def explained(frame: DataFrame) -> str:
 
 
 @pytest.mark.parametrize("partitions", [2, 100])
-def test_reading_in_units_is_reading_at_once(spark: SparkSession, tmp_path: Path, partitions: int) -> None:
+def test_reading_in_units_is_reading_at_once(engine: SparkSession | None, tmp_path: Path, partitions: int) -> None:
     catalog = Troubled(tmp_path).make()
-    found, errors = read(live_rows(spark, catalog.specs(), partitions=partitions))
+    found, errors = read(live_rows(engine, catalog.specs(), partitions=partitions))
     assert found == catalog.whole()
     assert errors == {(): None, ("a",): None, ("b",): None, ("b", "deep"): None, ("empty",): None}
 
 
-def test_nothing_to_read_is_nothing(spark: SparkSession) -> None:
-    assert live_rows(spark, []).collect() == []
+def test_nothing_to_read_is_nothing(engine: SparkSession | None) -> None:
+    assert live_rows(engine, []).rows() == []
 
 
-def test_a_flaky_namespace_is_read_again_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_flaky_namespace_is_read_again(engine: SparkSession | None, tmp_path: Path) -> None:
     catalog = Troubled(tmp_path, times=2).make()
-    found, errors = read(live_rows(spark, catalog.specs()))
+    found, errors = read(live_rows(engine, catalog.specs()))
     assert (found, set(errors.values())) == (catalog.whole(), {None})
     assert catalog.reads() == {"root": 1, "a": 1, "b": 3, "b$deep": 1, "empty": 1}
 
 
 def test_a_namespace_that_always_fails_is_a_row_with_its_error(
-    spark: SparkSession, spark_log: Path, tmp_path: Path
+    engine: SparkSession | None, spark_log: Path, tmp_path: Path
 ) -> None:
     catalog = Troubled(tmp_path, times=100).make()
-    frame = live_rows(spark, catalog.specs())
+    frame = live_rows(engine, catalog.specs())
     found, errors = read(frame)
     assert {name: error for name, error in errors.items() if error} == {
         ("b",): "lake (troubled): no answer to (redacted)"
@@ -73,10 +89,10 @@ def test_a_namespace_that_always_fails_is_a_row_with_its_error(
     assert set(found.tables) == set(catalog.whole().tables) - {("b", "one")}
     assert catalog.reads()["b"] == 4
 
-    # What it is reached with is neither in the plan nor in what Spark logged of the failures.
-    log = spark_log.read_text("utf-8")
-    assert "no answer to (redacted)" in log
-    assert SECRET not in log + explained(frame)
+    if engine is not None:  # what it is reached with is neither in the plan nor in what Spark logged of the failures
+        log = spark_log.read_text("utf-8")
+        assert "no answer to (redacted)" in log
+        assert SECRET not in log + explained(frame.content)
 
 
 def test_a_killed_worker_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
@@ -90,6 +106,7 @@ def test_memory_is_refused_in_one_line(spark: SparkSession) -> None:
     spec = CatalogSpec("lake", "memory", {"name": "shared"}, (), EVERYTHING)
     with pytest.raises(LancensError, match=r"^lake \(memory\): .*memory of one"):
         live_rows(spark, [spec])
+    assert live_rows(None, [spec]).rows()
 
 
 # ---- the format ------------------------------------------------------------------------------------------------------
@@ -220,3 +237,12 @@ def test_a_wrong_option_is_one_line(lancens: DataFrameReader) -> None:
     with pytest.raises(LancensError) as refused, spark_errors():
         lancens.option("view", "tabels").load()
     assert str(refused.value).endswith("did you mean `tables`?")
+    with pytest.raises(LancensError) as refused, spark_errors():
+        lancens.option("view", "tables").schema("name int").load().collect()
+    assert "is string, not int" in str(refused.value)
+
+
+def test_a_stream_is_refused_in_one_line(spark: SparkSession, lancens: DataFrameReader) -> None:
+    stream = spark.readStream.format("lancens").load().writeStream.format("noop")
+    with pytest.raises(LancensError, match=r"use `spark\.read` instead"), spark_errors():
+        stream.start().processAllAvailable()

@@ -68,6 +68,25 @@ def test_a_token_is_taken_as_an_api_key_where_there_is_no_other(serve: Serve) ->
     assert api("POST", "/ListNamespaces", {}, x_api_key=READ, Authorization="Bearer another").error == (401, 16)
 
 
+def test_a_token_is_taken_from_the_identity_of_a_body_where_no_header_has_one(serve: Serve) -> None:
+    api = Api(serve(tokens=TOKENS))
+
+    def created(name: str, identity: object) -> int:
+        return api("POST", "/CreateNamespace", {"id": [name], "identity": identity}).status
+
+    assert api("POST", "/v1/namespace/a/describe", {"identity": {"api_key": READ}}).status == 200
+    assert created("b", {"auth_token": WRITE}) == 200
+    assert created("c", {"api_key": WRITE}) == 200
+    assert created("d", {"api_key": READ}) == 403
+    assert created("d", {"auth_token": READ, "api_key": WRITE}) == 403
+    both = {"id": ["d"], "identity": {"auth_token": WRITE}}
+    assert api("POST", "/CreateNamespace", both, x_api_key=READ).error == (403, 15)
+    for identity in ({"auth_token": f"{WRITE}x"}, {"auth_token": [WRITE]}, {}, [WRITE], WRITE, None, {"api_key": 7}):
+        assert created("d", identity) == 401, identity
+    for body in (b"", b"[]", b"{", b"[" * 60_000, b"\xff", b'{"identity": "' + b"x" * 2_000_000 + b'"}'):
+        assert api("POST", "/CreateNamespace", data=body, content_type="application/json").error == (401, 16)
+
+
 def test_a_token_file_is_read_again_when_it_changes(
     serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

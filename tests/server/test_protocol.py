@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -205,7 +206,8 @@ def test_no_data_is_deleted_whatever_is_asked(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "operation", ["insert", "merge_insert", "update", "delete", "query", "alter_columns", "tags/create", "restore"]
+    "operation",
+    ["insert", "merge_insert", "update", "delete", "query", "drop_columns", "branches/delete", "version/delete"],
 )
 def test_rows_are_neither_served_nor_written(api: Api, operation: str) -> None:
     assert api("POST", f"/v1/table/a%24t/{operation}", {}).error == (406, 0)
@@ -380,6 +382,15 @@ def test_a_catalog_that_takes_no_tables_offers_to_make_none() -> None:
         offered = set(api("POST", "/ListOperations").json["operations"])
     assert not offered & {"DeclareTable", "CreateEmptyTable", "RegisterTable", "CreateTable"}
     assert "DeregisterTable" in offered
+
+
+@pytest.mark.parametrize("ask", ["create_namespace", "describe_table"])
+def test_a_client_shows_the_words_of_an_error_once(api: Api, serve: Serve, ask: str) -> None:
+    namespace = lance_namespace.connect("rest", {"uri": serve()})
+    request = {"create_namespace": lance_namespace.CreateNamespaceRequest(id=["a"])}
+    with pytest.raises(LanceNamespaceError) as refused:
+        getattr(namespace, ask)(request.get(ask, lance_namespace.DescribeTableRequest(id=["a", "none"])))
+    assert len(re.findall("already exists:|not found:", str(refused.value))) == 1
 
 
 # ---- columns -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 
 import lance
 import lance_namespace
+import lance_namespace_urllib3_client.api
 import pyarrow as pa
 import pytest
 from lance_namespace import (
@@ -31,6 +32,7 @@ import reconciler
 from reconciler.backends import registry
 from reconciler.model.errors import BackendError, ErrorCode
 from reconciler.namespace import CatalogNamespace
+from reconciler.server.operations import OPERATIONS
 
 
 class DictLike(dict[str, Any]):
@@ -119,14 +121,25 @@ def test_planning_and_applying_never_load_lance_namespace(tmp_path: Path, code: 
 
 
 def test_the_page_lists_every_operation_that_is_not_answered() -> None:
-    unanswered = {
-        "".join(map(str.capitalize, name.split("_")))
-        for name, method in inspect.getmembers(LanceNamespace, inspect.isfunction)
-        if not name.startswith("_") and getattr(CatalogNamespace, name) is method
+    """Those of the newest specification, by the client that is generated from its OpenAPI document."""
+    specified = {
+        re.sub("_(?=.)", "", name.title()): name
+        for api in vars(lance_namespace_urllib3_client.api).values()
+        if inspect.isclass(api)
+        for name, _ in inspect.getmembers(api, inspect.isfunction)
+        if not name.startswith("_") and not name.endswith(("_with_http_info", "_without_preload_content"))
     }
-    page = (Path(__file__).parents[2] / "docs/clients.md").read_text("utf-8")
-    listed = page.partition("## What is not answered")[2].partition(":\n\n")[2]
-    assert set(re.findall(r"`(\w+)`", listed)) == unanswered | {"DropTable"}
+    page = (Path(__file__).parents[2] / "docs/serve.md").read_text("utf-8")
+    rows = re.findall(
+        r"^\| (.+?) \| (.+?) \|$", page.partition("| not served | why |")[2].partition("\n\n")[0], re.MULTILINE
+    )
+    listed = {name for names, why in rows for name in re.findall(r"(?:^|, )(\w+)", names.partition(";")[0])}
+    assert listed - {"DropTable"} == {
+        operation
+        for operation, name in specified.items()
+        if getattr(CatalogNamespace, name) is getattr(LanceNamespace, name)
+    }
+    assert set(specified) - listed <= {operation.name for operation in OPERATIONS}
 
 
 def test_an_empty_table_is_a_declared_one() -> None:

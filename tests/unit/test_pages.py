@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from reconciler.backends import registry
 from reconciler.cli import _COMMANDS, _lancens
@@ -24,6 +25,8 @@ from tests.pages.blocks import PAGES, ROOT, calls, first_yaml, mentions, section
 from tests.pages.runs import ANSWERS, NOT_RUN, RUNS, run_of
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+DOCS = ROOT / "docs"
+REPOSITORY = "https://github.com/lancens/lancens/blob/main/"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -31,6 +34,11 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
     targets = [target.partition("#")[0] for target in LINK.findall(page.read_text(encoding="utf-8"))]
     local = [target for target in targets if target and "://" not in target and not target.startswith("mailto:")]
     assert [target for target in local if not (page.parent / target).exists()] == []
+    ours = [target.removeprefix(REPOSITORY) for target in targets if target.startswith(REPOSITORY)]
+    assert [target for target in ours if not (ROOT / target).exists()] == []
+    if page.is_relative_to(DOCS):  # the site has nothing else
+        left = [target for target in local if not (page.parent / target).resolve().is_relative_to(DOCS)]
+        assert left == [], f"write {REPOSITORY}PATH"
 
 
 def test_the_readme_names_every_backend() -> None:
@@ -71,17 +79,20 @@ def test_the_commands_page_names_every_command() -> None:
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path)],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (built.returncode, built.stderr) == (0, "")
-    schema = "https://github.com/lancens/lancens/blob/main/schemas/plan.schema.json"
-    assert schema in (tmp_path / "plan" / "index.html").read_text(encoding="utf-8")
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    text = (tmp_path / "build/docs/plan/index.html").read_text(encoding="utf-8")
+    assert f'href="{REPOSITORY}schemas/plan.schema.json"' in text
+    assert "https://fonts." not in text
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
+    shown = re.findall(r"[\w/-]+\.md", str(nav))
+    assert sorted(shown) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
 
 
 def parse_problem(name: str, arguments: list[str]) -> str | None:

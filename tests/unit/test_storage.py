@@ -142,6 +142,13 @@ def test_data_without_a_version_is_not_nothing(tmp_path: Path) -> None:
     assert storage.probe(str(tmp_path / "a.lance"), {}).kind is StorageKind.NOT_LANCE
 
 
+def test_a_scheme_without_a_driver_is_unknown_in_the_same_words_each_time() -> None:
+    found = storage.probe("no-such-scheme://bucket/a.lance", {})
+    assert found.kind is StorageKind.UNKNOWN
+    assert "'no-such-scheme'" in found.detail
+    assert "s3" not in found.detail
+
+
 def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     write_dataset(tmp_path / "a.lance")
     for version in (tmp_path / "a.lance" / "_versions").iterdir():
@@ -452,19 +459,20 @@ def test_columns_may_be_null_without_touching_data(tmp_path: Path) -> None:
     table = pa.table([[1, 2, 3], [1, 2, 3], [1, 2, 3]], schema=to_arrow_schema(columns))
     lance.write_dataset(table, place)
     data = {path.name: path.read_bytes() for path in (place / "data").iterdir()}
-    storage.relax_columns(str(place), ["a b", "x"], {})
+    relaxed = [replace(columns[1], nullable=True), columns[2]]
+    storage.evolve_columns(str(place), relaxed, {})
     assert storage.probe(str(place), {}).schema == (columns[0], replace(columns[1], nullable=True), columns[2])
     assert {path.name: path.read_bytes() for path in (place / "data").iterdir()} == data
-    storage.relax_columns(str(place), ["a b", "x"], {})
+    storage.evolve_columns(str(place), relaxed, {})
     assert lance.dataset(place).version == 2
     with pytest.raises(TableSchemaValidationError, match="has no column `gone`"):
-        storage.relax_columns(str(place), ["id", "gone"], {})
+        storage.evolve_columns(str(place), [columns[0], Column("gone", "int8")], {})
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda place: storage.relax_columns(place, ["id"], {}),
+        lambda place: storage.evolve_columns(place, [Column("id", "int64")], {}),
         lambda place: storage.add_columns(place, [Column("n", "int8")], {}),
         lambda place: storage.compute_columns(place, {"n": "id + 1"}, {}),
     ],

@@ -1,4 +1,4 @@
-"""Rules about drift from the manifest: property-drift, schema-drift."""
+"""Rules about the manifest: property-drift, schema-drift, expired-suppression."""
 
 from __future__ import annotations
 
@@ -13,6 +13,16 @@ from reconciler.model.live import LiveTable
 from reconciler.model.redaction import redact_value
 from reconciler.planner.facts import has_true_request, is_relocated
 from reconciler.planner.schemas import compare
+
+
+@rule(Severity.WARNING, needs_manifest=True)
+def expired_suppression(_: TableRecord, __: RuleLimits) -> Iterator[Verdict]:
+    """A suppression in the manifest has expired
+
+    The last day of an entry of `suppress` has passed, so that the findings that it suppressed count again. Somebody
+    accepted them for a time that is over.
+    """
+    yield from ()  # it is about no table: see `reconciler.auditor.suppressions`
 
 
 @rule(Severity.WARNING, needs_manifest=True)
@@ -75,9 +85,9 @@ def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """The data has another schema than its block in the manifest
 
     Readers that rely on the manifest expect columns that are missing or have another type, and `lancens plan` blocks
-    the table until the two agree. With `evolve: additive` in the block, apply adds columns and makes them nullable; the
-    finding is then a warning. Columns that the block does not name are no finding, except with `extra_columns:
-    conflict`.
+    the table until the two agree. With `evolve: additive` in the block, apply adds and alters columns where no data is
+    rewritten; the finding is then a warning. Columns that the block does not name are no finding, except with
+    `extra_columns: conflict`.
     """
     desired = record.desired
     found = record.stored.schema
@@ -90,10 +100,10 @@ def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             f"the data has other columns than its block: {few([*blocking.texts()], '; ')}",
             "`lancens plan` shows what to write into the block, and which call of pylance changes the data.",
         )
-    elif difference.missing or difference.relaxed:
+    elif difference.grows:
         lacking = [*replace(difference, extra=()).texts()]
         yield Verdict(
-            f"the data lacks columns of its block: {few(lacking, '; ')}",
-            "`lancens apply` adds or relaxes them; no data is rewritten.",
+            f"the data does not follow its block yet: {few(lacking, '; ')}",
+            "`lancens apply` adds or alters them; no data is rewritten.",
             Severity.WARNING,
         )

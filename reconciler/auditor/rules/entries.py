@@ -32,7 +32,12 @@ def wrong_table_type(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     if record.foreign is None:
         return
-    if record.foreign.is_marked:
+    if record.foreign.is_marked and not record.foreign.location:
+        yield Verdict(
+            "the entry is marked as a Lance table, and names no location",
+            "Write the location of the dataset into the entry, or remove the entry if it has no data.",
+        )
+    elif record.foreign.is_marked:
         yield Verdict(
             f"the entry is marked as a Lance table and its type is wrong: {record.foreign.format}",
             "Make it an external table: in Hive with `ALTER TABLE … SET TBLPROPERTIES ('EXTERNAL'='TRUE')`, in Glue "

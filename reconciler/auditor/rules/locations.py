@@ -8,7 +8,7 @@ from reconciler.auditor.records import Severity, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
 from reconciler.model import locations, ownership
 from reconciler.model.names import address
-from reconciler.storage import SCHEMES
+from reconciler.storage import SCHEMES, has_driver
 
 _MOST_NAMED = 3
 
@@ -66,8 +66,8 @@ def scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     Engines choose the driver and the credentials of a location by its scheme: a table at `s3a:` in a catalog of `s3:`
     works in one engine and fails in the next, and one at a local path is found on one machine only.
     """
-    if record.live is None or record.location is None:
-        return
+    if record.live is None or record.location is None or not has_driver(record.location):
+        return  # unknown_scheme reports a scheme without a driver
     own = locations.scheme(record.location)
     others = [scheme for scheme in record.schemes if scheme != own]
     root = own if record.root is None else locations.scheme(record.root)
@@ -96,9 +96,9 @@ def unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if own in SCHEMES:
         return
     known = locations.scheme(locations.pylance_uri(record.location))
-    if known in SCHEMES and record.root is not None and locations.scheme(record.root) != own:
+    if has_driver(record.location) and record.root is not None and locations.scheme(record.root) != own:
         return  # scheme_mismatch reports it
-    if known in SCHEMES:
+    if has_driver(record.location):
         yield Verdict(
             f"its location is at `{own}:`, which lancens reads as `{known}:` and other Lance clients do not know",
             f"Write the location with `{known}:`, unless the engines that read the table need `{own}:`.",

@@ -11,13 +11,16 @@ from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.display import count
 from reconciler.model.live import StorageKind
-from reconciler.storage import MOST_VERSIONS, Files
+from reconciler.storage import MOST_VERSIONS, Files, has_driver
 
 _REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
 
 
 def _location(record: TableRecord) -> str:
-    return locations.redact(record.location) if record.location else "its location"
+    if not record.location:
+        return "its location"
+    cut = ", of which Lance opens the part before `?` or `#` (`%3F` and `%23` in a name)"
+    return locations.redact(record.location) + (cut if locations.is_cut(record.location) else "")
 
 
 def _holds(record: TableRecord, kind: StorageKind) -> bool:
@@ -138,8 +141,13 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 def _opened(record: TableRecord, **arguments: object) -> str:
     """Return the call that opens a table's dataset, as a user types it."""
     given = "".join(f", {name}={value!r}" for name, value in arguments.items())
-    place = json.dumps(locations.redact(locations.pylance_uri(record.location or "")), ensure_ascii=False)
-    return f"lance.dataset({place}{given})"
+    return f"lance.dataset({_typed(record)}{given})"
+
+
+def _typed(record: TableRecord, *names: str) -> str:
+    """Return the table's location, or what is below it, as a user types it."""
+    place = locations.redact(locations.pylance_uri(record.location or ""))
+    return json.dumps(locations.join(place, *names) if names else place, ensure_ascii=False)
 
 
 def _go_back(record: TableRecord, files: Files) -> str:
@@ -265,6 +273,8 @@ def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     if record.desired is not None and not record.desired.probe:
         return
+    if record.location and not has_driver(record.location):
+        return  # unknown_scheme reports it
     if _holds(record, StorageKind.DENIED):
         yield Verdict(
             f"storage denies reading {_location(record)}: {record.stored.detail}",
@@ -293,9 +303,17 @@ def _reopen(record: TableRecord) -> str:
     if recovery.version is None:
         return f"Restore the files below `_versions` from a copy: of the last {MOST_VERSIONS} versions none is whole."
     damaged = few([f"`_versions/{name}`" for name in recovery.damaged])
+    # Every commit reads the latest manifest first, and so does a clone: the damaged one has to go.
+    folder = f"lance.file.LanceFileSession({_typed(record, '_versions')})"
+    taken = " ".join(
+        f"`{folder}.{call}`"
+        for name in recovery.damaged
+        for call in (f"download_file({name!r}, {name!r})", f"delete_file({name!r})")
+    )
     return (
-        f"Restore {damaged} from a copy. Without one, move it out of `_versions`: then version {recovery.version} is "
-        "the latest, which opens and has all of its files."
+        f"Restore {damaged} from a copy. Without one, keep it here instead, {taken}, and go back to version "
+        f"{recovery.version}, the newest that has all of its files: `{_opened(record, version=recovery.version)}"
+        ".restore()`."
     )
 
 
@@ -303,7 +321,7 @@ def _reopen(record: TableRecord) -> str:
 def stale(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     """The table has not been written for longer than expected
 
-    Its last commit is older than its block expects (`expect.max_age_days`), which is a warning, or else than
+    Its last commit is older than the manifest expects (`expect.max_age_days`), which is a warning, or else than
     `--stale-after` allows (180 days by default), which is a note. Often the job that writes it has stopped, or the
     table is not used any more and only costs money.
     """

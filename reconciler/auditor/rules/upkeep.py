@@ -34,7 +34,7 @@ def _kept(record: TableRecord) -> Stored:
 
 @rule(Severity.WARNING, needs_manifest=True)
 def many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """The table has more fragments than its block expects
+    """The table has more fragments than the manifest expects
 
     `expect.max_fragments` in the table's block, or in `defaults`, sets the limit. Each query opens each fragment.
     Frequent small writes leave a fragment a commit until the table is compacted.
@@ -42,7 +42,7 @@ def many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     stored, most = _kept(record), record.expect.max_fragments
     if most is not None and (stored.fragments or 0) > most:
         yield Verdict(
-            f"it has {count(stored.fragments or 0, 'fragment')}; its block expects {most:,} at most",
+            f"it has {count(stored.fragments or 0, 'fragment')}; the manifest expects {most:,} at most",
             f"{_COMPACT}; or correct `expect.max_fragments`. {_maintain(record, 'compact')}",
         )
 
@@ -67,7 +67,7 @@ def small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict
 def many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     """The table has many versions
 
-    More than its block expects (`expect.max_versions`), which is a warning, or else more than 1,000 (`--limit
+    More than the manifest expects (`expect.max_versions`), which is a warning, or else more than 1,000 (`--limit
     versions=N`), which is a note. Each version keeps the files that it needs, and opening the table lists all
     versions. `--depth quick` leaves this rule out.
     """
@@ -77,7 +77,7 @@ def many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
     versions, expected = stored.files.versions, record.expect.max_versions
     if expected is not None and versions > expected:
         yield Verdict(
-            f"it has {count(versions, 'version')}; its block expects {expected:,} at most",
+            f"it has {count(versions, 'version')}; the manifest expects {expected:,} at most",
             f"{_CLEAN_UP}. Or correct `expect.max_versions`.",
             Severity.WARNING,
         )
@@ -132,7 +132,7 @@ def auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 @rule(Severity.WARNING, needs_manifest=True)
 def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
-    """An index that the block expects is missing
+    """An index that the manifest expects is missing
 
     `expect.indices` in the table's block, or in `defaults`, names the columns. Queries by these columns read the whole
     table. Often the table was overwritten, which removed its indices.
@@ -145,7 +145,7 @@ def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if lacking:
         columns = ", ".join(f"`{column}`" for column in lacking)
         yield Verdict(
-            f"it lacks the {'index' if len(lacking) == 1 else 'indices'} on {columns} that its block expects",
+            f"it lacks the {'index' if len(lacking) == 1 else 'indices'} on {columns} that the manifest expects",
             "Create it with `lance.dataset(…).create_index(…)` for vectors, or `create_scalar_index(…)`; or correct "
             f"`expect.indices`. {_maintain(record, 'indices')}",
         )
@@ -156,7 +156,7 @@ def unindexed_vectors(record: TableRecord, limits: RuleLimits) -> Iterator[Verdi
     """A column of vectors has no index
 
     A search by distance reads every vector of the table: more than 100,000 rows (`--limit unindexed-rows=N`). A column
-    that the block expects an index on is a `missing-index`.
+    that the manifest expects an index on is a `missing-index`.
     """
     stored = _kept(record)
     if stored.indices is None or stored.schema is None or (stored.rows or 0) <= limits.unindexed_rows:

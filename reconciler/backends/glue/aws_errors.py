@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.aws_login import NO_MFA, login_refusal, plain_code, unreadable_file
 from reconciler.backends.http.limits import TooMuchError
-from reconciler.backends.http.refusals import excerpt
+from reconciler.backends.http.refusals import excerpt, is_html
 from reconciler.model import errors
 from reconciler.model.redaction import scrub
 
@@ -49,6 +49,10 @@ def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
     except RepeatedError as repeated:
         if is_other():
             raise repeated.refusal from None
+
+
+class WebPageError(errors.InternalError):
+    """The answer is a page of a web server, not Glue's."""
 
 
 class NoAnswerError(Exception):
@@ -162,7 +166,8 @@ def _refusal(
     if refused is not None:
         return errors.UnauthenticatedError(f"{where}: {refused}")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    maker = _KINDS.get(plain) or (errors.ServiceUnavailableError if status in (502, 503, 504) else errors.InternalError)
+    failed = WebPageError if is_html(message.encode(), "") else errors.InternalError
+    maker = _KINDS.get(plain) or (errors.ServiceUnavailableError if status in (502, 503, 504) else failed)
     if maker is errors.ThrottlingError:
         return errors.ThrottlingError(f"{where}: throttled after {_attempts(error)} attempts ({code}); try again later")
     return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -321,6 +321,11 @@ class GlueBackend(
             return self._below(live.properties.get(structures.LOCATION) if live else None, identifier)
         database = self._database(identifier[:-1])
         return self._below(database.get("LocationUri") if database else None, identifier)
+
+    def identifier_at(self, path: Sequence[str]) -> Identifier:
+        """Return the table at ``path``; Spark keeps the tables of a database in ``<name>.db``, as Hive does."""
+        *above, table = super().identifier_at(path)
+        return (*above[:-1], *(name.removesuffix(".db") for name in above[-1:]), table)
 
     def direct_location(self, identifier: Identifier) -> str:
         """Return the location of a table that an operation creates."""

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.glue import structures
+from reconciler.backends.glue.aws_errors import WebPageError
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, PermissionDeniedError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
@@ -55,7 +56,7 @@ class _Reading:
         """Return the catalogs worth looking into, parents first."""
         listing = self.service.catalogs((), recursive=True)
         listed = {structures.names_in(catalog.get("CatalogId"))[depth:]: catalog for catalog in listing}
-        if isinstance(self.service.without_catalogs, PermissionDeniedError):
+        if isinstance(self.service.without_catalogs, PermissionDeniedError | WebPageError):
             root = self.service.subject(())
             self.notes.append(f"catalogs inside {root} are not read: {self.service.without_catalogs}")
         for path, catalog in sorted(listed.items(), key=itemgetter(0)):

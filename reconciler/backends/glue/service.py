@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.glue import client
-from reconciler.backends.glue.aws_errors import translated
+from reconciler.backends.glue.aws_errors import WebPageError, translated
 from reconciler.backends.glue.structures import as_input, id_below
 from reconciler.backends.http.limits import Scans
 from reconciler.backends.paging import every_page
@@ -40,7 +40,7 @@ _DONE = {"Create": _EXISTS, "Delete": _MISSING, "UpdateTable": "ConcurrentModifi
 """The refusals that a repeated write gets when its first attempt did the work."""
 
 # The errors of calls about catalogs where there are none: before 2024, neither Glue nor policies had such calls.
-_NO_CATALOGS = (errors.PermissionDeniedError, errors.UnsupportedOperationError)
+_NO_CATALOGS = (errors.PermissionDeniedError, errors.UnsupportedOperationError, WebPageError)
 
 
 def _patterns(names: Iterable[str]) -> Iterator[str]:
@@ -55,8 +55,8 @@ def _patterns(names: Iterable[str]) -> Iterator[str]:
         yield pattern
 
 
-def _account_of(catalog: type_defs.CatalogTypeDef) -> str:
-    return catalog.get("CatalogId", "").partition(":")[0]
+def _account_of(holder: type_defs.CatalogTypeDef | type_defs.DatabaseTypeDef) -> str:
+    return holder.get("CatalogId", "").partition(":")[0]
 
 
 def _id_of(catalog: type_defs.CatalogTypeDef) -> str:
@@ -93,7 +93,7 @@ class Service:
                 self._connected = None
 
     def account(self) -> str | None:
-        """Return the id of the account's catalog; None where catalogs cannot be listed."""
+        """Return the id of the account's catalog; None where catalogs cannot be listed, or nothing tells it."""
         with self._lock_of_account:
             if self._account is None and self.without_catalogs is None:
                 self._account = self._asked_account()
@@ -101,20 +101,41 @@ class Service:
 
     def has_catalogs(self) -> bool:
         """Return whether catalogs can be listed; it tries once."""
-        return self.without_catalogs is None and (self._has_answered or self.account() is not None)
+        if not self._has_answered:
+            self.account()
+        return self.without_catalogs is None
 
     def _asked_account(self) -> str | None:
         self._require_login("GetCatalogs", ())
         try:
             with self._asking("GetCatalogs", ()):
-                for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]:
-                    return self._config.catalog_id or _account_of(catalog)
+                accounts = [_account_of(one) for one in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]]
         except _NO_CATALOGS as error:
-            self.without_catalogs = error
+            self._go_without_catalogs(error)
             return None
+        self._has_answered = True
         if self._config.catalog_id is not None:
             return self._config.catalog_id
-        raise errors.InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
+        # Lake Formation, and services beside AWS, may leave the root out.
+        return next(filter(None, accounts or map(_account_of, self.databases(()))), None)
+
+    def _go_without_catalogs(self, error: errors.BackendError) -> None:
+        """Note why catalogs cannot be listed.
+
+        A service at an ``endpoint`` that lists its databases, and answers this one call with a web page, has no such
+        call: so does moto 5.2.
+
+        Raises:
+            BackendError: the ``error``, if it may be one of a service with catalogs.
+        """
+        if isinstance(error, WebPageError):
+            try:
+                if self._config.endpoint is None:
+                    raise error
+                next(self.databases(()), None)
+            except errors.BackendError:
+                raise error from None
+        self.without_catalogs = error
 
     def _in(self, path: Identifier, parameter: str = "CatalogId") -> dict[str, Any]:
         """Return the parameter for the catalog at ``path``; the default is the caller's.
@@ -127,7 +148,8 @@ class Service:
             account = self.account()
             if account is None:
                 raise errors.NamespaceNotFoundError(
-                    f"glue: namespace `{join(path)}` does not exist; catalogs cannot be listed: {self.without_catalogs}"
+                    f"glue: namespace `{join(path)}` does not exist; catalogs cannot be listed: "
+                    f"{self.without_catalogs or 'set `catalog_id`'}"
                 )
             catalog_id = id_below(account, path)
         return {parameter: catalog_id} if catalog_id else {}
@@ -152,7 +174,7 @@ class Service:
         except _NO_CATALOGS as error:
             if has_begun or parent:
                 raise
-            self.without_catalogs = error
+            self._go_without_catalogs(error)
         else:
             self._has_answered = True
 
@@ -219,7 +241,12 @@ class Service:
     def functions(self, database: Identifier) -> Iterator[type_defs.UserDefinedFunctionTypeDef]:
         """Yield the user-defined functions of a database."""
         request = {"DatabaseName": database[-1], "Pattern": _ANY_NAME, "MaxResults": _PAGE, **self._in(database[:-1])}
-        return self._pages("GetUserDefinedFunctions", database, "UserDefinedFunctions", request, _function_name)
+        try:
+            yield from self._pages("GetUserDefinedFunctions", database, "UserDefinedFunctions", request, _function_name)
+        except WebPageError:
+            # A service that has no such call either, as moto 5.2, has no functions.
+            if self.has_catalogs() or not isinstance(self.without_catalogs, WebPageError):
+                raise
 
     # ---- tables --------------------------------------------------------------------------------------------------
 

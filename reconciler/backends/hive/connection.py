@@ -6,7 +6,6 @@ import getpass
 import selectors
 import socket
 import ssl
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,10 @@ from reconciler.backends.http.limits import Scans
 from reconciler.model.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from reconciler.backends.hive.carriers import SocketCarrier
     from reconciler.backends.hive.config import HiveConfig, MetastoreAddress
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
-
+    from reconciler.backends.hive.sasl import SaslCarrier
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
@@ -86,44 +86,6 @@ def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None =
         raise
 
 
-class KerberosError(ConnectionError):
-    """Kerberos refuses a connection; the text says why and what to do."""
-
-
-def kerberos_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of SASL and Kerberos; none while they are not in use."""
-    mechanisms = sys.modules.get("puresasl.mechanisms")
-    if mechanisms is None or not mechanisms.have_kerberos:
-        return ()
-    from puresasl import SASLError
-
-    return mechanisms.kerberos.GSSError, SASLError
-
-
-def kerberos_error_of(error: Exception) -> KerberosError:
-    """Return one of the ``kerberos_errors`` as an error for users."""
-    return KerberosError(
-        f"Kerberos: {_innermost(error)}; look at `klist`, renew the ticket with `kinit`, and see that the "
-        "metastore's principal is `kerberos.service`/HOST, with the host as `uri` has it"
-    )
-
-
-def _innermost(error: BaseException) -> str:
-    """Return the innermost text of an error of GSSAPI other than "Success".
-
-    The arguments are nested pairs of a text and a number: first those of GSSAPI, then those of Kerberos.
-    """
-    found = str(error)
-    todo: list[object] = list(error.args)
-    while todo:
-        part = todo.pop(0)
-        if isinstance(part, tuple):
-            todo = [*part, *todo]
-        elif isinstance(part, str) and part != "Success":
-            found = part
-    return found
-
-
 def _tls(config: HiveConfig) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=config.ssl_ca_file)
@@ -152,26 +114,26 @@ def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.soc
         return HttpCarrier(stream, address, _headers(config), config, scans)
     carrier = SocketCarrier(stream, address, config, scans)
     if config.auth != "none":
-        login = {}  # Kerberos needs none: the process has a ticket
-        if config.password is not None:
-            password = config.password.get_secret_value()
-            login = {"mechanism": "PLAIN", "username": config.username or "", "password": password}
-        try:
-            sasl = TTransport.TSaslClientTransport(
-                carrier, address.host, config.kerberos_service, max_frame_size=_LARGEST_FRAME, **login
-            )
-        except ImportError as error:
-            extra = "kerberos" if config.auth == "kerberos" else "hive"
-            raise InvalidInputError(str(MissingExtraError(f"`auth: {config.auth}`", extra))) from error
-        try:
-            sasl.open()
-        except TTransport.TTransportException as error:
-            if config.auth == "plain" and error.type == TTransport.TTransportException.NOT_OPEN:
-                raise LoginRefusedError(f"the metastore at {address.host} refuses `username` or `password`") from None
-            raise
-        except kerberos_errors() as error:
-            raise kerberos_error_of(error) from error
-        return sasl
+        return TTransport.TBufferedTransport(_logged_in(config, address, carrier), _READ_BUFFER)
     if config.framed:
         return TTransport.TFramedTransport(carrier, _LARGEST_FRAME)
     return TTransport.TBufferedTransport(carrier, _READ_BUFFER)
+
+
+def _logged_in(config: HiveConfig, address: MetastoreAddress, carrier: SocketCarrier) -> SaslCarrier:
+    from thrift.transport.TTransport import TTransportException
+
+    from reconciler.backends.hive.sasl import PasswordLogin, SaslCarrier, TicketLogin
+
+    if config.password is not None:
+        try:
+            return SaslCarrier(carrier, PasswordLogin(config.username or "", config.password.get_secret_value()))
+        except TTransportException as error:
+            if error.type == TTransportException.NOT_OPEN:
+                raise LoginRefusedError(f"the metastore at {address.host} refuses `username` or `password`") from None
+            raise
+    try:
+        login = TicketLogin(config.kerberos_service, address.host)
+    except ImportError as error:
+        raise InvalidInputError(str(MissingExtraError("`auth: kerberos`", "kerberos"))) from error
+    return SaslCarrier(carrier, login)

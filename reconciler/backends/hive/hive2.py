@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -16,10 +17,10 @@ from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
 from reconciler.backends.spark_types import hive_columns
-from reconciler.model import locations
+from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.columns import Schema, ShownColumns
-from reconciler.model.errors import InvalidInputError, UnsupportedOperationError
+from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
 from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
 
@@ -65,6 +66,7 @@ class Hive2Backend(
         self._metastore = Metastore(self.impl, self.config, self._greet)
         self._databases = Databases(self.impl, self._metastore)
         self._tables = Tables(self.impl, self._metastore)
+        self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
 
     def traffic(self) -> Traffic:
         """Return the requests so far, with repeats, and the bytes of their answers."""
@@ -132,7 +134,7 @@ class Hive2Backend(
             return []
         tables = self._tables.every_table(namespace) if names is None else self._tables.named(namespace, names)
         if not tables:
-            self._databases.fetch(namespace)  # a missing database lists as an empty one
+            self._require(namespace)  # a missing database lists as an empty one
         found = (entries.foreign_table((*namespace, table.tableName), table) for table in tables)
         return [foreign for foreign in found if foreign is not None]
 
@@ -166,7 +168,7 @@ class Hive2Backend(
             return []
         names = self._tables.lance_names(parent)
         if not names:
-            self._databases.fetch(parent)  # a missing database lists as an empty one
+            self._require(parent)  # a missing database lists as an empty one
         return [name for name in names if self._is_representable(name)]
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
@@ -222,8 +224,25 @@ class Hive2Backend(
         return entries.table_of(to, self._tables.rename(identifier, to))
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the location of a table below ``root``, if one is configured."""
+        """Return the location of a table where its manifest put the database, else below ``root`` if there is one."""
+        place = self._given_place(identifier[:-1])
+        if place is not None:
+            return locations.join(place, identifier[-1])
         return None if self.config.root is None else self._place(self.config.root, identifier)
+
+    def _given_place(self, database: Identifier) -> str | None:
+        """Return the location that a manifest gave a database; None for one that the server or ``root`` chose.
+
+        A database in the last scan is not read again: a plan may create a thousand tables in one.
+        """
+        scope, scanned = self._scanned
+        live = scanned.get(database)
+        if live is None and not scope.contains(database):
+            with suppress(NamespaceNotFoundError):
+                live = self.load_namespace(database)
+        if live is None or entries.DATABASE_LOCATION not in ownership.recorded_keys(live.properties):
+            return None
+        return live.properties.get(entries.DATABASE_LOCATION)
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
         """Return the table at ``path``; Hive puts those of ``default`` at the top."""
@@ -238,7 +257,7 @@ class Hive2Backend(
 
         Without a ``root`` it is below the current directory.
         """
-        return self._place(self.config.root or Path.cwd().as_posix(), identifier)
+        return self.default_location(identifier) or self._place(Path.cwd().as_posix(), identifier)
 
     def _place(self, root: str, identifier: Identifier) -> str:
         return locations.join(root, *self._home(identifier[:-1]), identifier[-1])
@@ -248,7 +267,12 @@ class Hive2Backend(
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
         with self._metastore.scans.one():
-            return self._scan_databases(scope, self._all_databases())
+            snapshot = self._scan(scope)
+        self._scanned = scope, snapshot.namespaces
+        return snapshot
+
+    def _scan(self, scope: Scope) -> Snapshot:
+        return self._scan_databases(scope, self._all_databases())
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the databases; a database has no namespaces."""

@@ -17,7 +17,7 @@ from reconciler.model import locations
 from reconciler.model.capabilities import NameRule
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError
 from reconciler.model.live import LiveNamespace, Snapshot
-from reconciler.model.names import EVERYTHING, Identifier, Scope, join
+from reconciler.model.names import Identifier, Scope, join
 from reconciler.model.ownership import owner_of
 
 if TYPE_CHECKING:
@@ -59,11 +59,6 @@ class Hive3Backend(Hive2Backend):
             raise InvalidInputError(
                 f"hive3: the metastore at {self.config.identity()} has no catalogs: it is a 2.x one; use `impl: hive2`"
             ) from error
-
-    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return everything within ``scope``."""
-        with self._metastore.scans.one():
-            return self._scan(scope)
 
     def _scan(self, scope: Scope) -> Snapshot:
         names = [name for name in self._catalogs.names() if scope.contains((name,)) or scope.reaches((name,))]

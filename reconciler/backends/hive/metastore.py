@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.hive.connection import ThriftConnection, connect, kerberos_error_of, kerberos_errors
+from reconciler.backends.hive.connection import ThriftConnection, connect
 from reconciler.backends.hive.metastore_errors import LoginRefusedError, translated
 from reconciler.backends.http.limits import Scans, SlowAnswerError, TooMuchError
 from reconciler.model import errors
@@ -246,8 +246,6 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
     """
     try:
         return call(client)
-    except kerberos_errors() as error:
-        raise kerberos_error_of(error) from error
     except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
         if _TOO_LONG in str(error):
             said = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"

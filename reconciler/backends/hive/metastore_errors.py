@@ -23,6 +23,10 @@ def detail(error: Exception) -> str:
     return line if len(line) <= _LONGEST_DETAIL else line[: _LONGEST_DETAIL - 1] + "…"
 
 
+class KerberosError(ConnectionError):
+    """Kerberos refuses a connection; the text says why and what to do."""
+
+
 class LoginRefusedError(Exception):
     """The metastore refuses the user name and the password, or the token."""
 

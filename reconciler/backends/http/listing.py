@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from reconciler.backends.http.refusals import DisabledNamespaceError
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import InternalError, InvalidInputError, NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.live import LiveNamespace
@@ -139,6 +140,10 @@ def walk(
             namespace, namespaces, tables = contents
             if namespace is not None:
                 found.namespaces[parent] = namespace
+                if namespace.disabled:
+                    found.notes.append(
+                        f"namespace `{join(parent)}` is disabled in the service; what it holds is left out"
+                    )
             elif parent:
                 found.notes.append(f"namespace `{join(parent)}` is listed, but the service says that it does not exist")
             below += [
@@ -185,6 +190,13 @@ def _contents(server: Lister[object], parent: Identifier, scope: Scope, is_start
 
 
 def _read(server: Lister[object], parent: Identifier, scope: Scope) -> _Contents:
+    try:
+        return _read_enabled(server, parent, scope)
+    except DisabledNamespaceError:
+        return LiveNamespace(parent, disabled=True), (), ()
+
+
+def _read_enabled(server: Lister[object], parent: Identifier, scope: Scope) -> _Contents:
     namespace = server.namespace(parent) if parent else None
     if not scope.reaches(parent):
         return namespace, (), ()

@@ -80,6 +80,10 @@ class UnknownRouteError(InternalError):
     """The service does not know the path; it may be an older version."""
 
 
+class DisabledNamespaceError(InternalError):
+    """The service has disabled a namespace, and shows nothing of what it holds."""
+
+
 class ForeignAnswerError(ServiceUnavailableError):
     """Something else answers in the service's place: a proxy, a login page."""
 

@@ -39,6 +39,12 @@ _NO_WAREHOUSE = re.compile(
     r"|\b(?:unknown|no such|find|found no)\b.*\bwarehouse",
     re.IGNORECASE,
 )
+WAYS_OUT = (
+    "leave `location` out or name one there; or set `polaris.config.allow.unstructured.table.location` to true in the "
+    "catalog's properties in Polaris, and `unstructured_table_location: true` in `config`"
+)
+"""What to do about a location that Polaris refuses."""
+_NOT_THERE = "not in the list of allowed locations"
 # Nessie adds at which of its commits it read a table, which changes with every commit to any table.
 _READ_AT = frozenset({"nessie.commit.id", "nessie.commit.ref"})
 _NAMES = {
@@ -91,6 +97,8 @@ def translate(refusal: Refusal) -> VendorError | None:
     kind = _KINDS.get(name)
     if kind is None and _NO_WAREHOUSE.search(message):
         kind = NamespaceNotFoundError
+    if kind is PermissionDeniedError and _NOT_THERE in message:
+        message = f"tables go below their namespace's location: {WAYS_OUT} ({message})"
     return VendorError(message or name, kind)
 
 

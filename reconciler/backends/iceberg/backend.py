@@ -14,8 +14,10 @@ from reconciler.backends import optional
 from reconciler.backends.http.backend import HttpBackend, connect
 from reconciler.backends.http.listing import every_name, load_listed, require_kept, walk
 from reconciler.backends.http.retry import RetryPolicy
-from reconciler.backends.iceberg.answers import TABLE_TYPE, TableEntry, UnreadableTableError, translate
+from reconciler.backends.iceberg import generic
+from reconciler.backends.iceberg.answers import TABLE_TYPE, WAYS_OUT, TableEntry, UnreadableTableError, translate
 from reconciler.backends.iceberg.config import IcebergConfig
+from reconciler.backends.iceberg.generic import GenericServer
 from reconciler.backends.iceberg.server import SAFEGUARD, IcebergServer
 from reconciler.backends.iceberg.sigv4 import Signer, translate_signed
 from reconciler.backends.service_options import own_options
@@ -83,10 +85,15 @@ class IcebergBackend(
             sign=Signer(self.config) if signs else None,
             pool_size=_POOL_SIZE,
         )
-        self._server = IcebergServer(self._http, self.config)
+        is_generic = self.config.tables == "generic"
+        self._server = (GenericServer if is_generic else IcebergServer)(self._http, self.config)
+        if is_generic:
+            self.capabilities = generic.CAPABILITIES
 
     def asked_capabilities(self) -> Capabilities:
         """Return the server's capabilities; not every one renames or takes locations."""
+        if self.config.tables == "generic":
+            return self.capabilities
         if self.config.is_s3_tables:
             self.capabilities = replace(self.capabilities, chooses_locations=True)
         for name in self._existing(sorted({*self.config.warehouse_names, *self.outermost_names})):
@@ -175,15 +182,40 @@ class IcebergBackend(
         if len(identifier) < 2:
             return []
         foreign = [name for name, entry in self._tables(identifier).items() if not entry.is_lance]
-        return foreign + self._server.views(identifier)
+        return foreign + self._server.views(identifier) + self._server.others(identifier)
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return the views and the tables without the mark, unreadable ones included."""
+        """Return the views and the tables without the mark, unreadable ones included.
+
+        Where tables are named, a view is left out that the caller may not list; a create meets it.
+        """
         entries = self._tables(namespace, names)
-        views = self._server.views(namespace) if len(namespace) > 1 else []
-        return [_foreign((*namespace, name), entry) for name, entry in entries.items() if not entry.is_lance] + [
-            ForeignTable((*namespace, name), None, "view") for name in views if names is None or name in names
-        ]
+        found = [_foreign((*namespace, name), entry) for name, entry in entries.items() if not entry.is_lance]
+        if len(namespace) < 2:
+            return found
+        try:
+            others = [(name, "view") for name in self._server.views(namespace)]
+        except PermissionDeniedError:
+            if names is None:
+                raise
+            others = []
+        others += [(name, self._server.other_kind) for name in self._server.others(namespace)]
+        concerns = every_name if names is None else names.__contains__
+        return found + [ForeignTable((*namespace, name), None, kind) for name, kind in others if concerns(name)]
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return the location below ``root``; without one, Polaris's own."""
+        home = None if self.config.root is not None else self._server.home(identifier[:-1])
+        return super().default_location(identifier) if home is None else locations.join(home, identifier[-1])
+
+    def location_problem(self, identifier: Identifier, location: str) -> str | None:
+        """Return that Polaris takes no Iceberg table at ``location``; None where it does."""
+        if self.config.tables == "generic" or self.config.unstructured_table_location:
+            return None
+        home = self._server.home(identifier[:-1])
+        if home is None or locations.is_under(home, location):
+            return None
+        return f"it is not below {locations.redact(home)}, its namespace's; {WAYS_OUT}"
 
     def location_below(self, root: str, identifier: Identifier) -> str:
         """Return ``root`` followed by the whole identifier."""
@@ -192,9 +224,9 @@ class IcebergBackend(
     def direct_location(self, identifier: Identifier) -> str:
         """Return the location of a table created directly.
 
-        Without a ``root`` it is below the current directory.
+        Without a default it is below the current directory.
         """
-        return self.location_below(self.config.root or str(Path.cwd()), identifier)
+        return self.default_location(identifier) or self.location_below(str(Path.cwd()), identifier)
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options with the table's own (see :func:`own_options`)."""
@@ -219,16 +251,21 @@ class IcebergBackend(
         """Drop a namespace that holds nothing, which not every server checks."""
         _require_below_warehouse(identifier)
         server = self._server
-        held = [*server.namespaces(identifier), *server.tables(identifier), *server.views(identifier)]
+        listed = (server.namespaces, server.tables, server.views, server.others)
+        held = [name for names in listed for name in names(identifier)]
         if held:
             some = ", ".join(f"`{name}`" for name in sorted(held)[:3])
             raise NamespaceNotEmptyError(f"iceberg: namespace `{join(identifier)}` is not empty: it holds {some}")
         server.drop_namespace(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a namespace's properties."""
+        """Merge ``changes`` into a namespace's properties.
+
+        Polaris lets its own ``location`` be removed, without which nothing can be created there; it stays.
+        """
         _require_below_warehouse(identifier)
-        self._server.update_properties(identifier, changes)
+        own = frozenset() if self._server.home(identifier[:1]) is None else self.capabilities.namespace_places
+        self._server.update_properties(identifier, replace(changes, remove=changes.remove - own))
         return self.load_namespace(identifier)
 
     # ---- tables --------------------------------------------------------------------------------------------------
@@ -246,8 +283,9 @@ class IcebergBackend(
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return the writes of an apply, to objects that do not exist."""
         merge = PropertyChanges({"lancens.doctor": table[-1]})
+        change = {"changing a table": lambda: self._server.commit(table, str(uuid.uuid4()), merge, None)}
         return {
-            "changing a table": lambda: self._server.commit(table, str(uuid.uuid4()), merge, None),
+            **(change if self.capabilities.alter_table else {}),
             "deregistering a table": lambda: self._server.drop_table(table),
             "dropping a namespace": lambda: self._server.drop_namespace((table[0], table[-1])),
         }
@@ -264,6 +302,8 @@ class IcebergBackend(
         A commit that meets another one is repeated on top of it. The mark of a Lance table stays as it is, and the
         property that keeps its data from being deleted is set.
         """
+        if not self.capabilities.alter_table:
+            return super().alter_table(identifier, changes, location)
         entry = self._lance_entry(identifier)
         for attempt in count():
             merge, place = _pending(entry, changes, location)
@@ -285,6 +325,8 @@ class IcebergBackend(
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Give the entry of a Lance table another name within its warehouse."""
+        if self.capabilities.rename_within is None:
+            return super().rename_table(identifier, to)
         before = self._lance_entry(identifier)
         if identifier[0] != to[0]:
             raise UnsupportedOperationError(
@@ -358,7 +400,8 @@ class IcebergBackend(
     def _lance_entry(self, identifier: Identifier) -> TableEntry:
         entry = self._server.table(identifier)
         if not entry.is_lance:
-            raise NotLanceTableError(f"iceberg: `{join(identifier)}` is an Iceberg table, not a Lance table")
+            kind = f"a table that {entry.unreadable}" if entry.unreadable else self._server.kind
+            raise NotLanceTableError(f"iceberg: `{join(identifier)}` is {kind}, not a Lance table")
         return entry
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -58,6 +58,11 @@ class IcebergConfig(HttpConfig):
     """Warehouses to read beside those the manifest names, separated by commas."""
     warehouse_aliases: Annotated[dict[str, str], KeysOf("warehouses")] = Field(default_factory=dict)
     """``warehouses.ALIAS``: a warehouse to read, and the name it has in identifiers in the place of its own."""
+
+    tables: Literal["iceberg", "generic"] = "iceberg"
+    """`generic`: Lance tables are generic tables of Apache Polaris, not marked Iceberg tables."""
+    unstructured_table_location: bool = False
+    """Whether the catalog in Polaris lets tables be anywhere, which it does not tell."""
 
     @field_validator("endpoint")
     @classmethod
@@ -140,9 +145,10 @@ class IcebergConfig(HttpConfig):
         return self.sigv4_enabled and self.signing_name == _S3_TABLES
 
     def identity(self) -> str:
-        """Return the address of the service, and the warehouses if only some are meant."""
+        """Return the address of the service, its generic tables if meant, and the warehouses if only some are."""
         names = ", ".join(sorted(map(self.warehouse, self.warehouse_names)))
-        return f"{super().identity()} ({names})" if names else super().identity()
+        address = super().identity() + (" generic tables" if self.tables == "generic" else "")
+        return f"{address} ({names})" if names else address
 
 
 def _listed(warehouses: str) -> list[str]:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
 NESSIE = "nessie.is-nessie-catalog"
+POLARIS_BASE = "default-base-location"
 _DEFAULT_SEPARATOR = "%1F"
 _SAFE_IN_URL = re.compile(r"(?:[A-Za-z0-9._~|-]|%[0-9A-Fa-f]{2})+")
 _VIEWS = re.compile(r"GET\s+/?v1/\{prefix\}/namespaces/\{namespace\}/views")
 _RENAME = re.compile(r"POST\s+/?v1/\{prefix\}/tables/rename")
+_GENERIC = re.compile(r"GET\s+/?polaris/v1/\{prefix\}/namespaces/\{namespace\}/generic-tables")
 
 
 def encode(name: str) -> str:
@@ -51,7 +53,8 @@ class Routes:
 
     ``prefix`` is empty where the server has none. ``separator`` stands between encoded levels in a path.
     ``lists_views`` and ``renames_tables`` are None where the server does not list its endpoints. ``is_nessie``: it says
-    that it is Project Nessie, which chooses the location of every table.
+    that it is Project Nessie, which chooses the location of every table. ``base``: the location of the warehouse that
+    Apache Polaris announces; None on other servers. ``has_generic``: it holds generic tables.
     """
 
     prefix: str
@@ -59,6 +62,8 @@ class Routes:
     lists_views: bool | None = None
     renames_tables: bool | None = None
     is_nessie: bool = False
+    base: str | None = None
+    has_generic: bool = False
 
     @classmethod
     def of(cls, prefix: str, answer: Mapping[str, object]) -> Routes:
@@ -68,7 +73,9 @@ class Routes:
         if not _SAFE_IN_URL.fullmatch(separator):
             separator = encode(separator)
         is_nessie = str(settings.get(NESSIE)).lower() == "true"
-        return cls(prefix, separator, _offers(answer, _VIEWS), _offers(answer, _RENAME), is_nessie)
+        base = str(settings.get(POLARIS_BASE) or "") or None
+        has_generic = _offers(answer, _GENERIC) is True
+        return cls(prefix, separator, _offers(answer, _VIEWS), _offers(answer, _RENAME), is_nessie, base, has_generic)
 
     @property
     def _root(self) -> str:
@@ -91,3 +98,7 @@ class Routes:
     def namespace(self, levels: Sequence[str], *below: str) -> str:
         """Return the path of a namespace, or of what is ``below`` it, such as a table."""
         return "/".join((self.namespaces, self.separator.join(map(encode, levels)), *map(encode, below)))
+
+    def generic_tables(self, levels: Sequence[str], *below: str) -> str:
+        """Return the path of Polaris's generic tables in a namespace, or of the one ``below``."""
+        return f"/polaris{self.namespace(levels, 'generic-tables', *below)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeGuard
 
@@ -24,6 +25,7 @@ from reconciler.backends.iceberg.answers import (
 )
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.routes import Routes, announced_prefix, encode
+from reconciler.model import locations
 from reconciler.model.capabilities import Safeguard
 from reconciler.model.errors import (
     ConcurrentModificationError,
@@ -61,6 +63,10 @@ class IcebergServer:
     Errors are those of :mod:`reconciler.model.errors`.
     """
 
+    kind = "an Iceberg table"
+    other_kind = "generic table"
+    """What a table without the mark is, and what :meth:`others` lists."""
+
     def __init__(self, http: HttpClient, config: IcebergConfig) -> None:
         self._http = http
         self._config = config
@@ -68,6 +74,8 @@ class IcebergServer:
         self._asking = threading.Lock()
         self._seen: dict[Identifier, Tagged[TableEntry]] = {}
         """The last answer of each table that came with an ETag."""
+        self._homes: dict[Identifier, str] = {}
+        """The location of each namespace, as last read, of a server that has a rule about them."""
 
     # ---- warehouses ----------------------------------------------------------------------------------------------
 
@@ -145,7 +153,29 @@ class IcebergServer:
         kept = answer.get("namespace")
         if _is_list_of_text(kept):
             require_kept("iceberg", identifier, (identifier[0], *kept))
-        return LiveNamespace(identifier, properties_in(answer, doing))
+        return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
+
+    def home(self, namespace: Identifier) -> str | None:
+        """Return the location below which a namespace has its tables; None where the server has no such rule.
+
+        Polaris places a namespace that names no location in its parent's.
+        """
+        try:
+            base = self.routes(namespace[0]).base
+        except NamespaceNotFoundError:
+            return None
+        if base is None or len(namespace) == 1:
+            return base
+        if namespace not in self._homes:
+            with suppress(NamespaceNotFoundError):
+                self.namespace(namespace)
+            self._homes.setdefault(namespace, locations.join(self.home(namespace[:-1]) or base, namespace[-1]))
+        return self._homes[namespace]
+
+    def _seen_at_home(self, found: LiveNamespace) -> LiveNamespace:
+        if "location" in found.properties:
+            self._homes[found.id] = found.properties["location"]
+        return found
 
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
         """Create a namespace and return it; not every server requires its parent.
@@ -167,7 +197,7 @@ class IcebergServer:
         if _is_list_of_text(kept) and kept != levels:
             self.drop_namespace((warehouse, *kept))
             require_kept("iceberg", identifier, (warehouse, *kept))
-        return LiveNamespace(identifier, properties_in(answer, doing))
+        return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
 
     def update_properties(self, identifier: Identifier, changes: PropertyChanges) -> None:
         """Merge ``changes`` into a namespace's properties, removals first.
@@ -222,6 +252,12 @@ class IcebergServer:
                 raise
             return []
 
+    def others(self, parent: Identifier) -> list[str]:
+        """Return the names of tables that another interface of the server holds; none where it has none."""
+        if len(parent) == 1 or not self.routes(parent[0]).has_generic:
+            return []
+        return list(self._generic_names(parent))
+
     def table(self, identifier: Identifier) -> TableEntry:
         """Return a table's entry, without what the server can leave out.
 
@@ -229,7 +265,7 @@ class IcebergServer:
             TableNotFoundError: it, or its namespace, does not exist.
             UnreadableTableError: the service fails at this table.
         """
-        doing = f"load {_table(identifier)}"
+        doing = f"load {table_called(identifier)}"
         found = self._http.reread(
             self._table_path(identifier),
             self._seen.get(identifier),
@@ -250,7 +286,7 @@ class IcebergServer:
         Raises:
             TableNotFoundError: it, or its namespace, does not exist.
         """
-        path, doing = self._table_path(identifier), f"ask for credentials for {_table(identifier)}"
+        path, doing = self._table_path(identifier), f"ask for credentials for {table_called(identifier)}"
         errors = {404: TableNotFoundError}
         answer = self._http.json("GET", path, doing=doing, query=_NO_SNAPSHOTS, headers=_VENDED, errors=errors)
         return vended_options(answer, entry_in(answer, doing).location)
@@ -262,7 +298,7 @@ class IcebergServer:
             NamespaceNotFoundError: the namespace does not exist.
             TableAlreadyExistsError: the name is taken, by a view too.
         """
-        doing = f"create {_table(identifier)}"
+        doing = f"create {table_called(identifier)}"
         answer = self._http.json(
             "POST",
             self._path(identifier[:-1], "tables"),
@@ -292,7 +328,7 @@ class IcebergServer:
             updates.append({"action": "remove-properties", "removals": sorted(changes.remove)})
         if location is not None:
             updates.append({"action": "set-location", "location": location})
-        doing = f"change {_table(identifier)}"
+        doing = f"change {table_called(identifier)}"
         answer = self._http.json(
             "POST",
             self._table_path(identifier),
@@ -316,7 +352,7 @@ class IcebergServer:
         self._http.done(
             "POST",
             self.routes(identifier[0]).rename,
-            doing=f"rename {_table(identifier)}",
+            doing=f"rename {table_called(identifier)}",
             body={"source": _named(identifier), "destination": _named(to)},
             errors={404: TableNotFoundError, 409: TableAlreadyExistsError},
         )
@@ -327,7 +363,7 @@ class IcebergServer:
         Raises:
             TableNotFoundError: it does not exist.
         """
-        path, doing = self._table_path(identifier), f"drop the entry of {_table(identifier)}"
+        path, doing = self._table_path(identifier), f"drop the entry of {table_called(identifier)}"
         query = {"purgeRequested": "false"}
         self._http.done("DELETE", path, doing=doing, query=query, errors={404: TableNotFoundError})
 
@@ -339,9 +375,13 @@ class IcebergServer:
     def _table_path(self, identifier: Identifier) -> str:
         return self._path(identifier[:-1], "tables", identifier[-1])
 
-    def _names(self, parent: Identifier, what: str) -> Iterator[str]:
+    def _generic_names(self, parent: Identifier) -> Iterator[str]:
+        path = self.routes(parent[0]).generic_tables(parent[1:])
+        return self._names(parent, "generic tables", path)
+
+    def _names(self, parent: Identifier, what: str, path: str | None = None) -> Iterator[str]:
         doing = f"list the {what} in {_called(parent)}"
-        for identifier in self._pages(self._path(parent, what), "identifiers", {}, doing):
+        for identifier in self._pages(path or self._path(parent, what), "identifiers", {}, doing):
             name = identifier.get("name") if isinstance(identifier, dict) else None
             if not isinstance(name, str):
                 raise InternalError(f"iceberg: {doing}: the answer holds no name: {identifier!r:.200}")
@@ -355,7 +395,8 @@ def _called(namespace: Identifier) -> str:
     return f"{'namespace' if len(namespace) > 1 else 'warehouse'} `{join(namespace)}`"
 
 
-def _table(identifier: Identifier) -> str:
+def table_called(identifier: Identifier) -> str:
+    """Return how errors name a table."""
     return f"table `{join(identifier)}`"
 
 

@@ -44,6 +44,13 @@ if TYPE_CHECKING:
 
 _ALTERING = frozenset({"AlterNamespace", "AlterTable"})
 _RENAMING = frozenset({"RenameTable"})
+_GRAVITINO_API = "http://GRAVITINO:8090/api/metalakes/METALAKE/catalogs/NAME"
+_GRAVITINO_DROP = (
+    f"""curl -X PATCH -H "Content-Type: application/json" -d '{{"inUse": false}}' {_GRAVITINO_API} && """
+    f"curl -X DELETE {_GRAVITINO_API}"
+)
+_GRAVITINOS_OWN = re.compile(r"external|location|lance\..*")
+"""Properties that Gravitino adds to a table, and takes from nobody."""
 _CONTEXT_HEADER = "header."
 """An entry of a request's context whose key begins so is a header; other entries have no place in the protocol."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -93,13 +100,17 @@ class RestBackend(
         """Return the server's capabilities by its answer to ListOperations."""
         with self._asking:
             if not self._asked:
-                self.capabilities = self._able(self._known.operations())
+                self.capabilities = self._able(self._known.operations(), self._known.table_level())
                 self._asked = True
             return self.capabilities
 
-    def _able(self, offered: frozenset[str]) -> Capabilities:
+    def _able(self, offered: frozenset[str], level: int | None = None) -> Capabilities:
         alters = offered >= _ALTERING
         return Capabilities(
+            max_depth=level,
+            table_depths=(0, None) if level is None else (level, level),
+            kept_levels=0 if level is None else level - 1,
+            drop_command=_GRAVITINO_DROP,
             location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
             places_tables=self.config.root is None,
             may_manage_versions=True,
@@ -225,7 +236,7 @@ class RestBackend(
 
     def insert_table_anywhere(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table at a location that the server chooses."""
-        _require_values(identifier, properties)
+        properties = self._for_server(identifier, properties)
         self._server.require_namespace(identifier[:-1])
         self._server.declare_table(identifier, None, properties)
         return self._checked(identifier, None, properties)
@@ -239,7 +250,7 @@ class RestBackend(
         problem = self.location_problem(identifier, location)
         if problem is not None:
             raise InvalidInputError(f"rest: {problem}")
-        _require_values(identifier, properties)
+        properties = self._for_server(identifier, properties)
         self._server.require_namespace(identifier[:-1])
         try:
             self._enter(identifier, location, properties)
@@ -254,6 +265,13 @@ class RestBackend(
         if self.config.root is None or locations.is_under(self.config.root, location):
             return None
         return f"{locations.redact(location)} is not under the root {self.config.root}; tables stay below it"
+
+    def _for_server(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the properties of a new entry, without those that the service adds itself."""
+        _require_values(identifier, properties)
+        if not self.asked_capabilities().kept_levels:
+            return properties
+        return {key: value for key, value in properties.items() if not _GRAVITINOS_OWN.fullmatch(key)}
 
     def _enter(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
         refused = (InvalidInputError, UnsupportedOperationError)

@@ -9,7 +9,13 @@ from typing import Any
 
 from reconciler.backends.http.client import HttpClient, Pages, path
 from reconciler.backends.http.listing import every_name, names_without_doubles
-from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, VendorError
+from reconciler.backends.http.refusals import (
+    DisabledNamespaceError,
+    ForeignAnswerError,
+    Refusal,
+    UnknownRouteError,
+    VendorError,
+)
 from reconciler.model.errors import (
     BackendError,
     ErrorCode,
@@ -29,11 +35,17 @@ from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
 
 _PAGES = Pages("page_token", "page_token", entry=str)
-_OTHER_LEVEL = re.compile(r"expected (at )?\d-level namespace", re.IGNORECASE)
+_OTHER_LEVEL = re.compile(r"expected (?:at )?(\d)-level namespace", re.IGNORECASE)
+_STACK_TRACE = re.compile(r"\n(?:[\w$.]+(?:Exception|Error)\b|\tat )")
+_DISABLED = "CatalogNotInUseException"
 
 _MISSING_NAMESPACE: Mapping[int, Any] = {404: NamespaceNotFoundError}
 _MISSING_TABLE: Mapping[int, Any] = {404: TableNotFoundError}
 _TAKEN_TABLE: Mapping[int, Any] = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+
+
+class ServletRouteError(UnknownRouteError):
+    """A servlet container answers for itself: the service does not know the path."""
 
 
 class RestServer:
@@ -46,6 +58,7 @@ class RestServer:
         self._http = http
         self._delimiter = delimiter
         self._query = {"delimiter": delimiter}
+        self._is_servlet = False
 
     def operations(self) -> frozenset[str]:
         """ListOperations: the operations on offer, empty where the server does not say.
@@ -59,6 +72,9 @@ class RestServer:
         """
         try:
             answer = self._http.json("POST", "/ListOperations", doing="ask for the operations")
+        except ServletRouteError:
+            self._is_servlet = True
+            return frozenset()
         except ForeignAnswerError:
             return frozenset()
         except (ServiceUnavailableError, ThrottlingError):
@@ -67,6 +83,20 @@ class RestServer:
             return frozenset()
         operations = answer.get("operations")
         return frozenset(map(str, operations)) if isinstance(operations, list) else frozenset()
+
+    def table_level(self) -> int | None:
+        """Return the one level of namespaces that holds tables, where the server has one, as Gravitino does.
+
+        Its refusal to list the tables of the root names the level. Call it after :meth:`operations`; only a servlet
+        container that does not know that route is asked.
+        """
+        if self._is_servlet:
+            try:
+                self._http.json("GET", self._route("namespace", (), "table", "list"), doing="list", query=self._query)
+            except BackendError as error:
+                named = _OTHER_LEVEL.search(str(error))
+                return int(named[1]) if named else None
+        return None
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
@@ -235,12 +265,18 @@ def translate(refusal: Refusal) -> VendorError | None:
     """Return the error of a body ``{"error": "what happened", "code": 4}``.
 
     pylance's adapter reports what it does not support as Internal. A code of a later version leaves the type of the
-    error to the call and the status.
+    error to the call and the status. Gravitino's errors carry stack traces, which nobody is shown.
     """
     if not isinstance(refusal.body, dict):
         return None
     code = refusal.body.get("code")
     text = next((said for key in ("error", "detail", "message") if isinstance(said := refusal.body.get(key), str)), "")
+    is_disabled = _DISABLED in text
+    text = _STACK_TRACE.split(text, maxsplit=1)[0]
+    if is_disabled:
+        return VendorError(text, DisabledNamespaceError)
+    if "servlet" in refusal.body and code is None:
+        return VendorError(text, ServletRouteError)
     if isinstance(code, bool) or not isinstance(code, int):
         return VendorError(text) if text else None
     try:

@@ -39,6 +39,7 @@ def shown(columns: Iterable[Mapping[str, Any]]) -> ShownColumns:
         ShownColumn(
             str(column.get("name", "")),
             f"{column.get('type_text', '')}{'' if column.get('nullable', True) else ' not null'}",
+            column.get("comment"),
         )
         for column in sorted(columns, key=_position)
     )

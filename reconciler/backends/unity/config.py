@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -12,12 +14,20 @@ from reconciler.backends.unity.rules import name_problem
 DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks.com")
 """The ends of the addresses of Databricks' workspaces, as its documentation lists them."""
 
+_HOUR = 3600
+_LONGEST_TIMEOUT_MS = 1000 * _HOUR
+
 
 class UnityConfig(HttpConfig):
     """The connection to one catalog of a Unity Catalog service.
 
-    Time-outs are in seconds.
+    Time-outs are in seconds. One over an hour is in milliseconds, as newer editions of the specification have them.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        **HttpConfig.elsewhere,
+        "catalog": "give each catalog of the service an entry of its own under `catalogs:`",
+    }
 
     catalog: str
     """The catalog in Unity."""
@@ -25,6 +35,16 @@ class UnityConfig(HttpConfig):
     """The path after the address."""
     scope: str = Field(default="all-apis", min_length=1)
     """The scope of the tokens to ask for."""
+
+    connect_timeout: float = Field(default=10.0, gt=0, le=_LONGEST_TIMEOUT_MS)
+    """How long to wait for a connection."""
+    read_timeout: float = Field(default=60.0, gt=0, le=_LONGEST_TIMEOUT_MS)
+    """How long to wait for an answer."""
+
+    @field_validator("connect_timeout", "read_timeout")
+    @classmethod
+    def _in_seconds(cls, value: float) -> float:
+        return value / 1000 if value > _HOUR else value
 
     @field_validator("catalog")
     @classmethod

@@ -46,6 +46,10 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
             "{columns:code}."
         ),
     ),
+    NoteCode.COLUMNS_RENAMED: (
+        "{where}/{name} has renamed columns already; remove their `renamed_from`: {columns:code}.",
+        "{count:table} in {where} have renamed columns already; remove their `renamed_from`: {columns:code} in {name}.",
+    ),
     NoteCode.STALE_COLUMNS: (
         "the entry of {where}/{name} shows other columns than its data, and cannot be changed here: {differences}.",
         (
@@ -59,6 +63,14 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
             "{count:table} in {where} differ from what they mirror ({name}: {names}): "
             "this catalog cannot change entries."
         ),
+    ),
+    NoteCode.POLICY_NOT_APPLIED: (
+        "{count:table} in {where} {count:matches|match} a policy and {count:stays as it is|stay as they are}: "
+        "{owner} manages {count:it|them}."
+    ),
+    NoteCode.POLICY_NOT_KEPT: (
+        "{count:table} in {where} {count:differs from its|differ from their} policies ({name}: {names:code}): "
+        "this catalog cannot change entries."
     ),
     NoteCode.MIRRORED_BEFORE: (
         (

@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from reconciler.model.reasons import Params, ReasonCode
 from reconciler.planner.words.sentences import Sentence, renaming
 
+_GROWTH = {"added": "add", "renamed": "rename", "relaxed": "make nullable", "annotated": "annotate"}
+
 
 def _growth(params: Params) -> str:
-    parts = ["to add"] if "added" in params else []
-    parts += ["to make nullable"] if "relaxed" in params else []
-    return f"columns {' and '.join(parts)}{renaming(params)}"
+    *most, last = [f"to {verb}" for key, verb in _GROWTH.items() if key in params]
+    verbs = f"{', '.join(most)} and {last}" if most else last
+    return f"metadata only: columns {verbs}{renaming(params)}"
+
+
+def _tags(params: Params) -> str:
+    verbs = [verb for key, verb in (("tagged", "to set"), ("untagged", "to remove")) if key in params]
+    return f"tags {' and '.join(verbs) or 'to adopt'}"
 
 
 def _differing(params: Params) -> str:
@@ -53,11 +60,14 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.INDEX_STALE: "{name} {kind}: {count:row} not in it (limit {limit:,})",
     ReasonCode.SMALL_FRAGMENTS: "{count:,} small fragments of {more:,} (limit {limit:,})",
     ReasonCode.PROTECTED_FROM_RELEASE: "protected: --protected releases it too",
+    ReasonCode.POLICY: "policy {names:code}",
+    ReasonCode.POLICY_ENDED: "no policy sets its properties any more",
     ReasonCode.RELEASED: "released: no manifest manages it any more",
     ReasonCode.RELOCATED: "registered elsewhere",
     ReasonCode.SAFEGUARD: "{detail}",
     ReasonCode.SHOWN_COLUMNS: "its entry shows columns that differ from the data",
     ReasonCode.SOURCE_WRITES_DATA: "its data is written when {name} is created",
+    ReasonCode.TAGS: _tags,
     ReasonCode.TAKEN_OVER: "taken over",
     ReasonCode.BAD_DEPTH: "it would be a table {detail}",
     ReasonCode.BAD_LOCATION: [
@@ -76,8 +86,10 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CREDENTIALS_NOT_VENDED: (
         "{location} is not accessible ({detail}); the catalog vends credentials for existing tables only"
     ),
+    ReasonCode.CANNOT_TAG: "its tags cannot be set: this catalog cannot record which ones lancens set",
     ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CHOSEN}",
     ReasonCode.DEFAULT_LOCATION_TAKEN: "its default location, {location}, holds the data of {name}",
+    ReasonCode.DROPPED_OUTSIDE: "this service drops it only together with what it holds, which lancens never asks for",
     ReasonCode.FOREIGN_OWNER: [("{name} is", "it is"), " managed by `{owner}`, not by `{manifest}`"],
     ReasonCode.KEEPS_NO_PROPERTIES: "this catalog keeps no properties of tables",
     ReasonCode.KEPT_UNDER_ANOTHER_NAME: "the service keeps `{name}` as `{other}`",
@@ -98,6 +110,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.MAKES_NO_TABLES: [f"{_RENAMING}. ", "{detail}"],
     ReasonCode.MIRROR_CANNOT_PLACE: f"{_CHOSEN}, but a mirrored table must be at its source's location",
     ReasonCode.MOVED_AND_RELOCATED: ("it cannot be renamed and relocated in one plan; it is at {location}"),
+    ReasonCode.NAMESPACE_DISABLED: "the service has disabled it, and shows nothing of what it holds",
     ReasonCode.NAMED_BY_DIRECTORY: (
         "{name} cannot be renamed: directly under the root a table is named by its directory"
     ),
@@ -118,6 +131,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.RELOCATED_AND_ALTERED: "a table cannot be relocated and its columns changed in one plan",
     ReasonCode.SERVICE_COMMITS: f"{_VERSIONED} commit to its storage",
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"{_VERSIONED} add columns in storage",
+    ReasonCode.SERVICE_KEEPS_TAGS: f"{_VERSIONED} set tags in storage",
     ReasonCode.SERVICE_MAKES_DATA: f"{_VERSIONED} create its dataset in storage",
     ReasonCode.SEVERAL_SOURCES: lambda params: (
         f"{' and '.join(params.get('names', ()))} would both have this name here"
@@ -126,6 +140,8 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.SOURCE_NOT_READY: "{name} gets its location only when it is created",
     ReasonCode.STORAGE_DENIED: "{location} is not accessible ({detail})",
     ReasonCode.STORAGE_UNREADABLE: "{location} cannot be opened: {detail}",
+    ReasonCode.TAG_TAKEN: "its data has tags at another version, and lancens did not set them: {names:code}",
+    ReasonCode.TAG_WITHOUT_VERSION: "its data lacks the version of these tags: {names:code}",
     ReasonCode.UNBOUND_COMMIT: "{location}: {detail}",
     ReasonCode.UNREFERENCED_DATA: "no entry points to the dataset at {location}, which may be its data",
 }

@@ -11,6 +11,8 @@ from reconciler.planner.words.sentences import Sentence, renaming
 
 def _schema_remedy(params: Params) -> str:
     """Return what to write into the block, or what to run to change the data."""
+    if "unclear" in params:
+        return f"remove `renamed_from` of {_codes(params['unclear'])} from its block"
     return f"{_to_write(params)}, or {_to_run(params)}{renaming(params)}"
 
 
@@ -34,7 +36,8 @@ def _to_run(params: Params) -> str:
     if "impossible" in params:
         rewrite = f"rewrite the data: pylance cannot change {_codes(params['impossible'])} in place"
         return f"{rewrite}; the rest with `{code}`" if code else rewrite
-    return f"{'give every row a value' if params.get('fills') else 'change the data'}: `{code}`"
+    cost = f"; that rewrites {_codes(params['rewritten'])}" if "rewritten" in params else ""
+    return f"{'give every row a value' if params.get('fills') else 'change the data'}: `{code}`{cost}"
 
 
 def _codes(names: tuple[str, ...]) -> str:
@@ -47,8 +50,8 @@ _ANOTHER_OF_BOTH = "write another `location:` in one of their blocks"
 _UNPROTECT = "write `protect: false` in its block, apply, then protect it again"
 _CREDENTIALS = "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its "
 _OPENABLE = (
-    "plan again once it can be opened, set its options (credentials, region, endpoint) in `storage.*` of the "
-    "catalog's `config`, or write `probe: false` in "
+    "correct its location or its options (credentials, region, endpoint) in `storage.*` of the catalog's `config`, or "
+    "write `probe: false` in "
 )
 _BY_SERVICE = "through the service, with `namespace = lance_namespace.connect(...)`: `{code}`, and plan again"
 _PUT_BACK = "deregister it with `absent: true`, apply, and put the block back"
@@ -67,12 +70,14 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CANNOT_ALTER_NAMESPACE: "write the `properties` that it has in its block, or remove them",
     ReasonCode.CANNOT_RELOCATE: _PUT_BACK,
     ReasonCode.CANNOT_RENAME: f"remove {_LINE}, and write the new name with the same `location:`",
+    ReasonCode.CANNOT_TAG: "remove `tags` from its block, and set them with pylance's `tags.create`",
     ReasonCode.CLEANUP_DUE: CLEANUP_REMEDY,
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}block",
     ReasonCode.DATA_ELSEWHERE: (
         "remove `location` from its block, apply, and copy the data to the location that apply reports"
     ),
     ReasonCode.DEFAULT_LOCATION_TAKEN: "write a `location:` of its own in its block",
+    ReasonCode.DROPPED_OUTSIDE: "have the service's administrator drop it: `{code}`; or keep it with a block",
     ReasonCode.FOREIGN_OWNER: [
         (f"remove {_LINE}", "leave it alone with `{key}`", "remove its block"),
         ", or claim it with --take-over",
@@ -100,6 +105,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         )
     ],
     ReasonCode.MOVED_AND_RELOCATED: "remove `location` from its block, apply, then put it back",
+    ReasonCode.NAMESPACE_DISABLED: "enable it in the service, or leave it out with `scope`",
     ReasonCode.NAMED_BY_DIRECTORY: (
         f"remove {_LINE}; rename the directory while nobody writes, or move the data into a namespace"
     ),
@@ -123,12 +129,15 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ),
     ReasonCode.SERVICE_COMMITS: "remove `maintain` from its block, and let the service maintain it",
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_BY_SERVICE}",
+    ReasonCode.SERVICE_KEEPS_TAGS: "remove `tags` from its block, and set them through the service",
     ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_BY_SERVICE}",
     ReasonCode.SEVERAL_SOURCES: _WRITE,
     ReasonCode.SOURCE_BLOCKED: _AFTER_SOURCE,
     ReasonCode.SOURCE_NOT_READY: _AFTER_SOURCE,
     ReasonCode.STORAGE_DENIED: f"{_CREDENTIALS}block",
     ReasonCode.STORAGE_UNREADABLE: f"{_OPENABLE}its block",
+    ReasonCode.TAG_TAKEN: "write the versions that they have in its block, or claim them with --take-over",
+    ReasonCode.TAG_WITHOUT_VERSION: "write versions that pylance's `versions()` lists for the dataset",
     ReasonCode.UNBOUND_COMMIT: UNBOUND_REMEDY,
     ReasonCode.UNREFERENCED_DATA: "write `location: {location}` in its block, or a location of its own",
 }

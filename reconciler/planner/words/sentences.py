@@ -71,4 +71,4 @@ def renaming(params: Params) -> str:
     if "renames" not in params:
         return ""
     names = ", ".join(f"`{old}` is `{new}`" for old, new in params["renames"].items())
-    return f"; if {names} under its old name, rename it: `{params.get('rename_code')}`"
+    return f"; if {names} under its old name, write `renamed_from` or rename it: `{params.get('rename_code')}`"

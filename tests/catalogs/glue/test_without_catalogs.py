@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from reconciler.model.reasons import ReasonCode
 from tests.catalogs.glue.conftest import Connect
 from tests.plans import blocked
 from tests.servers.glue import GlueServer
+from tests.servers.process import free_port, running, status_of
 from tests.writing import load_manifest
 
 CLASSIC = [
@@ -83,7 +86,7 @@ def test_a_policy_for_the_accounts_own_catalog_alone_is_enough(glue: GlueServer,
 
 def test_a_service_that_fails_is_not_taken_for_one_without_catalogs(glue: GlueServer, tmp_path: Path) -> None:
     """moto knows no catalogs, and answers as a service does that is down: with a page of its web server's."""
-    glue.answer("glue:GetCatalogs", "<!doctype html>\n<title>500 Internal Server Error</title>", status=500, times=9)
+    glue.answer("*", "<!doctype html>\n<title>500 Internal Server Error</title>", status=500, times=99)
     with pytest.raises(reconciler.CatalogError) as caught:
         reconciler.plan(_wanting(glue, tmp_path, {"web": {}}))
     assert caught.value.code is ErrorCode.INTERNAL
@@ -102,3 +105,48 @@ def test_names_that_only_another_service_has(glue: GlueServer, connect: Connect)
         connect(**config)
     for region in ("eusc-de-east-1", "us-gov-west-1", "mx-central-1"):
         GlueBackend(region=region)
+
+
+@pytest.fixture(scope="module")
+def plain_moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """moto as it is: a Glue without catalogs, whose calls it answers with a web page."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    log = tmp_path_factory.mktemp("moto") / "log"
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(command, log, lambda: status_of("GET", f"{url}/moto-api/") == 200):
+        yield url
+
+
+@pytest.mark.parametrize("catalog_id", [None, "123456789012"])
+def test_plain_moto_is_planned_and_applied(plain_moto: str, tmp_path: Path, catalog_id: str | None) -> None:
+    keys = {"access_key_id": "k", "secret_access_key": "s", "region": "eu-west-1"}
+    config = {"endpoint": plain_moto, "root": str(tmp_path / "lake"), **keys}
+    config |= {"catalog_id": catalog_id} if catalog_id else {}
+    database = f"web{len(config)}"
+    namespaces = {database: {"tables": {"users": {"schema": [{"name": "id", "type": "int64"}]}}}}
+    manifest = load_manifest(tmp_path, {"lake": {"impl": "glue", "config": config, "namespaces": namespaces}})
+    plan = reconciler.plan(manifest)
+    assert [change.address for change in plan.changes] == [f"lake/{database}", f"lake/{database}/users"]
+    assert any("are not read" in note.message for note in plan.notes)
+    assert reconciler.apply(plan, manifest, journal=tmp_path / "journal").ok
+    assert reconciler.plan(manifest).is_empty
+    none = {database: {"absent": True}}
+    gone = load_manifest(tmp_path, {"lake": {"impl": "glue", "config": config, "namespaces": none}})
+    report = reconciler.apply(reconciler.plan(gone, allow_mass_removal=True), gone, journal=tmp_path / "journal")
+    assert report.ok, report.results
+    assert [change.action.value for change in plan.changes] == ["create-namespace", "create-table"]
+    assert reconciler.plan(gone).is_empty
+
+
+def test_an_empty_list_of_catalogs_is_no_error(glue: GlueServer, connect: Connect, tmp_path: Path) -> None:
+    """A service may list no root: the databases tell the account, or nothing needs it."""
+    nothing = '{"CatalogList": []}'
+    glue.answer("glue:GetCatalogs", nothing, times=1000)
+    manifest = _wanting(glue, tmp_path, {"web": {"tables": {"clicks": {}}}})
+    report = reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal")
+    assert report.ok, report.results
+    assert reconciler.plan(manifest).is_empty
+    for backend in (connect(), connect()):
+        assert backend.child_namespaces(()) == ["web"]
+        assert backend.asked_capabilities().outer_kind_depth != 0

@@ -116,6 +116,18 @@ def test_databases_and_tables_go_under_the_root(backend: Hive2Backend, database:
     assert backend.default_location((*database, "events")) == f"{home}/events"
 
 
+def test_tables_go_below_the_location_that_a_manifest_gave_their_database(
+    backend: Hive2Backend, connect: Connect, database: Identifier, lake: str
+) -> None:
+    other, place = _sibling(database), f"{lake}/apart"
+    backend.insert_namespace(other, {"database.location-uri": place, "lancens.keys": '["database.location-uri"]'})
+    for _ in ("read", "scanned"):
+        assert locations.same(backend.default_location((*other, "events")) or "", f"{place}/events")
+        backend.scan()
+    assert locations.same(connect().direct_location((*other, "events")), f"{place}/events")
+    backend.remove_namespace(other)
+
+
 def test_without_a_root_the_server_places_databases_and_a_plan_has_no_place_for_tables(
     server: Metastore, connect: Connect, database: Identifier
 ) -> None:
@@ -166,6 +178,9 @@ def test_the_empty_default_does_not_count(backend: Hive2Backend, default: Identi
         backend.load_namespace(default)
     with pytest.raises(NamespaceNotFoundError):
         backend.remove_namespace(default)
+    for ask in (backend.child_tables, backend.child_namespaces, backend.foreign_tables):
+        with pytest.raises(NamespaceNotFoundError):
+            ask(default)
 
 
 def test_default_is_made_by_giving_it_properties_and_removed_by_taking_them(

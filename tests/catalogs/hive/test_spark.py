@@ -10,6 +10,7 @@ from lance_namespace import DropNamespaceRequest
 
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
+from reconciler.model.columns import ShownColumn
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.files import digests
@@ -45,6 +46,7 @@ def test_spark_sql_and_lancens_see_the_same(
     write_dataset(theirs)
     before = digests(Path(lake))
     backend.insert_table((*shared, "events"), str(place), {"tier": "silver"})
+    backend.show_columns((*shared, "events"), (ShownColumn("id", "bigint", "which event"),))
     backend.insert_table((*shared, "declared"), f"{lake}/declared.lance", {})
     by_hand = (
         f"HIVE CREATE EXTERNAL TABLE spark_db.theirs (id BIGINT) STORED AS TEXTFILE LOCATION '{theirs}' "
@@ -68,6 +70,7 @@ def test_spark_sql_and_lancens_see_the_same(
     assert (described["Comment"], described["Owner"]) == ("made by lancens", "ml")
     assert "(tier,gold)" in described["Properties"]
     assert sorted(row[1] for row in tables) == ["declared", "events"]
+    assert ["id", "bigint", "which event"] in table
     details = {row[0]: row[1] for row in table}
     assert details["Type"] == "EXTERNAL"
     assert locations.same(details["Location"], str(place))

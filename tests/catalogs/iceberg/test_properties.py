@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,30 +17,11 @@ from tests.servers.fault_proxy import Call, Fault, fault_proxy
 from tests.servers.polaris import Polaris, polaris_server
 from tests.writing import load_manifest
 
-RECORDED = Path(__file__).parents[2] / "servers/recorded/polaris-1.5.0.jsonl"
-
 
 @pytest.fixture
 def polaris() -> Iterator[Polaris]:
     with polaris_server() as running:
         yield running
-
-
-@pytest.mark.parametrize("line", RECORDED.read_text("utf-8").splitlines())
-def test_the_stand_in_answers_as_polaris_did(line: str) -> None:
-    recorded = json.loads(line)
-    polaris = Polaris()
-    method, _, target = recorded["request"].partition(" ")
-    warehouse, _, *rest = target.split("?")[0].removeprefix("/api/catalog/v1/").split("/")
-    if rest and recorded["answer"].get("error", {}).get("code") != 404:
-        asked = recorded["answer"].get("properties", {"team": "ads", "old": "1", "kept": "1"})
-        polaris.namespaces[warehouse, rest[0]] = dict(asked)
-    if "already exists" in str(recorded["answer"]):
-        polaris.namespaces[warehouse, *recorded["body"]["namespace"]] = {}
-    status, answer = polaris.answer(method, target, recorded["body"])
-    assert (status, answer) == (recorded["status"], recorded["answer"])
-    if status == 409 and rest:
-        assert polaris.namespaces[warehouse, rest[0]] == {"team": "ads", "old": "1", "kept": "2"}
 
 
 def _wanting(folder: Path, config: dict[str, str], space: Identifier, properties: dict[str, str]) -> Manifest:
@@ -64,7 +44,7 @@ def test_a_property_that_leaves_the_manifest_leaves_polaris(polaris: Polaris, tm
         assert reconciler.plan(manifest).is_empty
         shown = polaris.namespaces[space].items()
         assert {key: value for key, value in shown if not key.startswith("lancens.")} == {
-            "location": "file:///BASE",
+            "location": "file:///BASE/ads",
             **properties,
         }
 

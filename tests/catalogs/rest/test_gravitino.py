@@ -1,15 +1,8 @@
-"""Gravitino's Lance REST service, which no test here can run: its routes and answers, scripted.
-
-The routes, the prefix `/lance`, the two levels of namespaces, `$` between them, and what modes and behaviours mean are
-those of Apache Gravitino's documentation, "Lance REST Service"
-(https://gravitino.apache.org/docs/1.1.0/lance-rest-service, and its edition for 1.3).
-The texts of errors, that the code of an error is its status, that a list of tables is refused on any level but the
-second, and that an unknown route ends as a 500 are those of its source (lance/lance-rest-server and lance/lance-common:
-LanceExceptionMapper, GravitinoLanceNameSpaceOperations, GravitinoLanceTableOperations).
-"""
+"""Gravitino's Lance REST service: the stand-in, held to recordings of 1.3.0, and a real one where there is one."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,120 +13,29 @@ import pytest
 
 import reconciler
 from reconciler.backends.rest import RestBackend
-from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
-from reconciler.planner.entries import Action
-from tests.servers.lance_rest import Request, Scripted, scripted
-
-Properties = dict[str, str]
-Answer = tuple[int, object]
-STACK_TRACE = (
-    "org.apache.gravitino.exceptions.NoSuchTableException: no\n\tat org.apache.gravitino.lance.Inner.call(Inner.java:7)"
+from reconciler.conformance import ConformanceCheck, checks, verify
+from reconciler.manifest import Manifest
+from reconciler.model.errors import (
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
 )
+from reconciler.model.reasons import ReasonCode
+from reconciler.operations.doctor import diagnose
+from reconciler.planner.entries import Action
+from tests import servers
+from tests.plans import assert_blocked
+from tests.servers.gravitino import Gravitino, real_gravitino
+from tests.servers.lance_rest import Scripted, scripted
+from tests.writing import load_manifest
+
+RECORDED = (Path(*servers.__path__) / "recorded/gravitino-1.3.0.jsonl").read_text("utf-8").splitlines()
 
 
-class Gravitino:
-    """A metalake: catalogs, schemas in them, tables in those. ``codes``: errors have the codes of the specification."""
-
-    def __init__(self, *, codes: bool) -> None:
-        self._codes = codes
-        self.spaces: dict[tuple[str, ...], Properties] = {}
-        self.tables: dict[tuple[str, ...], Properties] = {}
-
-    def __call__(self, request: Request) -> Answer:
-        parts = request.path.split("/")
-        if parts[1] != "lance" or len(parts) < 6 or parts[2] != "v1":
-            return self._error(500, 18, "HTTP 404 Not Found")
-        identifier = tuple(name for name in unquote(parts[4]).split("$") if name)
-        route = getattr(self, f"_{parts[3]}_{'_'.join(parts[5:])}", None)
-        if route is None:
-            return self._error(500, 18, "HTTP 404 Not Found")
-        answer: Answer = route(identifier, request.body or {})
-        return answer
-
-    def _error(self, status: int, code: int, said: str) -> Answer:
-        body = {"error": said, "code": code if self._codes else status, "type": "NoSuchTableException"}
-        return status, {**body, "instance": "", "detail": STACK_TRACE}
-
-    def _page(self, key: str, names: list[str]) -> Answer:
-        return 200, {key: sorted(names)}
-
-    def _missing(self, space: tuple[str, ...]) -> Answer | None:
-        return None if not space or space in self.spaces else self._error(404, 1, f"Schema not found: {space[-1]}")
-
-    # ---- namespaces ----------------------------------------------------------------------------------------------
-
-    def _namespace_list(self, space: tuple[str, ...], _: Any) -> Answer:
-        return self._missing(space) or self._page(
-            "namespaces", [name[-1] for name in self.spaces if name[:-1] == space]
-        )
-
-    def _namespace_describe(self, space: tuple[str, ...], _: Any) -> Answer:
-        return self._missing(space) or (200, {"properties": self.spaces[space]})
-
-    def _namespace_exists(self, space: tuple[str, ...], _: Any) -> Answer:
-        return self._missing(space) or (200, b"")
-
-    def _namespace_create(self, space: tuple[str, ...], body: Any) -> Answer:
-        if len(space) not in (1, 2):
-            said = f"Expected at most 2-level and at least 1-level namespace but got: {'$'.join(space)}"
-            return self._error(400, 13, said)
-        if space in self.spaces:
-            return self._error(409, 2, f"Schema already exists: {space[-1]}")
-        self.spaces[space] = {**body.get("properties", {}), "in-use": "true"}
-        return self._missing(space[:-1]) or (200, {"properties": self.spaces[space]})
-
-    def _namespace_drop(self, space: tuple[str, ...], body: Any) -> Answer:
-        assert body["behavior"].lower() == "restrict"
-        if any(name[: len(space)] == space and name != space for name in (*self.spaces, *self.tables)):
-            return self._error(400, 13, f"Schema {space[-1]} is not empty.")
-        missing = self._missing(space)
-        self.spaces.pop(space, None)
-        return missing or (200, {})
-
-    def _namespace_table_list(self, space: tuple[str, ...], _: Any) -> Answer:
-        if len(space) != 2:
-            return self._error(400, 13, f"Expected 2-level namespace but got: {len(space)}")
-        return self._missing(space) or self._page("tables", [name[-1] for name in self.tables if name[:-1] == space])
-
-    # ---- tables --------------------------------------------------------------------------------------------------
-
-    def _table(self, table: tuple[str, ...]) -> Answer | None:
-        if len(table) != 3:
-            return self._error(400, 13, f"Expected at 3-level namespace but got: {len(table)}")
-        return None if table in self.tables else self._error(404, 4, f"Table not found: {'$'.join(table)}")
-
-    def _table_describe(self, table: tuple[str, ...], _: Any) -> Answer:
-        missing = self._table(table)
-        if missing:
-            return missing
-        properties = self.tables[table]
-        return 200, {"location": properties["location"], "properties": properties, "storage_options": {}}
-
-    def _table_exists(self, table: tuple[str, ...], _: Any) -> Answer:
-        return self._table(table) or (200, b"")
-
-    def _table_declare(self, table: tuple[str, ...], body: Any) -> Answer:
-        if len(table) != 3:
-            return self._error(400, 13, f"Expected at 3-level namespace but got: {len(table)}")
-        if table in self.tables:
-            return self._error(409, 5, f"Table already exists: {'$'.join(table)}")
-        # A location gets a slash at its end; Gravitino's own properties come beside those that are asked for.
-        location = body.get("location", "/lake/chosen").rstrip("/") + "/"
-        own = {"location": location, "format": "lance", "external": "true"}
-        self.tables[table] = {**body.get("properties", {}), **own}
-        return 200, {"location": location}
-
-    _table_register = _table_declare
-
-    def _table_deregister(self, table: tuple[str, ...], _: Any) -> Answer:
-        missing = self._table(table)
-        self.tables.pop(table, None)
-        return missing or (200, {"id": list(table)})
-
-
-@pytest.fixture(params=[True, False], ids=["codes of the specification", "codes are statuses"])
-def metalake(request: pytest.FixtureRequest) -> Gravitino:
-    return Gravitino(codes=request.param)
+@pytest.fixture
+def metalake() -> Gravitino:
+    return Gravitino()
 
 
 @pytest.fixture
@@ -142,18 +44,88 @@ def service(metalake: Gravitino) -> Iterator[Scripted]:
         yield running
 
 
+@pytest.fixture
+def backend(service: Scripted, metalake: Gravitino) -> Iterator[RestBackend]:
+    """A connection to a metalake with the schema `lakehouse$ads`."""
+    metalake.spaces = {("lakehouse",): {"in-use": "true"}, ("lakehouse", "ads"): {}}
+    connected = RestBackend(uri=f"{service.url}/lance")
+    yield connected
+    connected.close()
+
+
+def wanting(service: Scripted, folder: Path, namespaces: dict[str, Any], **more: Any) -> Manifest:
+    lake = {"impl": "rest", "config": {"uri": f"{service.url}/lance"}, "namespaces": namespaces, **more}
+    return load_manifest(folder, {"lake": lake})
+
+
+def ads(tables: dict[str, Any]) -> dict[str, Any]:
+    return {"lakehouse": {"namespaces": {"ads": {"tables": tables}}}}
+
+
+def apply(manifest: Manifest, folder: Path) -> None:
+    report = reconciler.apply(reconciler.plan(manifest), manifest, journal=folder / "journal")
+    assert report.ok, report.results
+
+
+# ---- the recordings --------------------------------------------------------------------------------------------------
+
+
+def comparable(answer: Any) -> Any:
+    """Return an answer without the text of stack traces, and with locations without the slash at their end."""
+    if not isinstance(answer, dict):
+        return answer or ""
+    if "error" in answer:
+        return {**answer, "error": answer["error"].split("\n")[0], "detail": "detail" in answer}
+    return {key: comparable(value) for key, value in answer.items()} | (
+        {"location": answer["location"].rstrip("/")} if "location" in answer else {}
+    )
+
+
+def furnish(metalake: Gravitino, name: tuple[str, ...], line: dict[str, Any]) -> None:
+    """Put into the stand-in what the real server had when it was asked."""
+    answer, said = line["answer"] or {}, str(line["answer"])
+    is_made = "/create" in line["request"] and line["status"] == 200
+    gone = "not found: lancens" in said or "does not exist" in said
+    for depth in range(1, min(len(name), 2) + 1):
+        if not (depth == min(len(name), 2) and (is_made or gone)):
+            own = {"in-use": "false" if "not in use" in said else "true"} if depth == 1 else {}
+            described = answer.get("properties", {}) if depth == len(name) and "/table/" not in line["request"] else {}
+            metalake.spaces[name[:depth]] = {**described, **own}
+    if "already exists" in said and len(name) == 3:
+        metalake.tables[name] = {"location": "/BASE"}
+    if "/table/list" in line["request"]:
+        metalake.tables |= {(*name, table): {"location": "/BASE"} for table in answer.get("tables", ())}
+    elif (
+        len(name) == 3
+        and line["status"] == 200
+        and not {"declare", "register"} & set(line["request"].split("?")[0].split("/"))
+    ):
+        metalake.tables[name] = dict(answer["properties"])
+
+
+@pytest.mark.parametrize("line", RECORDED)
+def test_the_stand_in_answers_as_gravitino_did(line: str, metalake: Gravitino) -> None:
+    recorded = json.loads(line)
+    method, _, target = recorded["request"].partition(" ")
+    path = target.partition("?")[0]
+    parts = path.split("/")
+    name = tuple(part for part in unquote("".join(parts[4:5])).split("$") if part)
+    furnish(metalake, name, recorded)
+    status, answer = metalake.answer(method, path, recorded["body"])
+    assert (status, comparable(answer)) == (recorded["status"], comparable(recorded["answer"]))
+
+
+# ---- a manifest ------------------------------------------------------------------------------------------------------
+
+
 def test_a_manifest_is_planned_applied_and_taken_away(service: Scripted, metalake: Gravitino, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
-    file = tmp_path / "lancens.yaml"
-    head = f"version: 1\nname: store\ncatalogs:\n  main:\n    impl: rest\n    config: {{uri: {service.url}/lance}}\n"
-    tables = f"""
-          users: {{location: {lake}/users.lance, schema: [{{name: id, type: int64}}], properties: {{tier: gold}}}}
-          events: {{location: {lake}/events.lance}}
-"""
-    file.write_text(f"{head}    namespaces:\n      lake:\n        namespaces: {{ads: {{tables: {{}}}}}}\n")
-    wanted = head + "    namespaces:\n      lake:\n        namespaces:\n          ads:\n            tables:\n"
-    file.write_text(wanted + tables.replace("          ", "              ", 2))
-    manifest = reconciler.load(file)
+    users = {
+        "location": f"{lake}/users.lance",
+        "schema": [{"name": "id", "type": "int64"}],
+        "properties": {"tier": "gold"},
+    }
+    manifest = wanting(service, tmp_path, ads({"users": users, "events": {"location": f"{lake}/events.lance"}}))
     plan = reconciler.plan(manifest)
     assert not plan.blocked
     assert [change.action for change in plan.changes] == [
@@ -162,39 +134,98 @@ def test_a_manifest_is_planned_applied_and_taken_away(service: Scripted, metalak
         Action.DECLARE_TABLE,
         Action.CREATE_TABLE,
     ]
-    report = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
-    assert report.ok, report.results
+    apply(manifest, tmp_path)
     assert lance.dataset(str(lake / "users.lance")).schema.names == ["id"]
-    assert metalake.tables["lake", "ads", "users"]["tier"] == "gold"
+    assert metalake.tables["lakehouse", "ads", "users"]["tier"] == "gold"
     assert reconciler.plan(manifest).is_empty
-    file.write_text(f"{head}    namespaces: {{lake: {{namespaces: {{ads: {{}}}}}}}}\n")
-    manifest = reconciler.load(file)
-    plan = reconciler.plan(manifest)
-    assert {change.action for change in plan.changes} == {Action.DEREGISTER_TABLE}
-    assert reconciler.apply(plan, manifest, journal=tmp_path / "journal").ok
+    manifest = wanting(service, tmp_path, ads({}))
+    assert {change.action for change in reconciler.plan(manifest).changes} == {Action.DEREGISTER_TABLE}
+    apply(manifest, tmp_path)
     assert metalake.tables == {}
     assert lance.dataset(str(lake / "users.lance")).count_rows() == 0
 
 
-def test_what_is_refused_is_told_without_its_stack_trace(service: Scripted, metalake: Gravitino) -> None:
-    metalake.spaces = {("lake",): {}, ("lake", "ads"): {}}
-    backend = RestBackend(uri=f"{service.url}/lance")
-    with pytest.raises(TableNotFoundError, match=r"Table not found: lake\$ads\$none") as missing:
-        backend.load_table(("lake", "ads", "none"))
-    assert "Inner.java" not in str(missing.value)
-    with pytest.raises(NamespaceNotFoundError):
-        backend.child_tables(("lake", "none"))
-    with pytest.raises(InvalidInputError, match="3-level namespace but got: 2"):
-        backend.insert_table(("lake", "t"), "s3://lake/t.lance", {})
-    with pytest.raises(InvalidInputError, match="Expected at most 2-level"):
-        backend.insert_namespace(("lake", "ads", "deeper"), {})
+def test_a_catalog_that_cannot_be_dropped_is_blocked(service: Scripted, metalake: Gravitino, tmp_path: Path) -> None:
+    apply(wanting(service, tmp_path, ads({"t": {"location": str(tmp_path / "t.lance")}})), tmp_path)
+    manifest = wanting(service, tmp_path, {})
+    plan = reconciler.plan(manifest, allow_mass_removal=True)
+    assert_blocked(plan, "lake/lakehouse", ReasonCode.DROPPED_OUTSIDE)
+    assert "catalogs/lakehouse" in str(plan.blocked[0].params["code"])
+    assert [change.action for change in plan.changes] == [Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE]
+    report = reconciler.apply(plan, manifest, journal=tmp_path / "journal", skip_blocked=True, allow_mass_removal=True)
+    assert report.ok, report.results
+    assert set(metalake.spaces) == {("lakehouse",)}
 
 
-def test_levels_without_tables_hold_none(service: Scripted, metalake: Gravitino) -> None:
-    metalake.spaces = {("lake",): {}, ("lake", "ads"): {}}
-    metalake.tables = {("lake", "ads", "t"): {"location": "s3://lake/t/"}}
-    backend = RestBackend(uri=f"{service.url}/lance")
+def test_a_disabled_catalog_ends_no_plan(service: Scripted, metalake: Gravitino, tmp_path: Path) -> None:
+    metalake.spaces = {("off",): {"in-use": "false"}, ("lakehouse",): {"in-use": "true"}}
+    wanted = {**ads({"t": {"location": str(tmp_path / "t.lance")}})}
+    plan = reconciler.plan(wanting(service, tmp_path, wanted))
+    assert not plan.blocked
+    assert [note.params["detail"] for note in plan.notes if "`off`" in str(note.params)]
+    wanted["off"] = {"namespaces": {"ads": {"tables": {"t": {"location": str(tmp_path / "off.lance")}}}}}
+    plan = reconciler.plan(wanting(service, tmp_path, wanted))
+    assert_blocked(plan, "lake/off", ReasonCode.NAMESPACE_DISABLED)
+    assert {change.identifier[0] for change in plan.changes} == {"lakehouse"}
+
+
+def test_a_move_leaves_the_services_own_properties(service: Scripted, metalake: Gravitino, tmp_path: Path) -> None:
+    block = {"location": str(tmp_path / "t.lance"), "properties": {"tier": "gold"}}
+    apply(wanting(service, tmp_path, ads({"t": block})), tmp_path)
+    moved = [{"from": "lakehouse/ads/t", "to": "lakehouse/ads/moved"}]
+    service.requests.clear()
+    apply(wanting(service, tmp_path, ads({"moved": block}), moved=moved), tmp_path)
+    [declared] = [one.body for one in service.requests if one.path.endswith("/declare")]
+    assert not {"external", "location", "lance.declared"} & declared["properties"].keys()
+    assert not [one for one in service.requests if one.path.endswith("/register")]
+    assert metalake.tables["lakehouse", "ads", "moved"]["tier"] == "gold"
+
+
+# ---- errors and levels -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_refused_is_told_without_its_stack_trace(backend: RestBackend) -> None:
+    backend.insert_table(("lakehouse", "ads", "t"), "/lake/t", {})
+    told = []
+    for kind, call in (
+        (TableNotFoundError, lambda: backend.load_table(("lakehouse", "ads", "none"))),
+        (NamespaceNotFoundError, lambda: backend.child_tables(("lakehouse", "none"))),
+        (NamespaceNotFoundError, lambda: backend.load_namespace(("lakehouse", "none"))),
+        (TableAlreadyExistsError, lambda: backend.insert_table(("lakehouse", "ads", "t"), "/lake/t", {})),
+        (InvalidInputError, lambda: backend.insert_namespace(("lakehouse", "ads", "deeper"), {})),
+    ):
+        with pytest.raises(kind) as refused:
+            call()
+        told.append(str(refused.value))
+    assert not [text for text in told if "Inner.java" in text or "\n" in text or "org.apache" in text]
+
+
+def test_levels_without_tables_hold_none(backend: RestBackend, service: Scripted, metalake: Gravitino) -> None:
+    metalake.tables = {("lakehouse", "ads", "t"): {"location": "s3://lake/t/"}}
     assert backend.child_tables(()) == []
-    assert backend.child_tables(("lake",)) == []
-    assert set(backend.scan().tables) == {("lake", "ads", "t")}
-    assert not backend.asked_capabilities().alter_table
+    assert backend.child_tables(("lakehouse",)) == []
+    assert set(backend.scan().tables) == {("lakehouse", "ads", "t")}
+    able = backend.asked_capabilities()
+    assert (able.max_depth, able.table_depths, able.alter_table) == (2, (2, 2), False)
+
+
+def test_doctor_asks_nothing_at_levels_without_tables(service: Scripted, backend: RestBackend, tmp_path: Path) -> None:
+    service.requests.clear()
+    found = [*diagnose(wanting(service, tmp_path, ads({})))]
+    assert not [check for check in found if check.status == "failed"]
+    asked = [unquote(one.path.split("/")[4]) for one in service.requests if "/v1/table/" in one.path]
+    assert asked
+    assert {name.count("$") for name in asked} == {2}
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_conformance(check: ConformanceCheck, service: Scripted, metalake: Gravitino, tmp_path: Path) -> None:
+    metalake.spaces = {("lakehouse",): {"in-use": "true"}}
+    verify(check, lambda: RestBackend(uri=f"{service.url}/lance"), namespace=["lakehouse"], scratch=str(tmp_path))
+    assert set(metalake.spaces) == {("lakehouse",)}
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_conformance_of_a_real_one(check: ConformanceCheck, tmp_path: Path) -> None:
+    url = real_gravitino()
+    verify(check, lambda: RestBackend(uri=url), namespace=["lakehouse"], scratch=str(tmp_path))

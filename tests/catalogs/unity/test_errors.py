@@ -269,7 +269,7 @@ def test_https_to_a_service_without_it() -> None:
     ("config", "line"),
     [
         ({"catalog": "main"}, "`endpoint` is missing"),
-        ({"endpoint": "http://h"}, "`catalog` is missing"),
+        ({"endpoint": "http://h"}, "`catalog` is missing; give each catalog of the service an entry"),
         ({"endpoint": "h:80", "catalog": "main"}, "`endpoint`: must be an http:// or https:// address"),
         ({"endpoint": "http://joe:pw-12345@h", "catalog": "main"}, "`endpoint`: cannot hold user information"),
         ({"endpoint": "http://h", "catalog": "a.b"}, "`catalog`: a name in Unity Catalog has letters"),
@@ -295,3 +295,9 @@ def test_defaults_and_prefixed_keys() -> None:
     assert config.address == "http://h:8080/api/2.1/unity-catalog"
     assert (config.connect_timeout, config.read_timeout, config.max_retries, config.root) == (10.0, 60.0, 3, None)
     assert config.identity() == "http://h:8080/api/2.1/unity-catalog catalog main"
+
+
+def test_time_outs_over_an_hour_are_milliseconds() -> None:
+    given = {"endpoint": "http://h", "catalog": "main", "connect_timeout": "10000", "read_timeout": "300000"}
+    assert UnityBackend(**given).config.timeouts == (10.0, 300.0)
+    assert UnityBackend(**{**given, "connect_timeout": "3600", "read_timeout": "1000"}).config.timeouts == (3600, 1000)

@@ -34,6 +34,10 @@ from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks
 RELOCATE = Action.RELOCATE_TABLE
 WIDER: Schema = (*USERS, Column("email", "string"))
 RELAXED: Schema = (replace(USERS[0], nullable=True), Column("email", "string"), Column("phone", "string"))
+RENAMED: Schema = (
+    replace(USERS[0], name="key", renamed_from="user_id"),
+    Column("user_id", "string", metadata={"comment": "was the name"}, renamed_from="name"),
+)
 CAPABILITIES = (
     Capabilities(),
     capable(ignores_location=True, relocate_table=False, rename_within=0),
@@ -63,7 +67,11 @@ def parents(identifiers: list[Identifier]) -> set[Identifier]:
 def snapshots(draw: st.DrawFn) -> Snapshot:
     def kept() -> dict[str, str]:
         owner = draw(st.sampled_from([OWNER, OWNER, None]))
-        extra = draw(st.sampled_from([{}, {"numFiles": "1"}, {"gc.enabled": "true"}, {"gc.enabled": "false"}]))
+        extra = draw(
+            st.sampled_from(
+                [{}, {"numFiles": "1"}, {"gc.enabled": "true"}, {"gc.enabled": "false"}, {"lancens.tags": "old,prod"}]
+            )
+        )
         return {**marks(draw(properties), owner, protect=draw(st.booleans()) and draw(st.booleans())), **extra}
 
     tables = {
@@ -83,11 +91,12 @@ def manifests(draw: st.DrawFn) -> DesiredCatalog:
             at(),
             draw(properties),
             draw(st.none() | places),
-            draw(st.sampled_from([None, USERS, WIDER, RELAXED])),
+            draw(st.sampled_from([None, USERS, WIDER, RELAXED, RENAMED])),
             draw(st.sampled_from(Evolve)),
-            draw(st.sampled_from([True, True, False])),
+            probe := draw(st.sampled_from([True, True, False])),
             absent=draw(st.integers(0, 3)) == 0,
             protect=draw(protections),
+            tags=draw(st.sampled_from([{}, {}, {"prod": "2"}, {"prod": "1", "new": "3"}])) if probe else {},
         )
         for one in draw(st.lists(table_ids, max_size=4, unique=True))
     }
@@ -125,6 +134,7 @@ class Case:
             # Where a service ignores locations, data at the one asked for could not be registered.
             for place, schema in () if self.capabilities.ignores_location else self.datasets.items():
                 world.storage.put(place, schema)
+                world.storage.tags[place] = {"old": "1", "theirs": "1"}
             with world.storage.installed():
                 yield world
 

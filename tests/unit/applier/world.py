@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.errors import BackendError, TableAlreadyExistsError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, join
+from reconciler.model.tags import FoundTags, TagTarget
 from reconciler.operations import plan as planning
 from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.planner.facts import PlanOptions
@@ -113,6 +115,21 @@ class LedgerBackend(MemoryBackend):
         return self.capabilities.ignores_location and not location.startswith("/honoured/")
 
 
+LATEST = 9
+"""The version up to which every dataset has all versions."""
+
+_FAKED = (
+    "probe",
+    "create_empty",
+    "is_fresh",
+    "add_columns",
+    "evolve_columns",
+    "annotate_columns",
+    "find_tags",
+    "write_tags",
+)
+
+
 @dataclass
 class FakeStorage:
     """Datasets by location: their schema, and whether anything was done to them since they were made."""
@@ -121,6 +138,7 @@ class FakeStorage:
     datasets: dict[str, Schema] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     other: dict[str, Storage] = field(default_factory=dict)
+    tags: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def put(self, location: str, schema: Schema) -> None:
         """A dataset with rows, made by someone else."""
@@ -157,21 +175,52 @@ class FakeStorage:
 
         self.ledger.write(f"add_columns {place}", write)
 
-    def relax_columns(self, location: str, names: Iterable[str], options: Mapping[str, str]) -> None:
-        place, relaxed = locations.normalise(location), set(names)
+    def evolve_columns(self, location: str, columns: Iterable[Column], options: Mapping[str, str]) -> None:
+        place, by_old_name = locations.normalise(location), {one.renamed_from or one.name: one for one in columns}
 
         def write() -> None:
+            there = self.datasets[place]
+            assert by_old_name.keys() <= {column.name for column in there}
+            altered = [(column, by_old_name.get(column.name, column)) for column in there]
             self.datasets[place] = tuple(
-                replace(column, nullable=column.nullable or column.name in relaxed) for column in self.datasets[place]
+                replace(old, name=new.name, nullable=old.nullable or new.nullable) for old, new in altered
             )
             self.used.add(place)
 
-        self.ledger.write(f"relax_columns {place}", write)
+        self.ledger.write(f"alter_columns {place}", write)
+
+    def annotate_columns(
+        self, location: str, metadata: Mapping[str, Mapping[str, str]], options: Mapping[str, str]
+    ) -> None:
+        place = locations.normalise(location)
+
+        def write() -> None:
+            self.datasets[place] = tuple(
+                replace(column, metadata={**column.metadata, **metadata.get(column.name, {})})
+                for column in self.datasets[place]
+            )
+            self.used.add(place)
+
+        self.ledger.write(f"annotate_columns {place}", write)
+
+    def find_tags(
+        self, location: str, options: Mapping[str, str], wanted: Mapping[str, str], others: Iterable[str] = ()
+    ) -> FoundTags:
+        there = self.tags.get(locations.normalise(location), {})
+        found = {name: there[name] for name in sorted({*wanted, *others}) if name in there}
+        return FoundTags(found, tuple(name for name, target in wanted.items() if TagTarget.of(target).version > LATEST))
+
+    def write_tags(self, location: str, targets: Mapping[str, str | None], options: Mapping[str, str]) -> None:
+        there = self.tags.setdefault(locations.normalise(location), {})
+
+        for name, target in targets.items():
+            write = partial(there.pop, name) if target is None else partial(there.__setitem__, name, target)
+            self.ledger.write(f"write_tags {name}", write)
 
     @contextmanager
     def installed(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("probe", "create_empty", "is_fresh", "add_columns", "relax_columns"):
+            for name in _FAKED:
                 patch.setattr(storage, name, getattr(self, name))
             yield
 

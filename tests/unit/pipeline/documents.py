@@ -67,6 +67,8 @@ RULES = (
     ),
 )
 
+SETTINGS = AuditSettings(stale_after_days=365, rules=RULES)
+
 _REASONS = {
     "dangling": ("nothing is at its location", "Write the data again, or say `absent: true` and apply."),
     "shared-location": ("prod/analytics/clicks is at the same location", "Correct one of the two locations."),
@@ -128,7 +130,7 @@ def document(
         started=NOW - timedelta(seconds=41),
         finished=NOW,
         manifest=MANIFEST,
-        settings=AuditSettings(stale_after_days=365, rules=RULES),
+        settings=SETTINGS,
         coverage=tuple(coverage),
         failures=tuple(failures),
         totals=Totals(
@@ -158,6 +160,7 @@ def run(number: int, *, complete: bool = True, listed: bool = True, manifest: st
         finished=NOW - timedelta(weeks=30 - number, hours=number % 5),
         manifest=manifest,
         complete=complete,
+        settings=SETTINGS.text,
         totals=Totals(
             catalogs=2,
             namespaces=6,

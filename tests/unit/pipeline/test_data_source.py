@@ -9,8 +9,9 @@ import lance
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, In, InputPartition
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
+from reconciler.auditor.history_source import HistoryDataSource
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Identifier
@@ -48,8 +49,8 @@ def source(manifest: Path, **options: str) -> LancensDataSource:
 
 def rows_of(source: LancensDataSource, columns: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """Return what Spark would get, in order."""
-    names = columns or tuple(source.schema().names)
-    reader = source.reader(StructType([StructField(name, StringType()) for name in names]))
+    schema = source.schema()
+    reader = source.reader(StructType([schema[name] for name in columns or schema.names]))
     batches: list[Any] = [batch for part in reader.partitions() for batch in reader.read(part)]
     return sorted((row for batch in batches for row in batch.to_pylist()), key=repr)
 
@@ -111,7 +112,8 @@ def test_a_partition_does_not_say_what_is_in_it(manifest: Path) -> None:
         ("columns", "nmae", "no column `nmae` in the format lancens; did you mean `name`?"),
         ("manifst", "x", "no option `manifst` in the format lancens; did you mean `manifest`?"),
         ("partitions", "0", "the option `partitions` is expected to be a number from 1 on, not `0`"),
-        ("parallelism", "-1", "the option `parallelism` is expected to be a number from 1 on, not `-1`"),
+        ("parallelism", "-1", "the option `parallelism` is expected to be a number from 1 to 256, not `-1`"),
+        ("parallelism", "9999", "the option `parallelism` is expected to be a number from 1 to 256, not `9999`"),
         ("catalog", "x*", "the option `catalog` matches none of lake, pond"),
         ("namespace", "c, b/x", "the option `namespace` matches none in lake, pond"),
         ("variables", "{", 'the option `variables` is expected to be JSON such as {"region": "eu"}'),
@@ -122,6 +124,17 @@ def test_a_wrong_option_is_named(manifest: Path, option: str, value: str, messag
     with pytest.raises(LancensError) as refused:
         rows_of(source(manifest, **{option: value}))
     assert str(refused.value) == message
+
+
+def test_a_schema_of_other_types_is_named(manifest: Path) -> None:
+    with pytest.raises(LancensError, match=r"`name` .* is string, not int"):
+        source(manifest).reader(StructType([StructField("name", IntegerType())]))
+
+
+def test_there_are_no_streams(manifest: Path) -> None:
+    for format_ in (source(manifest), HistoryDataSource({"path": "audits.lance"})):
+        with pytest.raises(LancensError, match=r"use `spark\.read` instead"):
+            format_.streamReader(StructType()).initialOffset()
 
 
 def test_a_manifest_is_needed() -> None:

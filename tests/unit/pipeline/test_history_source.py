@@ -28,8 +28,9 @@ def path(tmp_path: Path) -> Path:
 def read(path: Path | str, *columns: str, **options: str) -> list[list[dict[str, Any]]]:
     """Return what Spark would get, task by task."""
     source = HistoryDataSource({"path": str(path), **options})
-    names = columns or tuple(history.schema().names)
-    reader = source.reader(StructType([StructField(name, StringType()) for name in names]))
+    own = {field.name: field for field in source.schema()}
+    given = [own.get(name, StructField(name, StringType())) for name in columns or own]
+    reader = source.reader(StructType(given))
     found: list[list[dict[str, Any]]] = []
     for part in reader.partitions():
         batches: list[Any] = list(reader.read(part))

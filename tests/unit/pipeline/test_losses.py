@@ -224,16 +224,20 @@ def test_a_branch_goes_back_to_its_own_version(tmp_path: Path) -> None:
     assert found(place) == []
 
 
-def test_a_damaged_manifest_is_moved_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("versions", [(3,), (2, 3)])
+def test_a_damaged_manifest_is_kept_elsewhere(
+    versions: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     place = SHAPES["committed"](tmp_path)
-    halve(manifest(place, 3))
-    finding = _one(place, "unreadable")
-    assert "version 2" in finding.remedy
-    manifest(place, 3).rename(tmp_path / "damaged")
-    assert found(place) == [VERSION], "the rows of the last version are lost all the same, and that is said"
-    [command] = remedies(_one(place, VERSION))
-    follow(command)
+    for version in versions:
+        halve(manifest(place, version))
+    damaged = {manifest(place, version).name: manifest(place, version).read_bytes() for version in versions}
+    for command in remedies(_one(place, "unreadable")):
+        follow(command)
     assert found(place) == []
+    assert lance.dataset(str(place)).version == versions[0]
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.manifest")} == damaged
 
 
 def test_manifests_of_two_naming_schemes_are_renamed(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from reconciler.auditor.document import AuditDocument, CatalogCoverage
+from reconciler.auditor.document import AuditDocument, CatalogCoverage, PastFinding, SeverityCounts, Suppressed
 from reconciler.auditor.history import with_trend
 from reconciler.auditor.records import Severity
 from reconciler.model import figures
+from reconciler.model.desired import Source
 from reconciler.report.html import render_html
 from reconciler.spark.rows import ReadFailure
 from tests.strategies import HOSTILE
@@ -70,7 +71,18 @@ def hostile_document() -> AuditDocument:
         each.model_copy(update={"name": text, "namespace": (text,), "details": {text: text}, "remedy": text})
         for each, text in zip(made.findings, HOSTILE, strict=True)
     ]
-    return made.model_copy(update={"findings": tuple(renamed), "run_id": HOSTILE[0]})
+    lost = {"rule": "stale", "severity": "note", "first_seen": made.started, "last_seen": made.finished, "gone": True}
+    past = [
+        PastFinding(catalog=text, namespace=(text,), name=text, fingerprint=str(number), **lost)
+        for number, text in enumerate(HOSTILE)
+    ]
+    renamed[::2] = [each.model_copy(update={"first_seen": made.started}) for each in renamed[::2]]
+    accepted = [
+        Suppressed(catalog=text, rule=text, match=text, until=made.finished.date(), reason=text, source=Source(text, 1))
+        for text in HOSTILE
+    ]
+    lives = {"findings": tuple(renamed), "past": tuple(past), "suppressed": tuple(accepted)}
+    return made.model_copy(update={**lives, "run_id": HOSTILE[0]})
 
 
 @given(documents())
@@ -117,9 +129,17 @@ def test_coverage_and_failures_come_first() -> None:
 
 
 def test_a_complete_audit_says_so() -> None:
-    coverage = Page(render_html(large_document(12))).sections["coverage"]
+    whole = large_document(12)
+    read = [catalog.model_copy(update={"tables_unreadable": 0}) for catalog in whole.coverage]
+    coverage = Page(render_html(whole.model_copy(update={"coverage": tuple(read)}))).sections["coverage"]
     assert "Everything was read: " in coverage
     assert "1,200 namespaces and 12 tables" in coverage
+
+
+def test_an_audit_that_could_not_open_tables_does_not_say_that_everything_was_read() -> None:
+    coverage = Page(render_html(large_document(12))).sections["coverage"]
+    assert "Everything was read" not in coverage
+    assert "3 tables could not be opened." in coverage
 
 
 def test_a_clean_audit_says_that_nothing_was_found() -> None:
@@ -420,6 +440,22 @@ def test_the_page_is_readable_in_light_and_dark_and_on_a_phone(
     browser.open(pages["small"], dark=dark, width=width)
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate(_FAINT_TEXTS) == []
+
+
+def test_the_headline_figures_stand_in_one_row_and_none_is_cut(browser: Driver, tmp_path: Path) -> None:
+    found, page = small_document(), tmp_path / "long.html"
+    long = dict.fromkeys(("rows", "fragments", "tables"), 9999999) | dict.fromkeys(
+        ("bytes", "bytes_on_disk", "reclaimable"), 1023 << 40
+    )
+    counts = SeverityCounts(error=9_999_999, warning=9_999_999, note=9_999_999)
+    totals = found.totals.model_copy(update={**long, "findings": counts})
+    page.write_text(render_html(found.model_copy(update={"totals": totals})), encoding="utf-8")
+    browser.open(page, width=1280)
+    tops, cut = browser.evaluate(
+        "(f => [f.map(e => e.offsetTop), f.filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)])"
+        "([...document.querySelectorAll('.figure')])"
+    )
+    assert (len(tops), len({*tops}), cut) == (9, 1, [])
 
 
 # Texts whose contrast with what is behind them is under 4.5 to 1 (WCAG 2.2, success criterion 1.4.3).

@@ -383,9 +383,24 @@ def test_a_scheme_that_is_not_that_of_another_entry_for_the_place() -> None:
     [("hdfs://nn/t", Severity.ERROR), ("s3a://lake/t", Severity.NOTE), ("wasbs://a@b/t", Severity.ERROR)],
 )
 def test_a_scheme_that_no_lance_client_knows(location: str, severity: Severity) -> None:
-    root = location.removesuffix("/t")
-    record = replace(SOUND, location=location, root=root, live=replace(LIVE, location=location))
-    assert only(record, "unknown-scheme").severity is severity
+    for root in (location.removesuffix("/t"), "s3://lake"):
+        record = replace(SOUND, location=location, root=root, live=replace(LIVE, location=location))
+        if severity is Severity.NOTE:
+            only(record, "scheme-mismatch" if root == "s3://lake" else "unknown-scheme")
+        else:  # the cause is told once, and not what follows from it
+            finding = only(replace(record, stored=Stored(StorageKind.UNKNOWN, "no provider")), "unknown-scheme")
+            assert finding.severity is severity
+            assert "again" not in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("location", "is_cut"),
+    [("s3://lake/a#b", True), ("file:///lake/a?b", True), ("/a#b", False), ("s3://a/%23", False)],
+)
+def test_a_location_of_which_lance_opens_a_part_says_so(location: str, is_cut: bool) -> None:
+    record = replace(SOUND, location=location, root=None, live=replace(LIVE, location=location))
+    finding = only(replace(record, stored=Stored(StorageKind.NOTHING)), "dangling")
+    assert ("`%23`" in finding.reason) is is_cut
 
 
 @pytest.mark.parametrize(
@@ -420,6 +435,14 @@ def test_a_managed_table_that_the_catalog_does_not_show_as_a_lance_table_is_an_e
     for stored in (FULL, Stored(StorageKind.DENIED)):
         finding = only(replace(SOUND, desired=None, live=None, foreign=foreign, stored=stored), "wrong-table-type")
         assert finding.severity is Severity.ERROR
+
+
+def test_an_entry_without_a_location_is_not_called_managed() -> None:
+    foreign = ForeignTable(ID, None, "lance, EXTERNAL_TABLE")
+    record = replace(SOUND, desired=None, live=None, foreign=foreign, location=None, stored=NOT_PROBED)
+    finding = only(record, "wrong-table-type")
+    assert "no location" in finding.reason
+    assert "EXTERNAL" not in finding.remedy
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["and the catalog says so", "by the property alone"])

@@ -43,7 +43,7 @@ def java(folder: Path, script: str) -> Path:
     return folder
 
 
-ADVICE = "install Java 17 or 21 and set JAVA_HOME to it, or name a server with --master sc://HOST"
+ADVICE = "install Java 17 or 21 and set JAVA_HOME to it, name a server with --master sc://HOST, or pass --engine local"
 
 
 def test_java_is_needed(inventory: Inventory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -73,9 +73,27 @@ def test_a_missing_package_names_the_pip_command(
     inventory: Inventory, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    ran = inventory()
+    ran = inventory("--engine", "spark")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.endswith(f": pip install '{installed_as()}[spark]'\n")
+
+
+@pytest.mark.parametrize("package", ["pyspark", "pandas"])
+def test_without_spark_the_same_is_done_in_this_process(
+    inventory: Inventory, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    local = inventory("--engine", "local")
+    monkeypatch.setitem(sys.modules, package, None)
+    ran = inventory()
+    assert (ran.code, ran.out) == (0, local.out)
+    assert f"pip install '{installed_as()}[spark]'" in ran.err
+    assert "pip install" not in local.err
+
+
+def test_options_of_spark_need_spark(inventory: Inventory) -> None:
+    ran = inventory("--engine", "local", "--master", "local[2]")
+    assert (ran.code, ran.out) == (1, "")
+    assert "--engine spark" in ran.err
 
 
 def test_an_old_pyspark_is_not_enough(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,6 +182,13 @@ def test_how_often_a_task_is_tried_is_known(settings: dict[str, str], attempts: 
             "no address for h",
         ),
         (PySparkRuntimeError("just this"), "just this"),
+        (
+            PySparkRuntimeError(
+                'Job aborted: java.io.IOException: Cannot run program "/nowhere/python": error=2, No such file\n'
+                "Caused by: java.io.IOException: error=2, No such file or directory"
+            ),
+            "the Python `/nowhere/python` does not run",
+        ),
         (
             Py4JNetworkError("gone"),
             "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)",

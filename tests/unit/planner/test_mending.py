@@ -18,7 +18,8 @@ from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner import words
-from reconciler.planner.schemas import SchemaDifference, compare, schema_remedy
+from reconciler.planner.schema_calls import schema_remedy
+from reconciler.planner.schemas import SchemaDifference, compare
 
 ROWS = 1000
 ID = make_column("id", "int64")

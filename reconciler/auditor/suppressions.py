@@ -1,0 +1,66 @@
+"""Leave out the findings that a manifest suppresses, and report the suppressions that expired or have no use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+from reconciler.auditor.document import Finding, Suppressed
+from reconciler.auditor.rules import RULES
+from reconciler.auditor.rules.drift import expired_suppression
+from reconciler.model.display import did_you_mean
+from reconciler.model.errors import ManifestError
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Suppressions:
+    """The suppressions of a manifest that are in force, and the ``expired`` ones."""
+
+    in_force: Sequence[Suppressed]
+    expired: Sequence[Suppressed]
+
+    @classmethod
+    def of(cls, manifest: Manifest, today: date) -> Suppressions:
+        """Return those of ``manifest``.
+
+        Raises:
+            ManifestError: one names an unknown rule.
+        """
+        said = [one for catalog in manifest.catalogs.values() for one in catalog.desired.suppress]
+        problems = [one.source.problem(_unknown_rule(one.rule)) for one in said if one.rule not in RULES]
+        if problems:
+            raise ManifestError(problems)
+        found = [Suppressed.model_validate(one, from_attributes=True) for one in said]
+        return cls([one for one in found if one.until >= today], [one for one in found if one.until < today])
+
+    def covering(self, finding: Finding) -> int | None:
+        """Return the position of the suppression of a finding; None if it counts."""
+        return next((at for at, one in enumerate(self.in_force) if one.covers(finding)), None)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield a finding for each that expired."""
+        for one in self.expired:
+            yield Finding(
+                rule=expired_suppression.name,
+                severity=expired_suppression.severity,
+                catalog=one.catalog,
+                namespace=(),
+                name="",
+                reason=f"the suppression of `{one.rule}` for `{one.match}` ended on {one.until}: {one.reason}",
+                remedy="Correct what it suppressed and remove it from the manifest, or write another `until`.",
+                source=one.source,
+            )
+
+    def counted(self, numbers: Mapping[int, int]) -> tuple[Suppressed, ...]:
+        """Return those in force with their ``numbers`` of findings, by position."""
+        return tuple(one.model_copy(update={"findings": numbers.get(at, 0)}) for at, one in enumerate(self.in_force))
+
+
+def _unknown_rule(name: str) -> str:
+    hint = did_you_mean(name, RULES, "see `lancens audit --help`")
+    return f"`rule` in `suppress` is `{name}`, which is no rule of an audit; {hint}"

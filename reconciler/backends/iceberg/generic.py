@@ -1,0 +1,109 @@
+"""Polaris's generic tables: tables of any format, on routes of their own beside the Iceberg tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from reconciler.backends.http.listing import every_name, names_without_doubles
+from reconciler.backends.iceberg.answers import LANCE, TABLE_TYPE, TableEntry, properties_in
+from reconciler.backends.iceberg.routes import Routes
+from reconciler.backends.iceberg.server import IcebergServer, table_called
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import (
+    InternalError,
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from reconciler.model.names import Identifier
+
+CAPABILITIES = Capabilities(
+    lost_with_namespace="its location and access rules",
+    namespace_places=frozenset({"location"}),
+    table_depths=(2, None),
+    fixed_levels=1,
+    alter_table=False,
+    relocate_table=False,
+    lost_on_move="its `doc` and access rules",
+)
+"""The interface creates, lists, loads and drops; it renames and updates nothing."""
+
+
+class GenericServer(IcebergServer):
+    """Calls one catalog, where a Lance table is a generic table of the format ``lance``."""
+
+    kind = "a generic table of another format"
+    other_kind = "iceberg"
+
+    def routes(self, warehouse: str) -> Routes:
+        """Return the routes of a warehouse.
+
+        Raises:
+            InvalidInputError: the server has no generic tables.
+        """
+        found = super().routes(warehouse)
+        if not found.has_generic:
+            raise InvalidInputError(
+                f"iceberg: the service offers no generic tables in `{warehouse}`; leave out `tables: generic`, which "
+                "is for Apache Polaris"
+            )
+        return found
+
+    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
+        """Return the names of all generic tables in ``parent``, of whatever format."""
+        if len(parent) == 1:
+            return []
+        return names_without_doubles("iceberg", "table", parent, lambda: self._generic_names(parent), concerns)
+
+    def others(self, parent: Identifier) -> list[str]:
+        """Return the names of the Iceberg tables, which share the generic tables' names."""
+        return super().tables(parent)
+
+    def table(self, identifier: Identifier) -> TableEntry:
+        """Return a generic table; one without a location can be listed only."""
+        doing = f"load {table_called(identifier)}"
+        errors = {404: TableNotFoundError}
+        return _entry(self._http.json("GET", self._place(identifier), doing=doing, errors=errors), doing)
+
+    def vended_options(self, identifier: Identifier) -> dict[str, str]:
+        """Return no options: none are asked for."""
+        del identifier
+        return {}
+
+    def create_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> TableEntry:
+        """Create a generic table and return it."""
+        doing = f"create {table_called(identifier)}"
+        answer = self._http.json(
+            "POST",
+            self.routes(identifier[0]).generic_tables(identifier[1:-1]),
+            doing=doing,
+            body={
+                "name": identifier[-1],
+                "format": LANCE,
+                "base-location": location,
+                "properties": {**properties, TABLE_TYPE: LANCE},
+            },
+            errors={404: NamespaceNotFoundError, 409: TableAlreadyExistsError},
+        )
+        return _entry(answer, doing)
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Drop a generic table's entry."""
+        path, doing = self._place(identifier), f"drop the entry of {table_called(identifier)}"
+        self._http.done("DELETE", path, doing=doing, errors={404: TableNotFoundError})
+
+    def _place(self, identifier: Identifier) -> str:
+        return self.routes(identifier[0]).generic_tables(identifier[1:-1], identifier[-1])
+
+
+def _entry(answer: Mapping[str, Any], doing: str) -> TableEntry:
+    table = answer.get("table")
+    if not isinstance(table, Mapping) or not isinstance(table.get("format"), str):
+        raise InternalError(f"iceberg: {doing}: the answer is not a generic table; check what answers at this URL")
+    location = table.get("base-location")
+    properties = {**properties_in(table, doing), TABLE_TYPE: table["format"]}
+    if not isinstance(location, str) or not location:
+        return TableEntry(unreadable="names no `base-location`")
+    return TableEntry(location=location, properties=properties)

@@ -1,0 +1,37 @@
+"""The ``policies`` of a catalog: what holds for live tables without a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.manifest.catalogs import CatalogReader
+from reconciler.manifest.models import PolicyBlock
+from reconciler.manifest.nodes import Node, ScalarNode, Sequence, entries_of
+from reconciler.model.desired import DesiredPolicy
+
+
+def read_policies(reader: CatalogReader, node: Node) -> Iterator[DesiredPolicy]:
+    """Yield the policies in the catalog's block ``node``, in order; errors go to the reader's problems."""
+    written, blocks = entries_of(node).get("policies"), reader.blocks
+    if isinstance(written, ScalarNode) and written.is_null:
+        return
+    if written is not None and not isinstance(written, Sequence):
+        message = f"`policies` in catalog {reader.catalog} is not a list; expected `policies: [{{match: ads/**}}]`"
+        blocks.problems.at(written.place, message)
+        return
+    for position, item in enumerate(written or (), 1):
+        what = f"policy {position} of catalog {reader.catalog}"
+        block = blocks.read(PolicyBlock, item, what)
+        if block is None:
+            continue
+        if block.match is None:
+            blocks.problems.at(item.place, f"{what} has no `match`; expected a glob, such as `match: ads/**`")
+            continue
+        yield DesiredPolicy(
+            pattern=block.match,
+            match=blocks.scope([block.match], entries_of(item)["match"], f"`match` in {what}", reader.capabilities),
+            source=blocks.problems.source(item.place),
+            properties=reader.properties(block.properties, item, what),
+            secret_keys=reader.secret_keys(item, block.properties),
+            expect=block.expect.model_dump(exclude_unset=True),
+        )

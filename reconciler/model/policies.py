@@ -1,0 +1,102 @@
+"""Find the policies of a table, and what they ask for together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reconciler.model import ownership
+from reconciler.model.desired import DesiredPolicy, DesiredTable, Expectations
+from reconciler.model.names import ANY_NAME, Identifier
+
+_MOST_KNOWN = 2**14
+"""How many namespaces are remembered: enough for scans, which read one namespace after the other."""
+
+_Candidates: TypeAlias = tuple[tuple[int, re.Pattern[str] | None], ...]
+"""Policies by their position, and the pattern of the names that they match; None for all names."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePolicy:
+    """What the policies of a table ask for together; of one key, the last policy counts.
+
+    Args:
+        block: the same as a block; its identifier is empty.
+        keys: the value of ``lancens.keys``.
+        names: the patterns of the policies that set a property.
+        writers: the policy behind each value, by keys such as ``properties.owner`` and ``expect.max_versions``.
+    """
+
+    block: DesiredTable
+    keys: str
+    names: tuple[str, ...]
+    writers: Mapping[str, DesiredPolicy]
+
+    @classmethod
+    def of(cls, policies: Sequence[DesiredPolicy]) -> TablePolicy:
+        """Return what ``policies`` ask for, in the order of the manifest."""
+        setters = {key: policy for policy in policies for key in policy.properties}
+        checkers = {key: policy for policy in policies for key in policy.expect}
+        properties = {key: policy.properties[key] for key, policy in setters.items()}
+        secret = frozenset(key for key, policy in setters.items() if key in policy.secret_keys)
+        used = [policy for policy in policies if any(policy is one for one in setters.values())]
+        block = DesiredTable(
+            id=(),
+            source=(used or policies)[-1].source,
+            properties=properties,
+            secret_keys=secret,
+            expect=Expectations(**{key: policy.expect[key] for key, policy in checkers.items()}),
+        )
+        return cls(
+            block,
+            ownership.encode_keys(properties, secret),
+            tuple(dict.fromkeys(policy.pattern for policy in used)),
+            {f"properties.{key}": policy for key, policy in setters.items()}
+            | {f"expect.{key}": policy for key, policy in checkers.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies of one catalog, matched once for each namespace: there may be a million tables."""
+
+    policies: tuple[DesiredPolicy, ...] = ()
+    _known: dict[Identifier, tuple[TablePolicy | None, _Candidates]] = field(default_factory=dict, compare=False)
+    _sums: dict[tuple[int, ...], TablePolicy] = field(default_factory=dict, compare=False)
+
+    def of(self, table: Identifier) -> TablePolicy | None:
+        """Return what the policies ask of a table without a block; None if none matches."""
+        if not self.policies:
+            return None
+        known = self._known.get(table[:-1])
+        if known is None:
+            known = self._look(table[:-1])
+        same_for_all, candidates = known
+        if not candidates:
+            return same_for_all
+        name = table[-1]
+        return self._sum(tuple(at for at, names in candidates if names is None or names.fullmatch(name)))
+
+    def _look(self, namespace: Identifier) -> tuple[TablePolicy | None, _Candidates]:
+        """Return what holds for all tables of a namespace, or else the policies that depend on the name."""
+        matching = ((at, policy.match.names_in(namespace)) for at, policy in enumerate(self.policies))
+        found = tuple((at, _one_of(names)) for at, names in matching if names)
+        is_same = all(names is None for _, names in found)
+        known = (self._sum(tuple(at for at, _ in found)), ()) if is_same else (None, found)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[namespace] = known
+        return known
+
+    def _sum(self, positions: tuple[int, ...]) -> TablePolicy | None:
+        if positions and positions not in self._sums:
+            self._sums[positions] = TablePolicy.of([self.policies[at] for at in positions])
+        return self._sums.get(positions)
+
+
+def _one_of(names: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
+    if ANY_NAME in names:
+        return None
+    return names[0] if len(names) == 1 else re.compile("|".join(f"(?:{one.pattern})" for one in names), re.DOTALL)

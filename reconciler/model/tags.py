@@ -1,0 +1,46 @@
+"""The tags of datasets, as blocks ask for them and as the data has them.
+
+The target of a tag is a text: ``42``, or ``branch:42`` where the branch is not the main one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+MAIN = "main"
+
+_NAME = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9._-]{1,100}(?<!\.)(?<!\.lock)")
+
+
+class TagTarget(NamedTuple):
+    """The version that a tag leads to."""
+
+    version: int
+    branch: str = MAIN
+
+    def __str__(self) -> str:
+        return str(self.version) if self.branch == MAIN else f"{self.branch}:{self.version}"
+
+    @classmethod
+    def of(cls, text: str) -> TagTarget:
+        """Return the target that ``text`` says."""
+        branch, _, version = text.rpartition(":")
+        return cls(int(version), branch or MAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTags:
+    """The tags in question that a dataset has, and the names of wanted ones whose version it lacks."""
+
+    there: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+
+def tag_name_problem(name: str) -> str | None:
+    """Return why a tag cannot have this name; None if it can."""
+    if _NAME.fullmatch(name):
+        return None
+    return "expected at most 100 ASCII letters, digits, `.`, `-` and `_`, with no dot at an end and no two in a row"

@@ -1,0 +1,82 @@
+"""The operations that change a table's metadata: tags, branches, columns, and the version in force."""
+
+from __future__ import annotations
+
+import lance_namespace as spec
+
+from reconciler import storage
+from reconciler.model.errors import UnsupportedOperationError
+from reconciler.namespace.shared import CatalogOperations, operation
+
+
+class MetadataOperations(CatalogOperations):
+    """The operations that write to a dataset, and neither rows nor a clean-up."""
+
+    @operation(spec.CreateTableTagRequest)
+    def create_table_tag(self, request: spec.CreateTableTagRequest) -> spec.CreateTableTagResponse:
+        """CreateTableTag: create a tag of a version, on any branch."""
+        at = storage.Reference(request.version, branch=request.branch)
+        storage.create_tag(*self._writable(request.id), request.tag, at)
+        return spec.CreateTableTagResponse()
+
+    @operation(spec.UpdateTableTagRequest)
+    def update_table_tag(self, request: spec.UpdateTableTagRequest) -> spec.UpdateTableTagResponse:
+        """UpdateTableTag: move an existing tag to another version, on any branch."""
+        at = storage.Reference(request.version, branch=request.branch)
+        storage.update_tag(*self._writable(request.id), request.tag, at)
+        return spec.UpdateTableTagResponse()
+
+    @operation(spec.DeleteTableTagRequest)
+    def delete_table_tag(self, request: spec.DeleteTableTagRequest) -> spec.DeleteTableTagResponse:
+        """DeleteTableTag: delete a tag; its version stays."""
+        storage.delete_tag(*self._writable(request.id), request.tag)
+        return spec.DeleteTableTagResponse()
+
+    @operation(spec.CreateTableBranchRequest)
+    def create_table_branch(self, request: spec.CreateTableBranchRequest) -> spec.CreateTableBranchResponse:
+        """CreateTableBranch: create a branch, by default of the latest version."""
+        at = storage.Reference(request.from_version, branch=request.from_branch)
+        storage.create_branch(*self._writable(request.id), request.name, at)
+        return spec.CreateTableBranchResponse()
+
+    @operation(spec.RestoreTableRequest)
+    def restore_table(self, request: spec.RestoreTableRequest) -> spec.RestoreTableResponse:
+        """RestoreTable: commit an earlier version again; the versions since stay."""
+        storage.restore(*self._writable(request.id, request.branch), request.version)
+        return spec.RestoreTableResponse()
+
+    @operation(spec.UpdateTableSchemaMetadataRequest)
+    def update_table_schema_metadata(
+        self, request: spec.UpdateTableSchemaMetadataRequest
+    ) -> spec.UpdateTableSchemaMetadataResponse:
+        """UpdateTableSchemaMetadata: replace the metadata of the schema."""
+        place = self._writable(request.id, request.branch)
+        written = storage.replace_schema_metadata(*place, request.metadata or {})
+        return spec.UpdateTableSchemaMetadataResponse(metadata=dict(written))
+
+    @operation(spec.UpdateFieldMetadataRequest)
+    def update_field_metadata(self, request: spec.UpdateFieldMetadataRequest) -> spec.UpdateFieldMetadataResponse:
+        """UpdateFieldMetadata: merge into the metadata of columns, or replace it."""
+        updates = [storage.FieldMetadata(one.path, one.metadata, bool(one.replace)) for one in request.updates]
+        version, written = storage.update_field_metadata(*self._writable(request.id, request.branch), updates)
+        fields = {path: dict(metadata) for path, metadata in written.items()}
+        return spec.UpdateFieldMetadataResponse(version=version, fields=fields)
+
+    @operation(spec.AlterTableAlterColumnsRequest)
+    def alter_table_alter_columns(
+        self, request: spec.AlterTableAlterColumnsRequest
+    ) -> spec.AlterTableAlterColumnsResponse:
+        """AlterTableAlterColumns: rename columns and change their nullability.
+
+        Raises:
+            UnsupportedOperationError: a type is to change, which rewrites data, or a virtual column.
+        """
+        for one in request.alterations:
+            if one.data_type is not None or one.virtual_column is not None:
+                raise UnsupportedOperationError(
+                    f"column `{one.path}`: its type would rewrite data; open the dataset to change it"
+                )
+        asked = ({"path": one.path, "name": one.rename, "nullable": one.nullable} for one in request.alterations)
+        alterations = [{key: value for key, value in each.items() if value is not None} for each in asked]
+        place = self._writable(request.id, request.branch)
+        return spec.AlterTableAlterColumnsResponse(version=self._compute(storage.alter_columns, *place, alterations))

@@ -1,0 +1,54 @@
+"""Compare a live table without a block with the policies that match it."""
+
+from __future__ import annotations
+
+from reconciler.model import ownership
+from reconciler.model.live import LiveTable
+from reconciler.model.policies import TablePolicy
+from reconciler.model.reasons import NoteCode, ReasonCode, Why
+from reconciler.planner.entries import Action
+from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of
+from reconciler.planner.views import ObjectView
+
+
+def with_policies(context: CatalogContext, live: LiveTable, outcome: Outcome) -> Outcome:
+    """Return the outcome for a table without a block; ``outcome`` is the one without policies.
+
+    A policy is never a reason to remove a table, nor to keep one. Tables that a manifest manages stay as they are.
+    """
+    wanted = context.policies.of(live.id)
+    if wanted is not None and not wanted.names:
+        wanted = None
+    mark = live.properties.get(ownership.POLICY)
+    if (wanted is None and mark != context.owner) or not (outcome is None or isinstance(outcome, Remark)):
+        return outcome
+    if wanted is not None and _is_in_step(context, wanted, live, mark):
+        return None
+    before = context.view(wanted.block if wanted else None, live) or ObjectView()
+    after = _after(context, wanted, live, before)
+    names = tuple(sorted({key for key, _ in before.properties.items() ^ after.properties.items()}))
+    manager = before.managed_by or (None if context.take_over or mark == context.owner else mark)
+    if manager is not None:
+        return Remark(NoteCode.POLICY_NOT_APPLIED, live.id, {"owner": manager}) if names else outcome
+    if not names and (before.marks == after.marks or (mark is None and not context.adopt)):
+        return None
+    if not (context.capabilities.alter_table and context.capabilities.table_markers):
+        return Remark(NoteCode.POLICY_NOT_KEPT, live.id, {"names": names}) if names else None
+    why = Why(ReasonCode.POLICY_ENDED) if wanted is None else Why(ReasonCode.POLICY, {"names": wanted.names})
+    return change_of(
+        context, Action.UPDATE_TABLE, live.id, before, after, why, wanted.block if wanted else None, probe=False
+    )
+
+
+def _is_in_step(context: CatalogContext, wanted: TablePolicy, live: LiveTable, mark: str | None) -> bool:
+    """Return whether a table is as its policies ask for, without building anything."""
+    is_marked = mark == context.owner and live.properties.get(ownership.KEYS) == wanted.keys
+    return is_marked and wanted.block.properties.items() <= live.properties.items()
+
+
+def _after(context: CatalogContext, wanted: TablePolicy | None, live: LiveTable, before: ObjectView) -> ObjectView:
+    if wanted is None:
+        return before.model_copy(update={"keys": (), "secret_keys": (), "properties": {}, "policy": None})
+    said = context.marks(wanted.block, live.properties, kept=True)
+    asked = {"keys": said.keys, "secret_keys": said.secret_keys, "properties": said.properties}
+    return before.model_copy(update={**asked, "policy": context.owner})

@@ -1,0 +1,109 @@
+"""What the data at a table's location means for its plan: its columns, and why it blocks."""
+
+from __future__ import annotations
+
+from reconciler.model import locations
+from reconciler.model.auto_cleanup import unbound
+from reconciler.model.columns import Schema
+from reconciler.model.desired import DesiredTable, Evolve
+from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.names import Identifier
+from reconciler.model.reasons import Params, ReasonCode, Why
+from reconciler.planner.facts import TableFacts
+from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.schema_calls import code_by_service, schema_remedy
+from reconciler.planner.schemas import SchemaDifference, compare, named_metadata
+
+_NO_DIFFERENCE = SchemaDifference()
+
+
+def unregistrable(context: CatalogContext, desired: DesiredTable, facts: TableFacts) -> Why | None:
+    """Return why existing data cannot be registered; None if it can."""
+    if facts.storage.kind is not StorageKind.DATASET:
+        return None
+    if context.capabilities.chooses_locations:
+        return Why(ReasonCode.DATA_ELSEWHERE, {"location": _place(facts)})
+    difference = schema_difference(desired, facts)
+    blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
+    return _other_columns(facts, blocking, difference.extra, None) if blocking else None
+
+
+def blocked_by_storage(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Why | None:
+    """Return why storage blocks any plan for a table; None if it does not.
+
+    ``vends``: the catalog hands out credentials for existing tables, and this one does not exist yet.
+    """
+    storage, params = facts.storage, Params(location=_place(facts))
+    if facts.problem is not None:
+        return Why(ReasonCode.BAD_LOCATION, {**params, "detail": facts.problem})
+    if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
+        return None
+    if storage.kind is StorageKind.NOT_LANCE:
+        return Why(ReasonCode.NOT_LANCE, params)
+    code = ReasonCode.STORAGE_UNREADABLE
+    if storage.kind is StorageKind.DENIED:
+        code = ReasonCode.CREDENTIALS_NOT_VENDED if vends else ReasonCode.STORAGE_DENIED
+    return Why(code, {**params, "detail": storage.detail})
+
+
+def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
+    """Return whether a table with a schema has no data."""
+    return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
+
+
+def blocked_by_data(
+    desired: DesiredTable, live: LiveTable, facts: TableFacts | None, difference: SchemaDifference, *, moved: bool
+) -> Why | None:
+    """Return why storage blocks any plan for a live table; None if it does not."""
+    if facts is None:
+        return None
+    blocking_reason = blocked_by_storage(desired, facts)
+    if blocking_reason:
+        return blocking_reason
+    served_as = live.id if live.managed_versioning else None
+    blocking = difference.blocking(desired.evolve, desired.extra_columns)
+    if blocking:
+        return _other_columns(facts, blocking, difference.extra, None if moved else desired.evolve, served_as)
+    if moved and desired.probe and facts.storage.kind is StorageKind.NOTHING:
+        return Why(ReasonCode.NO_DATA_TO_RELOCATE_TO, {"location": locations.redact(desired.location or "")})
+    if moved and difference.grows:
+        return Why(ReasonCode.RELOCATED_AND_ALTERED)
+    if served_as is not None and not moved and (lacks_data(desired, facts) or difference.grows):
+        code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
+        return Why(code, {"code": code_by_service(served_as, difference)})
+    if not difference.grows:
+        return None
+    reason, code = unbound(facts.location or ""), ReasonCode.UNBOUND_COMMIT
+    cleanup = facts.storage.cleanup
+    due = cleanup.due_within(difference.commits) if cleanup else None
+    if reason is None and cleanup and due is not None:
+        reason, code = cleanup.reason(due), ReasonCode.CLEANUP_DUE
+    return None if reason is None else Why(code, {"location": _place(facts), "detail": reason})
+
+
+def _other_columns(
+    facts: TableFacts,
+    blocking: SchemaDifference,
+    extra: Schema,
+    evolve: Evolve | None,
+    served_as: Identifier | None = None,
+) -> Why:
+    remedy = schema_remedy(blocking, extra, facts.location or "", evolve, served_as)
+    return Why(ReasonCode.OTHER_COLUMNS, {"location": _place(facts), "differences": tuple(blocking.texts()), **remedy})
+
+
+def schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
+    """Return how the block's and the data's columns differ, if they are compared."""
+    found = found_columns(desired, facts)
+    return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
+
+
+def found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
+    """Return the data's columns as they are compared; None if they are not."""
+    if desired.schema is None or facts is None or facts.storage.schema is None:
+        return None
+    return named_metadata(facts.storage.schema, desired.schema)
+
+
+def _place(facts: TableFacts) -> str:
+    return locations.redact(facts.location) or "its location"

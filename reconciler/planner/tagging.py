@@ -1,0 +1,91 @@
+"""Compare the tags of a table's data with its block's.
+
+Only tags that lancens set, which the entry lists, are ever moved or removed without ``take_over``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.model import ownership
+from reconciler.model.desired import DesiredTable
+from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.reasons import Params, ReasonCode, Why
+from reconciler.model.tags import FoundTags
+from reconciler.planner.facts import TableFacts
+from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.views import ObjectView
+
+
+@dataclass(frozen=True, slots=True)
+class TagChange:
+    """The tags of the data before and after a change, None if they stay, and those that the entry lists then.
+
+    ``blocked`` says why they cannot be what the block asks for.
+    """
+
+    recorded: tuple[str, ...] = ()
+    before: dict[str, str] | None = None
+    after: dict[str, str] | None = None
+    blocked: Why | None = None
+
+    def applied_to(self, before: ObjectView, after: ObjectView) -> tuple[ObjectView, ObjectView]:
+        """Return two views of an entry with the tags."""
+        if not (self.recorded or before.tag_keys or self.after is not None):
+            return before, after
+        return (
+            before.model_copy(update={"tags": self.before}),
+            after.model_copy(update={"tags": self.after, "tag_keys": self.recorded}),
+        )
+
+
+def tag_change(
+    context: CatalogContext, desired: DesiredTable, live: LiveTable | None, facts: TableFacts | None, *, moved: bool
+) -> TagChange:
+    """Return what changes about a table's tags.
+
+    ``moved``: the entry gets other data, whose tags lancens has not set.
+    """
+    recorded = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
+    found, wanted = facts.tags if facts else None, dict(sorted(desired.tags.items()))
+    if found is None and wanted and facts is not None and facts.storage.kind is StorageKind.NOTHING:
+        found = FoundTags(missing=tuple(wanted))
+    if found is None:
+        return TagChange(tuple(sorted(recorded)))
+    before = {name: found.there[name] for name in sorted(wanted.keys() | recorded) if name in found.there}
+    other = [name for name in wanted if name in before and before[name] != wanted[name]]
+    taken = [] if context.take_over else [name for name in other if name not in recorded]
+    if taken:
+        return TagChange(blocked=Why(ReasonCode.TAG_TAKEN, _named(taken, before)))
+    if found.missing:
+        return TagChange(blocked=Why(ReasonCode.TAG_WITHOUT_VERSION, _named(found.missing, wanted)))
+    is_able = context.capabilities.alter_table and context.capabilities.table_markers
+    if before == wanted:
+        return TagChange(tuple(wanted) if is_able else ())
+    if not is_able:
+        return TagChange(blocked=Why(ReasonCode.CANNOT_TAG))
+    if live is not None and live.managed_versioning:
+        return TagChange(blocked=Why(ReasonCode.SERVICE_KEEPS_TAGS))
+    return TagChange(tuple(wanted), before, wanted)
+
+
+def _named(names: Iterable[str], targets: Mapping[str, str]) -> Params:
+    return {"names": tuple(f"{name}: {targets[name]}" for name in names)}
+
+
+def is_only_tagged(before: ObjectView, after: ObjectView) -> bool:
+    """Return whether two views of an entry differ in tags, and its lists of them, alone."""
+    differ = (before.tags, before.tag_keys) != (after.tags, after.tag_keys)
+    return differ and before.model_copy(update={"tags": after.tags, "tag_keys": after.tag_keys}) == after
+
+
+def why_tagged(before: ObjectView, after: ObjectView) -> Why:
+    """Return the reason for a change of tags."""
+    there, wanted = before.tags or {}, after.tags or {}
+    params: Params = {}
+    if tagged := tuple(name for name, target in wanted.items() if there.get(name) != target):
+        params["tagged"] = tagged
+    if untagged := tuple(there.keys() - wanted.keys()):
+        params["untagged"] = tuple(sorted(untagged))
+    return Why(ReasonCode.TAGS, params)

@@ -1,0 +1,161 @@
+"""Run stages on frames of rows: on the executors of Spark, or in this process without it.
+
+A stage is a function over Arrow batches. What surrounds it (selecting, grouping, joining, sorting) is here, once for
+each of the two.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import CatalogError
+from reconciler.spark.schemas import Row, spark_schema
+from reconciler.spark.tasks import each_unit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.spark.units import Unit
+
+
+Act: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+ReadUnit: TypeAlias = Callable[["Unit", bool], Iterator[pa.RecordBatch]]
+Aggregates: TypeAlias = Mapping[str, Literal["count", "max", "sum"]]
+
+_ATTEMPTS = 4
+_UNITS_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Some rows, as an Arrow table in this process; each operation returns another frame."""
+
+    content: Any
+
+    def select(self, *columns: str) -> Self:
+        """Return the rows with these columns only."""
+        return type(self)(self.content.select([*columns]))
+
+    def where(self, column: str, *values: Any) -> Self:
+        """Return the rows in which ``column`` has one of ``values``."""
+        wanted = pa.array(values, self.content.schema.field(column).type)
+        return type(self)(self.content.filter(pc.is_in(self.content[column], wanted)))
+
+    def union(self, other: Self) -> Self:
+        """Return the rows of both; they have the same columns."""
+        return type(self)(pa.concat_tables([self.content, other.content]))
+
+    def map(self, act: Act, schema: pa.Schema, tasks: int | None = None, keys: Collection[str] = ()) -> Self:
+        """Return the rows that ``act`` yields, called once for each of about ``tasks`` shares of the rows.
+
+        Rows with the same values of ``keys`` are in one share.
+        """
+        number = self.content.num_rows
+        size = number if keys or tasks is None else -(-number // tasks)
+        shares = (self.content.slice(start, size).to_batches() for start in range(0, number, size or 1))
+        found = in_parallel(lambda share: list(act(share)), shares, os.cpu_count() or 1)
+        return type(self)(_table(found, schema))
+
+    def joined(self, other: Self, key: str) -> Self:
+        """Return the rows with the columns of ``other``, null where it has no such ``key``; its keys are unique."""
+        there, joined = other.content.combine_chunks(), self.content
+        found = there.drop_columns([key]).take(pc.index_in(joined[key], there[key], skip_nulls=True))
+        for name in found.column_names:
+            joined = joined.append_column(found.schema.field(name), found[name])
+        return type(self)(joined)
+
+    def aggregated(self, keys: Sequence[str], how: Aggregates) -> Self:
+        """Return one row for each value of ``keys`` with the columns of ``how``."""
+        found = self.content.group_by(keys).aggregate([*how.items()])
+        made = found.select([*keys, *(f"{column}_{name}" for column, name in how.items())])
+        return type(self)(made.rename_columns([*keys, *how]))
+
+    def first(self, number: int, *order: str) -> Self:
+        """Return the first rows in ascending ``order``."""
+        return type(self)(self.content.sort_by([(column, "ascending") for column in order]).slice(0, number))
+
+    def kept(self, _stack: ExitStack, _tasks: int | None = None) -> Self:
+        """Return the frame, computed once and kept until the stack closes, in so many shares if that is given."""
+        return self
+
+    def rows(self) -> list[Row]:
+        """Return the rows in this process, as ``to_pylist`` gives them."""
+        return list(self.content.to_pylist())
+
+
+class _SparkFrame(Frame):
+    """A frame of Spark's; nothing is computed before the rows are needed."""
+
+    __slots__ = ()
+    content: DataFrame
+
+    def where(self, column: str, *values: Any) -> Self:
+        return type(self)(self.content.filter(self.content[column].isin(*values)))
+
+    def union(self, other: Self) -> Self:
+        return type(self)(self.content.union(other.content))
+
+    def map(self, act: Act, schema: pa.Schema, tasks: int | None = None, keys: Collection[str] = ()) -> Self:
+        shares: list[Any] = [*([] if tasks is None else [tasks]), *keys]
+        frame = self.content.repartition(*shares) if shares else self.content
+        return type(self)(frame.mapInArrow(act, spark_schema(schema)))
+
+    def joined(self, other: Self, key: str) -> Self:
+        return type(self)(self.content.join(other.content, key, "left"))
+
+    def aggregated(self, keys: Sequence[str], how: Aggregates) -> Self:
+        from pyspark.sql import functions as f
+
+        columns = (getattr(f, name)(column).alias(column) for column, name in how.items())
+        return type(self)(self.content.groupBy(*keys).agg(*columns))
+
+    def first(self, number: int, *order: str) -> Self:
+        return type(self)(self.content.orderBy(*order).limit(number))
+
+    def kept(self, stack: ExitStack, tasks: int | None = None) -> Self:
+        from pyspark import StorageLevel
+
+        frame = self.content if tasks is None else self.content.repartition(tasks)
+        found = frame.persist(StorageLevel.DISK_ONLY)
+        stack.callback(found.unpersist)
+        return type(self)(found)
+
+    def rows(self) -> list[Row]:
+        return list(self.content.toArrow().to_pylist())
+
+
+def frame_of(spark: SparkSession | None, table: pa.Table) -> Frame:
+    """Return the rows of ``table``, on Spark if there is a session."""
+    return Frame(table) if spark is None else _SparkFrame(spark.createDataFrame(table))
+
+
+def frame_of_units(spark: SparkSession | None, units: Collection[Unit], read: ReadUnit, schema: pa.Schema) -> Frame:
+    """Return the rows that ``read`` yields for each unit.
+
+    ``read`` is called again for a unit that fails; its flag says whether that is the last attempt.
+    """
+    if spark is not None:
+        return _SparkFrame(each_unit(spark, units, read, schema))
+
+    def attempt(unit: Unit, left: int = _ATTEMPTS - 1) -> list[pa.RecordBatch]:
+        try:
+            return list(read(unit, not left))
+        except CatalogError:
+            if not left:
+                raise
+            return attempt(unit, left - 1)
+
+    return Frame(_table(in_parallel(attempt, units, _UNITS_AT_ONCE), schema))
+
+
+def _table(batches: Iterable[Iterable[pa.RecordBatch]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches(chain.from_iterable(batches), schema)

@@ -1,0 +1,227 @@
+"""Changes of what describes a dataset: tags, branches, names and metadata of columns, and the version in force.
+
+None of them writes rows or removes a file of a version.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.model import locations
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.errors import (
+    InvalidInputError,
+    TableBranchAlreadyExistsError,
+    TableColumnNotFoundError,
+    TableTagAlreadyExistsError,
+    TableTagNotFoundError,
+    TableVersionNotFoundError,
+)
+from reconciler.storage.commits import expect_no_cleanup, next_versions
+from reconciler.storage.pylance import expression_error
+from reconciler.storage.reading import MAIN_BRANCH, Reference, opened
+
+# pylance 14 writes a tag with another letter, and can then list none.
+_SEGMENT = r"(?!\.)(?!\S*\.\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock)"
+_TAG, _BRANCH = re.compile(_SEGMENT), re.compile(rf"{_SEGMENT}(/{_SEGMENT})*")
+_OF_THE_TYPE = ("ARROW:extension:", "lance-encoding:")
+"""Metadata of a field that is a part of its type: without it, pylance reads the values as another type."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMetadata:
+    """What to write into the metadata of the field at ``path``; None removes a key.
+
+    ``replaces``: keys that are not named are removed, too.
+    """
+
+    path: str
+    values: Mapping[str, str | None]
+    replaces: bool = False
+
+
+def create_tag(location: str, options: Mapping[str, str], name: str, at: Reference) -> None:
+    """Create a tag of the version ``at``.
+
+    Raises:
+        InvalidInputError: Lance accepts no tag of this name.
+        TableTagAlreadyExistsError: the dataset has the tag.
+        BackendError: see :func:`opened`.
+    """
+    _check_name("tag", _TAG, name)
+    with opened(location, options, at) as dataset:
+        if name in dataset.tags.list():
+            raise TableTagAlreadyExistsError(f"{locations.redact(location)} has a tag `{name}` already")
+        dataset.tags.create(name, (at.branch, dataset.version))
+
+
+def update_tag(location: str, options: Mapping[str, str], name: str, at: Reference) -> None:
+    """Move an existing tag to the version ``at``.
+
+    Raises:
+        TableTagNotFoundError: the dataset has no such tag.
+        BackendError: see :func:`opened`.
+    """
+    with opened(location, options, at) as dataset:
+        _expect_tag(dataset, location, name)
+        dataset.tags.update(name, (at.branch, dataset.version))
+
+
+def delete_tag(location: str, options: Mapping[str, str], name: str) -> None:
+    """Delete a tag; its version stays.
+
+    Raises:
+        TableTagNotFoundError: the dataset has no such tag.
+        BackendError: see :func:`opened`.
+    """
+    with opened(location, options) as dataset:
+        _expect_tag(dataset, location, name)
+        dataset.tags.delete(name)
+
+
+def _expect_tag(dataset: Any, location: str, name: str) -> None:
+    if name not in dataset.tags.list():
+        raise TableTagNotFoundError(f"{locations.redact(location)} has no tag `{name}`")
+
+
+def create_branch(location: str, options: Mapping[str, str], name: str, at: Reference) -> None:
+    """Create a branch that starts at the version ``at``.
+
+    Raises:
+        InvalidInputError: Lance accepts no branch of this name.
+        TableBranchAlreadyExistsError: the dataset has the branch.
+        BackendError: see :func:`opened`.
+    """
+    _check_name("branch", _BRANCH, name)
+    with opened(location, options, at) as dataset:
+        if name in (MAIN_BRANCH, *dataset.branches.list()):
+            raise TableBranchAlreadyExistsError(f"{locations.redact(location)} has a branch `{name}` already")
+        dataset.create_branch(name, (at.branch, dataset.version))
+
+
+def _check_name(what: str, accepted: re.Pattern[str], name: str) -> None:
+    if accepted.fullmatch(name) is None:
+        raise InvalidInputError(
+            f"`{name}` cannot name a {what}: use ASCII letters, digits, `-`, `_` and single dots inside"
+        )
+
+
+def restore(location: str, options: Mapping[str, str], version: int) -> int:
+    """Commit the content of ``version`` as the next version, and return its number.
+
+    Raises:
+        TableVersionNotFoundError: the main branch has no such version.
+        ConcurrentModificationError: another writer committed in between, whose rows would no longer be seen.
+        InvalidTableStateError: the dataset cleans up then, by its configuration or by that of ``version``.
+        BackendError: see :func:`next_versions`.
+    """
+    with next_versions(location, options) as dataset:
+        if version not in {known["version"] for known in dataset.version_refs()}:
+            raise TableVersionNotFoundError(
+                f"{locations.redact(location)} has no version {version}; the latest is {dataset.version}"
+            )
+        restored = dataset.checkout_version(version)
+        expect_no_cleanup(location, AutoCleanup.of(restored.config(), int(dataset.version)))
+        restored.restore()
+        dataset.checkout_latest()
+        return int(dataset.version)
+
+
+def replace_schema_metadata(
+    location: str, options: Mapping[str, str], metadata: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Replace the metadata of the schema, and return what is in force.
+
+    Raises:
+        BackendError: see :func:`next_versions`.
+    """
+    with next_versions(location, options) as dataset:
+        written: Mapping[str, str] = dataset.update_schema_metadata(dict(metadata), replace=True)
+        return written
+
+
+def update_field_metadata(
+    location: str, options: Mapping[str, str], updates: Sequence[FieldMetadata]
+) -> tuple[int, Mapping[str, Mapping[str, str]]]:
+    """Write metadata of fields in one commit; return its version and the result of each path.
+
+    Raises:
+        TableColumnNotFoundError: the dataset has no such field.
+        InvalidInputError: a path is named twice, or a key is a part of the field's type.
+        BackendError: see :func:`next_versions`.
+    """
+    _expect_once([update.path for update in updates])
+    for key in (key for update in updates for key in update.values if key.startswith(_OF_THE_TYPE)):
+        raise InvalidInputError(f"the key `{key}` is a part of the field's type, which cannot be changed")
+    with next_versions(location, options) as dataset:
+        written: dict[str, dict[str, str]] = {}
+        for update in updates:
+            before: Mapping[str, str] = _field(dataset, location, update.path).metadata
+            kept = {k: v for k, v in before.items() if not update.replaces or k.startswith(_OF_THE_TYPE)}
+            wanted = {**kept, **update.values}
+            written[update.path] = {key: value for key, value in wanted.items() if value is not None}
+        dataset.update_field_metadata(written, replace=True)
+        return int(dataset.version), written
+
+
+def alter_columns(location: str, options: Mapping[str, str], alterations: Sequence[Mapping[str, Any]]) -> int:
+    """Rename columns and change whether they are nullable, and return the new version; no file is rewritten.
+
+    Args:
+        alterations: as pylance takes them: ``path``, and ``name`` or ``nullable``.
+
+    Raises:
+        TableColumnNotFoundError: the dataset has no such column.
+        InvalidInputError: Lance cannot have the name, it is taken, or a column with nulls must not have any.
+        BackendError: see :func:`next_versions`.
+    """
+    _expect_once([each["path"] for each in alterations])
+    with next_versions(location, options) as dataset:
+        altered = {int(_field(dataset, location, each["path"]).id()): each for each in alterations}
+        _check_names(dataset, {number: each["name"] for number, each in altered.items() if "name" in each})
+        try:
+            dataset.alter_columns(*alterations)
+        except (OSError, ValueError) as error:
+            reason = expression_error(error)
+            if reason is None:
+                raise
+            raise InvalidInputError(f"{locations.redact(location)}: {reason}") from None
+        return int(dataset.version)
+
+
+def _check_names(dataset: Any, new: Mapping[int, str]) -> None:
+    """Raise if a ``new`` name of a field is not one, or will be another's beside it: pylance 14 writes both."""
+    from reconciler.arrow_types import TypeSyntaxError, check_column_name
+
+    for name in new.values():
+        try:
+            check_column_name(name)
+        except TypeSyntaxError as error:
+            raise InvalidInputError(str(error)) from None
+    levels = [dataset.lance_schema.fields()]
+    while levels:
+        fields = levels.pop()
+        levels += [field.children() for field in fields]
+        after = Counter(new.get(field.id(), field.name()).casefold() for field in fields)
+        for name in (new[field.id()] for field in fields if field.id() in new):
+            if after[name.casefold()] > 1:
+                raise InvalidInputError(f"the table has a column `{name}` already")
+
+
+def _field(dataset: Any, location: str, path: str) -> Any:
+    found = dataset.lance_schema.field(path)
+    if found is None:
+        raise TableColumnNotFoundError(f"{locations.redact(location)} has no column `{path}`")
+    return found
+
+
+def _expect_once(paths: Sequence[str]) -> None:
+    if not paths:
+        raise InvalidInputError("the request names no column")
+    twice = [path for at, path in enumerate(paths) if path in paths[:at]]
+    if twice:
+        raise InvalidInputError(f"column `{twice[0]}` is named twice")

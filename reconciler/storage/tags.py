@@ -1,0 +1,60 @@
+"""Read and write the tags of datasets. A tag is no version, so nothing here sets off an auto clean-up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from reconciler.model.live import Storage
+from reconciler.model.tags import MAIN, FoundTags, TagTarget
+from reconciler.storage.pylance import open_dataset, translated
+from reconciler.storage.reading import examine, is_not_found
+
+
+def find_tags(
+    location: str, options: Mapping[str, str], wanted: Mapping[str, str], others: Collection[str] = ()
+) -> FoundTags | Storage:
+    """Return the ``wanted`` tags and ``others`` of the dataset at ``location``, else what is there instead."""
+
+    def read(dataset: Any) -> FoundTags:
+        there = _tags_of(dataset)
+        missing = (name for name, target in wanted.items() if there.get(name) != target and not _has(dataset, target))
+        return FoundTags({name: there[name] for name in sorted({*wanted, *others}) if name in there}, tuple(missing))
+
+    return examine(location, options, read)
+
+
+def write_tags(location: str, targets: Mapping[str, str | None], options: Mapping[str, str]) -> None:
+    """Set each tag to its target, and remove those whose target is None.
+
+    Raises:
+        TableAlreadyExistsError: someone else has just created the tag.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as :func:`translated`.
+    """
+    with translated(location, options):
+        dataset = open_dataset(location, options)
+        there = _tags_of(dataset)
+        for name, text in targets.items():
+            target = None if text is None else TagTarget.of(text)
+            if target is None:
+                if name in there:
+                    dataset.tags.delete(name)
+            elif name in there:
+                dataset.tags.update(name, (target.branch, target.version))
+            else:
+                dataset.tags.create(name, (target.branch, target.version))
+
+
+def _tags_of(dataset: Any) -> dict[str, str]:
+    return {name: str(TagTarget(tag["version"], tag["branch"] or MAIN)) for name, tag in dataset.tags.list().items()}
+
+
+def _has(dataset: Any, text: str) -> bool:
+    target = TagTarget.of(text)
+    try:
+        dataset.checkout_version((target.branch, target.version))
+    except (OSError, ValueError) as error:
+        if not is_not_found(error):
+            raise
+        return False
+    return True
