@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from queue import SimpleQueue
 from typing import TypeVar
 
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import Precondition, load_namespace, load_table
+from reconciler.applier.maintaining import carry_out_job
 from reconciler.applier.move_steps import move_of
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status
 from reconciler.applier.step import ChangeOutcome, LiveT, StaleError, Step, Target
@@ -226,6 +228,8 @@ class _Run:
     def _take(self, position: int) -> ChangeOutcome:
         change = self.changes[position]
         backend = self.backends[change.catalog]
+        if change.job is not None:
+            return carry_out_job(change, change.job, backend, partial(self._announce, position))
         if change.moved_from is not None:
             move = move_of(change, backend)
             if move.is_done:

@@ -95,6 +95,8 @@ def result_line(result: ChangeResult) -> str:
     """Return the line of one result, such as ``  ✓ lake  + a/b     12 ms``."""
     change = result.change
     subject = f"{display.name(change.catalog)}  {change.symbol} {display.address(*change.identifier)}"
+    if change.job is not None:
+        subject += f"  {change.action} {display.printable(change.job.index or '')}".rstrip()
     if result.status is Status.DONE:
         ending = _duration(result.seconds)
     elif result.status is Status.ALREADY:

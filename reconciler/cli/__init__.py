@@ -24,6 +24,7 @@ _COMMANDS: Mapping[str, str] = {
     "validate": "Check manifests without reading any catalog.",
     "plan": "Show what apply would change.",
     "apply": "Make the catalogs what the manifest says.",
+    "maintain": "Compact datasets, and build and update their indices.",
     "list": "List live tables, with their location and owner.",
     "show": "Show a saved plan, the journal of an apply, or one object.",
     "runs": "List the journals of past applies.",
@@ -148,7 +149,7 @@ def _check_options(given: Sequence[str]) -> None:
     for argument in given[: given.index("--")] if "--" in given else given:
         name = argument.partition("=")[0]
         instead = _ELSEWHERE.get(name)
-        if instead is not None and not (name == "--auto-approve" and command in ("apply", "release")):
+        if instead is not None and not (name == "--auto-approve" and command in ("apply", "maintain", "release")):
             raise click.ClickException(f"no such option {name}: {instead}")
 
 

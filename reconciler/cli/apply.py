@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,14 +10,13 @@ import click
 from reconciler.cli.carrying_out import carry_out
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
-    CatalogSource,
     PlanFlags,
     format_option,
     full_option,
     journal_option,
     plan_flags,
 )
-from reconciler.cli.results import read_plan
+from reconciler.cli.saved_plans import manifest_of, saved_plan
 from reconciler.cli.showing import BLOCKED, load_and_plan, print_plan, removal_notes
 from reconciler.model import display
 from reconciler.model.errors import LancensError
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
     from reconciler.planner.plan import Plan
 
-_PLAN_SUFFIX = ".json"
 _BLOCKED = (
     "Some objects are blocked, so nothing was changed. Fix them and plan again, or apply the rest with --skip-blocked."
 )
@@ -103,36 +100,18 @@ def _plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan
     Raises:
         LancensError: a saved plan has another digest than ``expected``.
     """
-    named = flags.source.manifests
-    saved = [path for path in named if path.endswith(_PLAN_SUFFIX)]
-    if not saved:
+    saved = saved_plan(flags.source)
+    if saved is None:
         if expected is not None:
             raise click.UsageError(
                 "--expect-digest goes with a saved plan: lancens apply plan.json --expect-digest SHA"
             )
         return load_and_plan(run, flags)
-    if len(named) > 1:
-        raise click.UsageError("apply takes one saved plan, or manifests, not both")
     if flags.select or flags.adopt or flags.take_over:
         raise click.UsageError("a saved plan is applied unchanged: leave --select, --adopt and --take-over out")
-    path = Path(saved[0])
-    plan = run.plan = read_plan(path)
-    run.manifest = plan.manifest.name
+    path, plan = saved
+    run.plan, run.manifest = plan, plan.manifest.name
     if expected is not None and plan.digest() != expected.lower():
         reason = f"{path} has digest {plan.digest()}, expected {expected}: it is not the approved plan"
         raise LancensError(display.message(f"{reason}. Nothing was changed."))
-    return plan, _manifest_of(plan, path, flags.source)
-
-
-def _manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:
-    """Return the manifest that a saved plan was made from, for the connections.
-
-    A plan names its files relative to the current folder or to its own.
-    """
-    for folder in (Path(), path.parent):
-        files = [folder / name for name in plan.manifest.files]
-        if files and all(file.exists() for file in files):
-            return source.load_files(*files)
-    raise LancensError(
-        f"{path} was made from {', '.join(plan.manifest.files)}, not in this folder; run apply where the plan was made"
-    )
+    return plan, manifest_of(plan, path, flags.source)

@@ -202,7 +202,7 @@ def _print(document: AuditDocument, folder: Path | None) -> None:
 
 def _summary(document: AuditDocument) -> Iterator[str]:
     """Yield the coverage, then the findings by rule."""
-    from reconciler.auditor import figures
+    from reconciler.model import figures
 
     totals, found = document.totals, document.totals.findings
     if not document.complete:

@@ -1,19 +1,15 @@
-"""Printing lines, writing results to stdout or a file, and reading saved plans."""
+"""Printing lines, and writing results to stdout or a file."""
 
 from __future__ import annotations
 
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.model import display
-from reconciler.model.errors import LancensError, PlanFileError
-
-if TYPE_CHECKING:
-    from reconciler.planner.plan import Plan
+from reconciler.model.errors import LancensError
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -95,22 +91,3 @@ def write_file(path: str, data: bytes, *, private: bool = False) -> None:
             partial.unlink(missing_ok=True)
     except OSError as error:
         raise LancensError(f"{path} cannot be written: {error.strerror}") from None
-
-
-def read_plan(path: Path) -> Plan:
-    """Return the saved plan in a file.
-
-    Raises:
-        PlanFileError: naming the file, if it holds no usable plan.
-    """
-    from reconciler.planner.plan import Plan
-
-    data = path.read_bytes()
-    if path.suffix in (".yaml", ".yml"):
-        raise PlanFileError(f"{path} is a manifest, not a saved plan; `lancens plan {path}` shows its plan")
-    if not data.lstrip().startswith(b"{"):
-        raise PlanFileError(f"{path} is not a saved plan; `lancens plan -o FILE` writes one")
-    try:
-        return Plan.from_json(data)
-    except PlanFileError as error:
-        raise PlanFileError(f"{path}: {error}") from None

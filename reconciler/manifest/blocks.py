@@ -12,7 +12,19 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.arrow_types import TypeSyntaxError, make_column
-from reconciler.manifest.models import Block, ColumnBlock, ExpectBlock, MovedBlock, Nothing, SuppressBlock, TagBlock
+from reconciler.manifest.models import (
+    Block,
+    ColumnBlock,
+    CompactBlock,
+    ExpectBlock,
+    IndexBlock,
+    MaintainBlock,
+    MovedBlock,
+    Nothing,
+    OptimizeIndicesBlock,
+    SuppressBlock,
+    TagBlock,
+)
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence, entries_of, is_block
 from reconciler.manifest.problems import Problems, expected_keys
 from reconciler.manifest.variables import Resolver, TemplateError, is_from_outside
@@ -31,6 +43,10 @@ _NESTED: MappingOf[str, tuple[type[Block], str, str]] = {
     "moved": (MovedBlock, "an entry of `moved` in {what}", "`from` and `to`"),
     "suppress": (SuppressBlock, "an entry of `suppress` in {what}", "`rule`, `match`, `until` and `reason`"),
     "expect": (ExpectBlock, "`expect` of {what}", ""),
+    "maintain": (MaintainBlock, "`maintain` of {what}", ""),
+    "maintain.compact": (CompactBlock, "`maintain.compact` of {what}", ""),
+    "maintain.indices": (IndexBlock, "an index of {what}", "the type of the index"),
+    "maintain.optimize_indices": (OptimizeIndicesBlock, "`maintain.optimize_indices` of {what}", ""),
     "schema": (ColumnBlock, "a column of {what}", "a name and a type"),
     "tags": (TagBlock, "tag {name} of {what}", "a version"),
     "schemas": (ColumnBlock, "a column of schema {name}", "a name and a type"),
@@ -53,7 +69,21 @@ _EXPECTED = {
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are names, which are shown: they cannot be secrets.
 _NEVER_SECRET = frozenset(
-    {"expect", "from", "into", "kind", "match", "moved", "names", "schema", "schemas", "scope", "select", "suppress"}
+    {
+        "expect",
+        "from",
+        "into",
+        "kind",
+        "maintain",
+        "match",
+        "moved",
+        "names",
+        "schema",
+        "schemas",
+        "scope",
+        "select",
+        "suppress",
+    }
     | {"tags"}
 )
 
@@ -219,8 +249,9 @@ class BlockReader:
     def _report(self, detail: ErrorDetails, model: type[Block], node: Node, what: str) -> None:
         location, kind = detail["loc"], detail["type"]
         found, key = _node_at(node, location), location[-1]
-        if len(location) > 1 and location[0] in _NESTED:
-            model, where, expected = _NESTED[str(location[0])]
+        nested = _NESTED.get(".".join(map(str, location[: min(2, len(location) - 1)]))) or _NESTED.get(str(location[0]))
+        if len(location) > 1 and nested is not None:
+            model, where, expected = nested
             where = where.format(what=what, name=location[1])
         else:
             where, expected = what, ""

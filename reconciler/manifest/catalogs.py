@@ -25,7 +25,7 @@ _NO_PROPERTIES: MappingOf[str, str] = {}
 _SAME_IN_ALL_TABLES = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
 _MOST_ALIKE = 2**12
 _BESIDE_ITS_PLACE = attrgetter(*(one.name for one in fields(DesiredTable) if one.name not in ("id", "source")))
-_NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "tags")
+_NOT_OF_ABSENT = ("schema", "location", "properties", "evolve", "extra_columns", "expect", "maintain", "tags")
 
 
 @dataclass
@@ -205,7 +205,8 @@ class CatalogReader:
             evolve=block.evolve,
             extra_columns=block.extra_columns,
             probe=block.probe,
-            expect=Expectations(**dict(block.expect)),
+            expect=_expectations(block),
+            maintain=block.maintain.wanted(),
             absent=block.absent,
             protect=block.protect,
             secret_keys=self.secret_keys(node, block.properties),
@@ -305,6 +306,12 @@ class CatalogReader:
             )
         problem = self.capabilities.property_problem(key, value)
         return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
+
+
+def _expectations(block: TableBlock) -> Expectations:
+    """Return what an audit expects; by default, the indices that `maintain` builds."""
+    asked = dict(block.expect)
+    return Expectations(**{**asked, "indices": asked["indices"] or tuple(sorted(block.maintain.indices))})
 
 
 def _is_from_outside(node: Node | None) -> bool:

@@ -6,7 +6,7 @@ Values arrive as the text written in YAML.
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Self, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -16,12 +16,14 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from reconciler.arrow_types import check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
+from reconciler.model.maintenance import IndexType, Maintain, Metric, WantedCompaction, WantedIndex
 from reconciler.model.tags import MAIN
 
 ValueT = TypeVar("ValueT")
@@ -144,6 +146,63 @@ class ExpectBlock(Block):
     """The most days since the table was last written."""
 
 
+class CompactBlock(Block):
+    """When to merge small fragments."""
+
+    max_small_fragments: Whole = Field(default=20, ge=1)
+    """The most fragments that a compaction would merge or rewrite before it is worth one."""
+    target_rows: Whole = Field(default=1_048_576, ge=1)
+    """The rows of a merged fragment."""
+
+
+class IndexBlock(Block):
+    """An index on one column. All keys but `type` are for vectors."""
+
+    type: Annotated[IndexType, WithJsonSchema(or_placeholder({"enum": [*IndexType]}))]
+    """The type of the index, as pylance names it."""
+    metric: Annotated[Metric | None, WithJsonSchema(or_placeholder({"enum": [*Metric]}))] = None
+    """The distance; default: l2."""
+    num_partitions: Whole | None = Field(default=None, ge=1, examples=[256])
+    """The partitions to train; default: the square root of the rows. An index with another number is kept: Lance
+    trains fewer on few rows, and splits those that grow."""
+    num_sub_vectors: Whole | None = Field(default=None, ge=1, examples=[48])
+    """The sub-vectors of a PQ index; default: one for 16 dimensions."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if not self.type.is_vector and (self.metric or self.num_partitions or self.num_sub_vectors):
+            raise ValueError(f"`type: {self.type}` alone: metric, num_partitions and num_sub_vectors are for vectors")
+        return self
+
+
+class OptimizeIndicesBlock(Block):
+    """When to add new rows to the indices."""
+
+    max_unindexed_rows: Whole = Field(default=100_000, ge=0)
+    """The most rows that an index may lack before it is brought up to date."""
+
+
+class MaintainBlock(Block):
+    """The upkeep of a table's data, which `lancens maintain` carries out and `apply` never does."""
+
+    compact: OrNothing[CompactBlock] | None = None
+    """When to merge small fragments; default: never."""
+    indices: OrNothing[dict[str, IndexBlock]] = Field(
+        default={}, examples=[{"embedding": {"type": "IVF_PQ", "metric": "cosine", "num_partitions": 256}}]
+    )
+    """The indices to build where they are missing, by column. `expect.indices` is these columns by default."""
+    optimize_indices: OrNothing[OptimizeIndicesBlock] | None = None
+    """When to add new rows to all indices; default: never."""
+
+    def wanted(self) -> Maintain:
+        """Return what the block asks for."""
+        return Maintain(
+            None if self.compact is None else WantedCompaction(**dict(self.compact)),
+            tuple(WantedIndex(column, **dict(block)) for column, block in sorted(self.indices.items())),
+            None if self.optimize_indices is None else self.optimize_indices.max_unindexed_rows,
+        )
+
+
 class TableDefaults(Block):
     """Defaults for all tables below; absent tables take none."""
 
@@ -161,6 +220,8 @@ class TableDefaults(Block):
     """Whether planning must open the location; false where the planner has no access to storage."""
     expect: OrNothing[ExpectBlock] = ExpectBlock()
     """What `lancens audit` expects of the data; it changes no plan."""
+    maintain: OrNothing[MaintainBlock] = MaintainBlock()
+    """The upkeep of the data, for `lancens maintain`; it changes no plan."""
     protect: Boolean | None = None
     """True forbids every plan that would remove the table, also after its block is deleted; false lifts this."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from reconciler.model.columns import Schema
 from reconciler.model.errors import Problem
+from reconciler.model.maintenance import NOT_MAINTAINED, Maintain
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.reasons import Why
 
@@ -130,6 +131,7 @@ class DesiredTable:
     mirrors: Origin | None = None
     refused: Why | None = None
     expect: Expectations = NOTHING_EXPECTED
+    maintain: Maintain = NOT_MAINTAINED
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:

@@ -46,6 +46,9 @@ class ReasonCode(StrEnum):
     SOURCE_WRITES_DATA = "source-writes-data"
     TAGS = "tags"
     TAKEN_OVER = "taken-over"
+    INDEX_MISSING = "index-missing"
+    INDEX_STALE = "index-stale"
+    SMALL_FRAGMENTS = "small-fragments"
 
     # kept
     PROTECTED_FROM_RELEASE = "protected-from-release"
@@ -93,10 +96,13 @@ class ReasonCode(StrEnum):
     NOT_LANCE = "not-lance"
     NO_DATA_TO_RELOCATE_TO = "no-data-to-relocate-to"
     NO_DEFAULT_LOCATION = "no-default-location"
+    NOT_INDEXABLE = "not-indexable"
     OTHER_COLUMNS = "other-columns"
+    OTHER_INDEX = "other-index"
     OUT_OF_SCOPE = "out-of-scope"
     PROTECTED = "protected"
     RELOCATED_AND_ALTERED = "relocated-and-altered"
+    SERVICE_COMMITS = "service-commits"
     SERVICE_KEEPS_VERSIONS = "service-keeps-versions"
     SERVICE_KEEPS_TAGS = "service-keeps-tags"
     SERVICE_MAKES_DATA = "service-makes-data"
@@ -116,10 +122,12 @@ class NoteCode(StrEnum):
 
     ADOPTABLE = "adoptable"
     CANNOT_FOLLOW = "cannot-follow"
+    CLEANABLE = "cleanable"
     COLUMNS_RENAMED = "columns-renamed"
     EXTRA_COLUMNS = "extra-columns"
     HAZARDOUS = "hazardous"
     HIDDEN = "hidden"
+    JOBS_LEFT = "jobs-left"
     KEEP_LOCATION = "keep-location"
     KEPT_NAMESPACE = "kept-namespace"
     KEPT_NAMESPACES = "kept-namespaces"
@@ -136,6 +144,7 @@ class NoteCode(StrEnum):
     STALE_COLUMNS = "stale-columns"
     STAYS_MARKED = "stays-marked"
     STAYS_PROTECTED = "stays-protected"
+    TOO_FEW_ROWS = "too-few-rows"
     UNMANAGED = "unmanaged"
     UNMARKABLE = "unmarkable"
     UNPROTECTABLE = "unprotectable"
@@ -164,6 +173,7 @@ class Params(TypedDict, total=False):
     names: tuple[str, ...]
     count: int
     more: int
+    limit: int
     owner: str
     manifest: str
     mirror: str

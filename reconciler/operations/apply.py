@@ -10,7 +10,7 @@ from reconciler.backends import optional
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
-from reconciler.model.errors import StalePlanError
+from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
 
-def _check_arguments(plan: Plan, manifest: Manifest) -> None:
+def check_arguments(plan: Plan, manifest: Manifest) -> None:
+    """Raise StalePlanError if the plan was made of another manifest or with other variables."""
     from reconciler.manifest import Manifest
 
     expect("apply", plan, Plan, "a plan and then its manifest, such as reconciler.plan(manifest)")
@@ -93,7 +94,9 @@ def apply(
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
     """
-    _check_arguments(plan, manifest)
+    check_arguments(plan, manifest)
+    if plan.options.maintain:
+        raise PlanFileError("the plan holds jobs of `lancens maintain`, which carries them out. Nothing was changed.")
     desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
     check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
     if not skip_blocked:
@@ -102,7 +105,7 @@ def apply(
         check_removals(plan)
     concerned = with_sources_of(manifest, plan.concerned)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        _check_services(plan, manifest, connections)
+        check_services(plan, manifest, connections)
         saved, plan = plan, show_places(plan, places_of(connections.values()))
         sources = {name: _source(plan, connection) for name, connection in connections.items()}
         known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
@@ -157,7 +160,7 @@ def carry_out(
         )
 
 
-def _check_services(plan: Plan, manifest: Manifest, connections: Mapping[str, Connection]) -> None:
+def check_services(plan: Plan, manifest: Manifest, connections: Mapping[str, Connection]) -> None:
     """Raise StalePlanError if a catalog's ``config`` now leads to another service."""
     for catalog in plan.catalogs:
         connection = connections.get(catalog.name)

@@ -5,13 +5,14 @@ Values are redacted but not escaped: each renderer escapes them for its own form
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.model import display, locations
 from reconciler.model.display import count
+from reconciler.model.figures import size
 from reconciler.model.redaction import redact_properties, redact_value
-from reconciler.planner.entries import Action, Blocked, Change, Protection
+from reconciler.planner.entries import Action, Blocked, Change, Protection, UpkeepJob
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import column_text
 
@@ -51,6 +52,8 @@ def word_of(entry: Entry) -> str:
     """Return what happens to the object, in one word."""
     if isinstance(entry, Blocked):
         return BLOCKED
+    if isinstance(entry, Change) and entry.job is not None:
+        return entry.action.value
     return PROTECTED if isinstance(entry, Protection) else _verb(entry)
 
 
@@ -73,21 +76,33 @@ def headline(entry: Entry) -> str:
             return f"stays {display.address(*entry.moved_from)}"
         return "not there" if entry.before is None else "left as it is"
     reason = display.printable(entry.reason)
+    if entry.job is not None:
+        return f"{reason}; {cost([entry.job])}"
     if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:
         schema = f"schema of {count(len(entry.after.columns), 'field')}"
         return schema if entry.before is None else f"{schema}; {reason}"
     return f"namespace, {reason}" if entry.action is Action.UPDATE_NAMESPACE else reason
 
 
+def cost(jobs: Iterable[UpkeepJob]) -> str:
+    """Return what jobs of `maintain` read, write and index."""
+    found = [*jobs]
+    rows = sum(job.rows for job in found)
+    indexed = f", indexes {count(rows, 'row')}" if rows else ""
+    return f"reads {size(sum(job.reads for job in found))}, writes {size(sum(job.writes for job in found))}{indexed}"
+
+
 def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield the counts of the last line; rarer sorts only if there are any."""
     for sort, number in plan.summary().model_dump(by_alias=True, exclude={"protected", "blocked"}).items():
-        if number or sort not in _RARER:
+        if number or not (plan.options.maintain or sort in _RARER):
             yield sort, number
 
 
 def closing_line(plan: Plan) -> str:
     """Return the last line: the counts of the plan."""
+    if plan.options.maintain:
+        return _jobs_line(plan)
     protected = f" {len(plan.guards):,} protected." if plan.guards else ""
     if plan.is_empty and not plan.blocked:
         named = sum(catalog.desired_objects + (catalog.mirrored_tables or 0) for catalog in plan.catalogs)
@@ -98,6 +113,27 @@ def closing_line(plan: Plan) -> str:
     listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
     blocked = f"; {len(plan.blocked):,} blocked" if plan.blocked else ""
     return f"Plan: {listed}{blocked}.{protected} No data is deleted."
+
+
+def _jobs_line(plan: Plan) -> str:
+    """Return the last line of a plan of `maintain`."""
+    blocked = f"{len(plan.blocked):,} blocked" if plan.blocked else ""
+    if plan.is_empty:
+        looked = count(sum(catalog.desired_objects for catalog in plan.catalogs), "dataset")
+        return f"No jobs. {looked} looked at{f'; {blocked}' if blocked else ''}. Nothing was changed."
+    jobs = plan.summary()
+    said = [f"{count(jobs.compact, 'dataset')} to compact"] if jobs.compact else []
+    said += [f"{_indices(jobs.build)} to build"] if jobs.build else []
+    said += [f"{_indices(jobs.optimize)} to bring up to date"] if jobs.optimize else []
+    grows = size(sum(change.job.writes for change in plan.changes if change.job is not None))
+    return (
+        f"Jobs: {', '.join(said)}{f'; {blocked}' if blocked else ''}. {grows} more on disk until old versions are "
+        "cleaned up, which lancens never does."
+    )
+
+
+def _indices(number: int) -> str:
+    return f"{number:,} {'index' if number == 1 else 'indices'}"
 
 
 def waiting_line(plan: Plan, catalog: str) -> str:

@@ -13,6 +13,7 @@ from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import Schema
 from reconciler.model.desired import Origin, Source
 from reconciler.model.live import StorageKind
+from reconciler.model.maintenance import Maintain
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode
 from reconciler.model.tags import FoundTags
@@ -40,6 +41,9 @@ class Action(StrEnum):
     MOVE_TABLE = "move-table"
     TAG = "tag"
     DEREGISTER_TABLE = "deregister-table"
+    COMPACT = "compact"
+    BUILD_INDEX = "build-index"
+    OPTIMIZE_INDEX = "optimize-index"
 
     @property
     def kind(self) -> Kind:
@@ -62,7 +66,7 @@ class Action(StrEnum):
         return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
 
 
-_SYMBOLS = {"update": "~", "move": ">", "deregister": "-", "drop": "-"}
+_SYMBOLS = {"compact": "~", "optimize": "~", "update": "~", "move": ">", "deregister": "-", "drop": "-"}
 """How the sorts of actions are shown that make no object."""
 
 
@@ -125,6 +129,23 @@ class _Shown(_Subject):
         return self.address
 
 
+class UpkeepJob(Document):
+    """What a change by `maintain` costs, what it was planned on, and what the manifest asks for."""
+
+    index: str | None = Field(default=None, description="The name of the index that is built or brought up to date.")
+    reads: int = Field(description="Bytes to read; carried out unless it has become more than twice as many.")
+    writes: int = Field(description="Bytes to write, by which the dataset grows on disk.")
+    rows: int = Field(default=0, description="Rows to index.")
+    config: str = Field(description="The digest of the dataset's configuration.")
+    indices: tuple[str, ...] = Field(default=(), description="The indices that the dataset had.")
+    wanted: Maintain = Field(description="What the table's block asks for.")
+
+    @property
+    def most_bytes(self) -> int:
+        """The most bytes that the job may read."""
+        return 2 * self.reads
+
+
 class Change(Entry, _Shown):
     """One step of a plan.
 
@@ -154,6 +175,7 @@ class Change(Entry, _Shown):
         default=None, description="The table of another catalog that this one follows, and after whose change it comes."
     )
     depends_on: tuple[int, ...] = ()
+    job: UpkeepJob | None = Field(default=None, description="Of a change of the data by `lancens maintain`.")
 
     @property
     def sort(self) -> str:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from reconciler.model import display
 from reconciler.model.desired import Thresholds
@@ -26,6 +26,7 @@ from reconciler.planner.views import Document
 
 FORMAT_VERSION = "1.0"
 _DIGEST = "digest"
+_JOBS = ("compact", "build", "optimize")
 
 
 class CatalogSummary(Document):
@@ -85,6 +86,7 @@ class Options(Document):
     adopt: bool = False
     take_over: bool = False
     mass_removal: bool = False
+    maintain: bool = Field(default=False, description="Whether its changes are jobs of `lancens maintain`.")
 
 
 class Summary(Document):
@@ -97,10 +99,18 @@ class Summary(Document):
     move: int = 0
     deregister: int = 0
     drop: int = 0
+    compact: int = 0
+    build: int = 0
+    optimize: int = 0
     protected: int = 0
     blocked: int = 0
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    @model_serializer(mode="wrap")
+    def _without_jobs(self, write: SerializerFunctionWrapHandler) -> dict[str, int]:
+        """Leave the jobs out of the summary of a plan that has none."""
+        return {sort: number for sort, number in write(self).items() if number or sort not in _JOBS}
 
 
 class Plan(Document):

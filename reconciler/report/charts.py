@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from reconciler.auditor import figures
 from reconciler.auditor.document import AuditDocument, Distribution, RunSummary, SeverityCounts
 from reconciler.auditor.records import Severity
+from reconciler.model import figures
 from reconciler.report.data import PageData
 
 _BARS_SHOWN = 8

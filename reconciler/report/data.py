@@ -10,10 +10,9 @@ import json
 from collections.abc import Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
-from reconciler.auditor import figures
 from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
 from reconciler.auditor.records import Severity
-from reconciler.model import display
+from reconciler.model import display, figures
 from reconciler.model.names import Identifier
 
 NO_OWNER = -1

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from reconciler.auditor import figures
 from reconciler.auditor.document import AuditDocument, RunSummary
 from reconciler.auditor.records import Severity
+from reconciler.model import figures
 from reconciler.model.display import count
 from reconciler.output.templating import render_page
 from reconciler.report import charts

@@ -2,8 +2,9 @@
 
 No other room opens datasets with pylance.
 
-Nothing here deletes or overwrites data. A dataset is written only where nothing is; an existing one only gains columns
-and branches, or has names, nullability and metadata of columns changed. Tags are set, moved and removed.
+Nothing here deletes or overwrites data. A dataset is written only where nothing is; an existing one only gains columns,
+branches and indices, has small fragments merged, or has names, nullability and metadata of columns changed. Tags are
+set, moved and removed.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ from reconciler.storage.reading import (
 )
 from reconciler.storage.references import BrokenReference
 from reconciler.storage.tags import find_tags, write_tags
+from reconciler.storage.upkeep import build_index, compact, optimize_index, upkeep_of
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,

@@ -7,6 +7,8 @@ pylance 14 has no flag to skip that, so the version of a commit must be known be
 from __future__ import annotations
 
 import errno
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -21,6 +23,8 @@ from reconciler.storage.reading import cleanup_of, manifests
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_CONFLICT = re.compile(r"conflict|concurrent", re.IGNORECASE)
 
 
 def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int = 1) -> None:
@@ -69,7 +73,7 @@ def commit_whole(
     if dataset is not None:
         expect_no_cleanup(location, cleanup_of(dataset))
     fragments = list(fragments)
-    _expect_written(location, fragments)
+    expect_written(location, fragments)
     into, version = (locations.pylance_uri(location), 0) if dataset is None else (dataset, dataset.version)
     operation, given = lance.LanceOperation.Overwrite(schema, fragments), dict(options) or None
     try:
@@ -84,7 +88,7 @@ def commit_whole(
     return True
 
 
-def _expect_written(location: str, fragments: Iterable[Any]) -> None:
+def expect_written(location: str, fragments: Iterable[Any]) -> None:
     """Raise if a data file on a local disk is shorter than its fragment says: pylance 14 hides that the disk is full.
 
     Raises:
@@ -119,9 +123,7 @@ def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -
     """
     import lance
 
-    reason = unbound(location)
-    if reason is not None:
-        raise UnsupportedOperationError(f"{locations.redact(location)}: {reason}; {UNBOUND_REMEDY}")
+    _expect_bound(location)
     with translated(location, options):
         versions: Any = _NextVersions(location, options)
         if locations.scheme(location) == "shared-memory":  # only this process writes there
@@ -144,23 +146,61 @@ def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -
                 raise _lost_race(location)
 
 
+@contextmanager
+def rebased_versions(location: str, options: Mapping[str, str], commits: int = 1) -> Iterator[Any]:
+    """Yield the dataset for ``commits`` commits that pylance may rebase onto other writers' versions.
+
+    None of them sets off the auto clean-up: before each, the configuration of the version that it follows is read.
+
+    Raises:
+        ConcurrentModificationError: another writer's commit conflicts with this one.
+        UnsupportedOperationError: pylance cannot tell in this store which version a commit becomes.
+        InvalidTableStateError: one of the commits would set off the auto clean-up; or as :func:`translated`.
+    """
+    import lance
+
+    _expect_bound(location)
+    with translated(location, options):
+        if locations.scheme(location) == "shared-memory":
+            dataset = open_dataset(location, options)
+            expect_no_cleanup(location, cleanup_of(dataset), commits)
+            yield dataset
+            return
+        versions = _UncleanedVersions(location, options)
+        client: Any = versions
+        dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=dict(options) or None)
+        expect_no_cleanup(location, cleanup_of(dataset), commits)
+        try:
+            yield dataset
+        except Exception as error:
+            if versions.refusal is not None:
+                raise versions.refusal from None
+            if _CONFLICT.search(str(error)):
+                raise _lost_race(location) from None
+            raise
+
+
+def _expect_bound(location: str) -> None:
+    reason = unbound(location)
+    if reason is not None:
+        raise UnsupportedOperationError(f"{locations.redact(location)}: {reason}; {UNBOUND_REMEDY}")
+
+
 def _lost_race(location: str) -> ConcurrentModificationError:
     shown = locations.redact(location)
     return ConcurrentModificationError(f"{shown}: another writer has changed the dataset in the meantime")
 
 
-class _NextVersions:
-    """A namespace, as far as pylance asks one to commit versions.
-
-    It admits the versions in ``left`` only.
-
-    By itself pylance rebases a commit of columns onto changes of the configuration, which may configure a clean-up.
-    """
+class _Versions(ABC):
+    """A namespace, as far as pylance asks one to commit versions."""
 
     def __init__(self, location: str, options: Mapping[str, str]) -> None:
         self._location, self._options = location, options
         self._folder = locations.join(location, "_versions")
-        self.left: list[int] = []
+
+    @abstractmethod
+    def admit(self, version: int) -> None:
+        """Raise if ``version`` must not be committed."""
 
     def namespace_id(self) -> str:
         return self._location
@@ -182,9 +222,47 @@ class _NextVersions:
 
     def create_table_version(self, request: dict[str, Any]) -> dict[str, Any]:
         version, staged = request["version"], request["manifest_path"]
-        if [version] != self.left[:1]:
-            raise ConcurrentModificationError(f"version {version} is not the next one")
+        self.admit(version)
         path = f"{staged.rpartition('.manifest')[0]}.manifest"
         rename_new(self._folder, staged.rpartition("/")[2], path.rpartition("/")[2], self._options)
-        del self.left[0]
         return {"version": {"version": version, "manifest_path": path, "manifest_size": request["manifest_size"]}}
+
+
+class _NextVersions(_Versions):
+    """Admits the versions in ``left`` only, each once.
+
+    By itself pylance rebases a commit of columns onto changes of the configuration, which may configure a clean-up.
+    """
+
+    def __init__(self, location: str, options: Mapping[str, str]) -> None:
+        super().__init__(location, options)
+        self.left: list[int] = []
+
+    def admit(self, version: int) -> None:
+        if [version] != self.left[:1]:
+            raise ConcurrentModificationError(f"version {version} is not the next one")
+
+    def create_table_version(self, request: dict[str, Any]) -> dict[str, Any]:
+        committed = super().create_table_version(request)
+        del self.left[0]
+        return committed
+
+
+class _UncleanedVersions(_Versions):
+    """Admits the version after the latest one, if its commit sets off no clean-up; ``refusal`` is why one was not."""
+
+    refusal: InvalidTableStateError | None = None
+
+    def admit(self, version: int) -> None:
+        import lance
+
+        if not is_latest(self._location, version - 1, self._options):  # pylance goes on with the next one
+            raise ConcurrentModificationError(f"version {version} is not the next one")
+        uri, given = locations.pylance_uri(self._location), dict(self._options) or None
+        # A commit takes over the configuration of the version that it follows, which is never cleaned up meanwhile.
+        followed = lance.dataset(uri, version=version - 1, storage_options=given)
+        try:
+            expect_no_cleanup(self._location, cleanup_of(followed))
+        except InvalidTableStateError as error:
+            self.refusal = error
+            raise

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 
 from tests.cli.running import lancens
@@ -46,3 +48,21 @@ def test_the_environments_share_a_catalog(
         assert applied.code == 0
         assert f"+ {stage}_features/users" in applied.out
         assert lancens(capsys, "drift", *variables).code == 0
+
+
+def test_the_upkeep_is_carried_out_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(EXAMPLES / "maintain", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for name in ("users", "clicks"):
+        for first in range(0, 1200, 40):
+            vectors = pa.array([[one % 97 / 97.0] * 16 for one in range(first, first + 40)], pa.list_(pa.float32(), 16))
+            table = pa.table({"user_id": range(first, first + 40), "embedding": vectors})
+            lance.write_dataset(table, f"lake/{name}.lance", mode="append" if first else "create")
+    assert lancens(capsys, "maintain", "--dry-run", "--detailed-exitcode").code == 2
+    assert lancens(capsys, "maintain", "--auto-approve").code == 0
+    assert lancens(capsys, "maintain", "--dry-run", "--detailed-exitcode").code == 0
+    users = lance.dataset("lake/users.lance")
+    assert {index.name for index in users.describe_indices()} == {"user_id_idx", "embedding_idx"}
+    assert len(lance.dataset("lake/clicks.lance").get_fragments()) == 1

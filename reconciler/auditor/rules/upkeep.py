@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from shlex import quote
 
-from reconciler.auditor import figures
 from reconciler.auditor.records import NOT_PROBED, Severity, Stored, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
+from reconciler.model import figures
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
 
@@ -16,7 +17,14 @@ _UNINDEXED_SHARE = 0.1
 _MIB = 1 << 20
 _SHOWN = 40
 _COMPACT = "Compact them with `lance.dataset(…).optimize.compact_files()`, best after each write of the table"
+
+
 _CLEAN_UP = "`lance.dataset(…).cleanup_old_versions(older_than=…)` removes old versions, and files that only they need"
+
+
+def _maintain(record: TableRecord, key: str) -> str:
+    """Return the command that does it for a block with the key."""
+    return f"`lancens maintain --select {quote(record.address)}` does it where its block has `maintain.{key}`."
 
 
 def _kept(record: TableRecord) -> Stored:
@@ -35,7 +43,7 @@ def many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if most is not None and (stored.fragments or 0) > most:
         yield Verdict(
             f"it has {count(stored.fragments or 0, 'fragment')}; the manifest expects {most:,} at most",
-            f"{_COMPACT}; or correct `expect.max_fragments`.",
+            f"{_COMPACT}; or correct `expect.max_fragments`. {_maintain(record, 'compact')}",
         )
 
 
@@ -51,7 +59,7 @@ def small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict
         yield Verdict(
             f"{stored.small_fragments:,} of its {count(stored.fragments or 0, 'fragment')} have less than 1 MiB of "
             "data",
-            f"{_COMPACT}.",
+            f"{_COMPACT}. {_maintain(record, 'compact')}",
         )
 
 
@@ -139,7 +147,7 @@ def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         yield Verdict(
             f"it lacks the {'index' if len(lacking) == 1 else 'indices'} on {columns} that the manifest expects",
             "Create it with `lance.dataset(…).create_index(…)` for vectors, or `create_scalar_index(…)`; or correct "
-            "`expect.indices`.",
+            f"`expect.indices`. {_maintain(record, 'indices')}",
         )
 
 
@@ -180,6 +188,7 @@ def stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
         if left > limits.unindexed_rows and left > _UNINDEXED_SHARE * stored.rows:
             yield Verdict(
                 f"its index `{index.name}` covers {index.rows:,} of {count(stored.rows, 'row')}",
-                "Update it with `lance.dataset(…).optimize.optimize_indices()`, best after each write of the table.",
+                "Update it with `lance.dataset(…).optimize.optimize_indices()`, best after each write of the table. "
+                f"{_maintain(record, 'optimize_indices')}",
                 details={"index": index.name, "rows without index": f"{left:,}"},
             )

@@ -141,6 +141,12 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     ),
     NoteCode.RENAME_UNDECIDED: _undecided,
     NoteCode.SCAN: "{detail}",
+    NoteCode.CLEANABLE: (
+        "{name}: old versions hold {detail}, by the dry run of `explain_cleanup_old_versions()`. lancens never removes "
+        "them; this does: `{code}`"
+    ),
+    NoteCode.JOBS_LEFT: "{count:job} beyond {detail} {count:is|are} left for a later run, the first of {name}.",
+    NoteCode.TOO_FEW_ROWS: "{name}: the index {kind} waits until there are {limit:,} rows; there are {count:,}.",
     NoteCode.UNPROTECTABLE_TABLES: (
         "`protect` holds only while it is written for {count} of the tables: this catalog keeps no marks."
     ),

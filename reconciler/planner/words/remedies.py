@@ -120,11 +120,14 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         "write the data there first, remove `location` from its block, or write `probe: false`"
     ),
     ReasonCode.NO_DEFAULT_LOCATION: "write the `location:` of the table in its block",
+    ReasonCode.NOT_INDEXABLE: "correct `maintain.indices` in its block",
     ReasonCode.OTHER_COLUMNS: _schema_remedy,
+    ReasonCode.OTHER_INDEX: "correct `maintain.indices` in its block, or replace the index: `{code}`",
     ReasonCode.PROTECTED: _UNPROTECT,
     ReasonCode.RELOCATED_AND_ALTERED: (
         "relocate it first: write the columns that the data has in its block, apply, then change them"
     ),
+    ReasonCode.SERVICE_COMMITS: "remove `maintain` from its block, and let the service maintain it",
     ReasonCode.SERVICE_KEEPS_VERSIONS: f"add its columns {_BY_SERVICE}",
     ReasonCode.SERVICE_KEEPS_TAGS: "remove `tags` from its block, and set them through the service",
     ReasonCode.SERVICE_MAKES_DATA: f"create its dataset {_BY_SERVICE}",

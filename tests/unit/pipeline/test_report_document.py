@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reconciler.auditor import figures
 from reconciler.auditor.document import AuditDocument, Distribution, Finding, FindingCounts, ReportedTable
 from reconciler.auditor.records import Severity
 from reconciler.auditor.scales import AGES, SIZES, Scale, age_in_days
+from reconciler.model import figures
 from reconciler.report.html import render_html
 from reconciler.report.json import render_json
 from reconciler.report.sarif import render_sarif

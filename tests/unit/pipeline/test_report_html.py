@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from reconciler.auditor import figures
 from reconciler.auditor.document import AuditDocument, CatalogCoverage, PastFinding, SeverityCounts, Suppressed
 from reconciler.auditor.history import with_trend
 from reconciler.auditor.records import Severity
+from reconciler.model import figures
 from reconciler.model.desired import Source
 from reconciler.report.html import render_html
 from reconciler.spark.rows import ReadFailure

@@ -23,6 +23,7 @@ NAMED: Params = {
     "names": ("a", "b", "c", "d", "e"),
     "count": 7,
     "more": 5,
+    "limit": 9,
     "owner": "OWNER",
     "manifest": "MANIFEST",
     "line": "lancens.yaml:9",

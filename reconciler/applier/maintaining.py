@@ -1,0 +1,98 @@
+"""Carry out one job of `maintain`: look at its dataset again, then compact it or see to one index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from reconciler import storage
+from reconciler.applier.live import load_table
+from reconciler.applier.report import Status
+from reconciler.applier.step import ChangeOutcome, StaleError
+from reconciler.backends import optional
+from reconciler.backends.base import Backend
+from reconciler.model.desired import DesiredTable, Source
+from reconciler.model.errors import ConcurrentModificationError
+from reconciler.model.figures import size
+from reconciler.model.live import LiveTable
+from reconciler.model.maintenance import Upkeep
+from reconciler.model.reasons import ReasonCode
+from reconciler.planner.entries import Action, Blocked, Change, UpkeepJob
+from reconciler.planner.maintenance import jobs_of
+
+_ATTEMPTS = 4
+_OF_ONE_INDEX = (ReasonCode.NOT_INDEXABLE, ReasonCode.OTHER_INDEX)
+_NOWHERE = Source("", 1)
+
+
+def carry_out_job(
+    change: Change, job: UpkeepJob, backend: Backend, announce: Callable[[LiveTable], None]
+) -> ChangeOutcome:
+    """Carry out the job of ``change`` if it is still needed; ``announce`` is called before the first write.
+
+    A job that loses a race against another writer starts over with what is there then.
+
+    Raises:
+        StaleError: the dataset has other indices, another configuration or more than twice the work.
+        BackendError: the catalog or storage failed.
+    """
+    live = load_table(backend, backend.table_id(change.identifier))
+    if live is None:
+        raise StaleError("the table is gone")
+    for left in reversed(range(_ATTEMPTS)):
+        needed = _needed(change, job, live, optional.table_storage_options(backend, live))
+        if needed is None:
+            return ChangeOutcome(Status.ALREADY)
+        if left == _ATTEMPTS - 1:
+            announce(live)
+        try:
+            _work(change, job, live, optional.table_storage_options(backend, live, writes=True))
+        except ConcurrentModificationError:
+            if not left:
+                raise
+        else:
+            return ChangeOutcome()
+    raise AssertionError("unreachable")
+
+
+def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> UpkeepJob | None:
+    """Return the job as it would be planned now; None if it is not needed any more.
+
+    Raises:
+        StaleError: it must not be carried out.
+    """
+    found = storage.upkeep_of(live.location, options, job.wanted)
+    table = DesiredTable(change.identifier, _NOWHERE, maintain=job.wanted)
+    planned = jobs_of(change.catalog, table, live, found)
+    jobs = {(one.action, one.job.index): one.job for one in planned if isinstance(one, Change) and one.job is not None}
+    needed = jobs.get((change.action, job.index))
+    named = change.params.get("name")
+    blocked = [one for one in planned if isinstance(one, Blocked)]
+    obstacle = next((one for one in blocked if one.code not in _OF_ONE_INDEX or one.params.get("name") == named), None)
+    if needed is None and obstacle is not None:
+        raise StaleError(obstacle.reason)
+    if needed is not None and isinstance(found, Upkeep):
+        _expect_planned(job, needed, found)
+    return needed
+
+
+def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:
+    if found.config != job.config:
+        raise StaleError("the configuration of the dataset has changed since the plan")
+    wanted = {one.column for one in job.wanted.indices}
+    added = {one.signature for one in found.indices if not wanted.intersection(one.columns)}
+    others = {*(set(job.indices) - set(now.indices)), *(added - set(job.indices))}
+    if others:
+        raise StaleError(f"its indices have changed since the plan: {', '.join(sorted(others))}")
+    if job.index is not None and now.reads > job.most_bytes:  # compaction is told its limit
+        raise StaleError(f"it would read {size(now.reads)}, more than twice the planned {size(job.reads)}; plan again")
+
+
+def _work(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> None:
+    location, wanted = live.location, job.wanted
+    if change.action is Action.COMPACT and wanted.compact is not None:
+        if not storage.compact(location, options, wanted.compact, job.most_bytes):
+            raise StaleError(f"no part of it is within twice the planned {size(job.reads)}; plan again")
+    elif change.action is Action.BUILD_INDEX:
+        storage.build_index(location, options, next(one for one in wanted.indices if one.name == job.index))
+    elif job.index is not None:
+        storage.optimize_index(location, options, job.index)

@@ -1,0 +1,129 @@
+"""``lancens maintain``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from reconciler.cli.carrying_out import carry_out
+from reconciler.cli.options import (
+    CatalogSource,
+    full_option,
+    journal_option,
+    manifest_options,
+    parallelism_option,
+    plan_format_option,
+    select_option,
+)
+from reconciler.cli.results import check_folder, inform, write_result
+from reconciler.cli.saved_plans import manifest_of, saved_plan
+from reconciler.cli.showing import BLOCKED, print_plan
+from reconciler.model import display
+
+if TYPE_CHECKING:
+    from reconciler.applier.report import ApplyReport
+
+_SIZE = re.compile(r"(\d{1,15})\s*([KMGT]i?)?B?", re.IGNORECASE)
+
+
+def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise click.BadParameter("expected a number of bytes, such as 500GiB")
+    unit = " KMGT".index(found[2][0].upper()) if found[2] else 0
+    return int(found[1]) << 10 * unit
+
+
+def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+    """Return the next time at which the clock of this machine shows ``text``."""
+    if text is None:
+        return None
+    try:
+        asked = datetime.strptime(text, "%H:%M").time()
+    except ValueError:
+        raise click.BadParameter("expected a time of day, such as 02:00") from None
+    now = datetime.now().astimezone()
+    then = datetime.combine(now.date(), asked).astimezone()
+    return then if then > now else datetime.combine(now.date() + timedelta(days=1), asked).astimezone()
+
+
+@click.command("maintain")
+@manifest_options
+@select_option("Look only at what")
+@plan_format_option
+@full_option
+@click.option("-o", "--out", metavar="FILE", help="Save the jobs for `lancens maintain FILE`, and run none.")
+@click.option("--auto-approve", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Show the jobs and run none.")
+@click.option("--max-bytes", metavar="SIZE", callback=_bytes, help="The most to read and write, such as 500GiB.")
+@click.option("--max-tables", metavar="N", type=click.IntRange(1), help="The most tables with jobs.")
+@click.option("--until", metavar="HH:MM", callback=_moment, help="Start no job after this time of day.")
+@click.option("--detailed-exitcode", is_flag=True, help="With -o or --dry-run: exit 2 when there are jobs.")
+@journal_option
+@parallelism_option("Datasets at once.")
+def command(
+    source: CatalogSource,
+    select: tuple[str, ...],
+    form: str,
+    full: bool,
+    out: str | None,
+    auto_approve: bool,
+    dry_run: bool,
+    max_bytes: int | None,
+    max_tables: int | None,
+    until: datetime | None,
+    detailed_exitcode: bool,
+    journal: str,
+    parallelism: int,
+) -> None:
+    """Compact datasets, and build and update their indices, as `maintain` in their blocks says.
+
+    The jobs are shown with their costs and confirmed first. Rows stay equal. No index is dropped or replaced, and no
+    version or file is removed.
+
+    MANIFEST may be a plan saved with `-o`: its jobs are carried out as they were reviewed, as far as they are needed.
+
+    \b
+    Examples:
+      lancens maintain --dry-run
+      lancens maintain --select 'lake/ads/**' --max-bytes 500GiB --until 02:00 --auto-approve
+      lancens maintain -o jobs.json && lancens maintain jobs.json
+    """
+    from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenance
+
+    if out is not None and out != "-":
+        check_folder(out)
+    saved = saved_plan(source, jobs=True)
+    if saved is None:
+        manifest = source.load()
+        limits = WorkLimits(max_bytes, max_tables)
+        started = monotonic()
+        plan = plan_maintenance(manifest, select=select, limits=limits, parallelism=parallelism)
+        looked = sum(catalog.desired_objects for catalog in plan.catalogs)
+        inform(f"Looked at {display.count(looked, 'dataset')}  {monotonic() - started:.1f} s")
+    elif select or max_bytes or max_tables or out:
+        raise click.UsageError("saved jobs are carried out unchanged: leave --select, --max-… and -o out")
+    else:
+        path, plan = saved
+        manifest = manifest_of(plan, path, source)
+    print_plan(plan, "json" if out == "-" else form, full=full)
+    if out is not None and out != "-":
+        write_result(plan.to_json(), out, private=True)
+        inform(display.message(f"Saved to {out}; `lancens maintain {out}` carries out these jobs."))
+    if not plan.is_empty and out is None and not dry_run:
+
+        def run(**watched: Any) -> ApplyReport:
+            return maintain(plan, manifest, journal=journal, until=until, parallelism=parallelism, **watched)
+
+        carry_out(plan, run, auto_approve=auto_approve, verb="Maintain")
+    if plan.blocked:
+        sys.exit(BLOCKED)
+    if detailed_exitcode and not plan.is_empty and (out is not None or dry_run):
+        sys.exit(2)

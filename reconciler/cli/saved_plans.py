@@ -1,0 +1,74 @@
+"""Read saved plans, and the manifests that they were made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.model.errors import LancensError, PlanFileError
+
+if TYPE_CHECKING:
+    from reconciler.cli.options import CatalogSource
+    from reconciler.manifest import Manifest
+    from reconciler.planner.plan import Plan
+
+_PLAN_SUFFIX = ".json"
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the saved plan in a file.
+
+    Raises:
+        PlanFileError: naming the file, if it holds no usable plan.
+    """
+    from reconciler.planner.plan import Plan
+
+    data = path.read_bytes()
+    if path.suffix in (".yaml", ".yml"):
+        raise PlanFileError(f"{path} is a manifest, not a saved plan; `lancens plan {path}` shows its plan")
+    if not data.lstrip().startswith(b"{"):
+        raise PlanFileError(f"{path} is not a saved plan; `lancens plan -o FILE` writes one")
+    try:
+        return Plan.from_json(data)
+    except PlanFileError as error:
+        raise PlanFileError(f"{path}: {error}") from None
+
+
+def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan] | None:
+    """Return the saved plan that a command was given, and its file; None for manifests.
+
+    ``jobs``: it must hold jobs of `maintain`, and must not otherwise.
+
+    Raises:
+        UsageError: it was given both.
+        PlanFileError: the file holds no usable plan of this command.
+    """
+    saved = [path for path in source.manifests if path.endswith(_PLAN_SUFFIX)]
+    if not saved:
+        return None
+    if len(source.manifests) > 1:
+        command = click.get_current_context().info_name
+        raise click.UsageError(f"{command} takes one saved plan, or manifests, not both")
+    path = Path(saved[0])
+    plan = read_plan(path)
+    if plan.options.maintain is not jobs:
+        other = "apply" if jobs else "maintain"
+        raise PlanFileError(f"{path} is carried out by `lancens {other} {path}`. Nothing was changed.")
+    return path, plan
+
+
+def manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:
+    """Return the manifest that a saved plan was made from, for the connections.
+
+    A plan names its files relative to the current folder or to its own.
+    """
+    for folder in (Path(), path.parent):
+        files = [folder / name for name in plan.manifest.files]
+        if files and all(file.exists() for file in files):
+            return source.load_files(*files)
+    raise LancensError(
+        f"{path} was made from {', '.join(plan.manifest.files)}, not in this folder; run "
+        f"{click.get_current_context().info_name} where the plan was made"
+    )

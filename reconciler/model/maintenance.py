@@ -1,0 +1,145 @@
+"""What a manifest asks of the upkeep of a dataset, and what was found there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from reconciler.model.auto_cleanup import AutoCleanup
+
+_LEAST_VECTORS = 256
+
+
+class IndexType(StrEnum):
+    """A type of index, as pylance names it."""
+
+    BTREE = "BTREE"
+    BITMAP = "BITMAP"
+    LABEL_LIST = "LABEL_LIST"
+    INVERTED = "INVERTED"
+    NGRAM = "NGRAM"
+    ZONEMAP = "ZONEMAP"
+    BLOOMFILTER = "BLOOMFILTER"
+    IVF_FLAT = "IVF_FLAT"
+    IVF_PQ = "IVF_PQ"
+    IVF_SQ = "IVF_SQ"
+    IVF_RQ = "IVF_RQ"
+    IVF_HNSW_FLAT = "IVF_HNSW_FLAT"
+    IVF_HNSW_PQ = "IVF_HNSW_PQ"
+    IVF_HNSW_SQ = "IVF_HNSW_SQ"
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it is searched by distance."""
+        return self.value.startswith("IVF_")
+
+    @property
+    def is_pq(self) -> bool:
+        """Whether it keeps codes of sub-vectors instead of the vectors."""
+        return self.value.endswith("_PQ")
+
+    def is_named(self, live: str) -> bool:
+        """Return whether pylance calls an index of this type ``live``, such as ``BTree``."""
+        return live.upper().replace("_", "") == self.value.replace("_", "")
+
+
+class Metric(StrEnum):
+    """The distance of a vector index."""
+
+    L2 = "l2"
+    COSINE = "cosine"
+    DOT = "dot"
+    HAMMING = "hamming"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedCompaction:
+    """Compact once more than ``max_small_fragments`` can be merged or rewritten, into fragments of ``target_rows``."""
+
+    max_small_fragments: int = 20
+    target_rows: int = 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
+class WantedIndex:
+    """An index on ``column``; the other fields are for vectors, and None is pylance's or lancens' choice."""
+
+    column: str
+    type: IndexType
+    metric: Metric | None = None
+    num_partitions: int | None = None
+    num_sub_vectors: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name, which is the one that pylance would choose."""
+        return f"{self.column}_idx"
+
+    @property
+    def least_rows(self) -> int:
+        """The fewest rows from which pylance can train it."""
+        return _LEAST_VECTORS if self.type.is_vector else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Maintain:
+    """What a table's block asks of `lancens maintain`; None: nothing of that kind."""
+
+    compact: WantedCompaction | None = None
+    indices: tuple[WantedIndex, ...] = ()
+    max_unindexed_rows: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.compact or self.indices or self.max_unindexed_rows is not None)
+
+
+NOT_MAINTAINED = Maintain()
+"""The default: `lancens maintain` leaves the table alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveIndex:
+    """An index of a dataset; ``rows`` are those of the latest version that it covers."""
+
+    name: str
+    type: str
+    columns: tuple[str, ...]
+    rows: int
+    bytes: int
+    metric: str | None = None
+    num_sub_vectors: int | None = None
+
+    @property
+    def signature(self) -> str:
+        """What must not change between a plan and its jobs."""
+        shape = (self.name, self.type, *self.columns, self.metric or "", str(self.num_sub_vectors or ""))
+        return " ".join(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What ``maintain`` needs to know of a dataset.
+
+    Args:
+        rows: of the latest version.
+        fragments: how many there are.
+        mergeable: how many of them pylance's compaction would rewrite.
+        mergeable_bytes: the size of those.
+        indices: by name, without those of the system.
+        column_bytes: the size of each column whose index is missing or stale; one that does not exist is left out.
+        dimensions: of those columns that hold vectors.
+        config: a digest of the dataset's configuration.
+        cleanup: its automatic clean-up.
+        cleanable: how many bytes `cleanup_old_versions()` would remove.
+    """
+
+    rows: int
+    fragments: int
+    mergeable: int
+    mergeable_bytes: int
+    indices: tuple[LiveIndex, ...]
+    column_bytes: dict[str, int]
+    dimensions: dict[str, int]
+    config: str
+    cleanup: AutoCleanup | None = None
+    cleanable: int = 0

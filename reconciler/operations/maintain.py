@@ -1,0 +1,228 @@
+"""Plan and carry out the upkeep of datasets: compaction and indices."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from reconciler import storage
+from reconciler.applier.report import ApplyReport, Event, Status
+from reconciler.backends import optional
+from reconciler.model import locations
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.desired import DesiredTable
+from reconciler.model.display import count
+from reconciler.model.errors import PlanFileError, SelectionError, StalePlanError
+from reconciler.model.figures import size
+from reconciler.model.live import LiveTable
+from reconciler.model.names import Scope
+from reconciler.model.reasons import NoteCode, Params
+from reconciler.operations.apply import check_arguments, check_services, ignore_event
+from reconciler.operations.connections import Connection, open_connections, places_of, read_all
+from reconciler.operations.plan import plan_options, reference, selection_of
+from reconciler.planner.entries import Blocked, Change, Key, Note
+from reconciler.planner.maintenance import Decision, jobs_of, ordered
+from reconciler.planner.placeholders import hide_places
+from reconciler.planner.plan import CatalogSummary, Options, Plan
+
+if TYPE_CHECKING:
+    import os
+
+    from reconciler.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLimits:
+    """The most bytes that a plan reads and writes, and the most tables with jobs; None: no limit."""
+
+    max_bytes: int | None = None
+    max_tables: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A live table with `maintain` in its block."""
+
+    connection: Connection
+    table: DesiredTable
+    live: LiveTable
+
+
+def plan_maintenance(
+    manifest: Manifest,
+    *,
+    select: Sequence[str] = (),
+    limits: WorkLimits = WorkLimits(),
+    parallelism: int = DEFAULT_PARALLELISM,
+) -> Plan:
+    """Return the jobs that the datasets need, with their costs; change nothing.
+
+    Args:
+        manifest: its tables with `maintain` are looked at, where they are live.
+        select: globs over ``catalog/namespace/table``.
+        limits: jobs beyond them are left out, with a note.
+        parallelism: how many datasets are looked at at once.
+
+    Raises:
+        CatalogError: a catalog could not be read completely.
+        SelectionError: a glob matches no table with `maintain`.
+    """
+    selection = selection_of(select)
+    concerned = [
+        name
+        for name, catalog in manifest.catalogs.items()
+        if selection.below(name).patterns and any(table.maintain for table in catalog.desired.tables.values())
+    ]
+    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
+        read = read_all(connections.values(), lambda one: _maintained(one, selection), parallelism)
+        found = _once_each([one for _, tables in read for one in tables])
+        _check_globs(select, found)
+        looked = in_parallel(_decisions, found, parallelism)
+        catalogs = tuple(
+            _summary(one, tables, len(of)) for one, (tables, of) in zip(connections.values(), read, strict=True)
+        )
+    decisions = [one for decided in looked for one in decided]
+    jobs, notes = _within(limits, [one for one in decisions if isinstance(one, Change)])
+    made = Plan(
+        manifest=reference(manifest),
+        catalogs=catalogs,
+        changes=ordered(jobs),
+        blocked=tuple(one for one in decisions if isinstance(one, Blocked)),
+        notes=(*(one for one in decisions if isinstance(one, Note)), *notes),
+        thresholds=manifest.thresholds,
+        options=Options(select=tuple(select), maintain=True),
+    )
+    return hide_places(made, places_of(connections.values()))
+
+
+def maintain(
+    plan: Plan,
+    manifest: Manifest,
+    *,
+    journal: str | os.PathLike[str] = ".lancens",
+    until: datetime | None = None,
+    parallelism: int = DEFAULT_PARALLELISM,
+    on_event: Callable[[Event], None] = ignore_event,
+    stop: threading.Event | None = None,
+) -> ApplyReport:
+    """Carry out the jobs of :func:`plan_maintenance`, those of one dataset one after the other.
+
+    Each dataset is looked at again before each of its jobs. Jobs that have not begun at ``until`` are left out of the
+    report.
+
+    Raises:
+        StalePlanError: the manifest has changed, asks for no such job, or a catalog is another one.
+        PlanFileError: the plan is one of `apply`.
+        ApplyError: the journal cannot be written.
+    """
+    from reconciler.applier.executor import execute
+    from reconciler.applier.journal import Journal
+
+    check_arguments(plan, manifest)
+    _check_wanted(plan, manifest)
+    stop = stop or threading.Event()
+    with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
+        check_services(plan, manifest, connections)
+        with Journal.open(journal, plan) as opened:
+            report = execute(
+                plan,
+                {name: connection.backend for name, connection in connections.items()},
+                parallelism=parallelism,
+                journal=opened,
+                on_event=on_event,
+                stop=_Deadline(stop, until),
+                secrets=[secret for connection in connections.values() for secret in connection.spec.secrets],
+            )
+    if stop.is_set() or not report.interrupted:
+        return report
+    begun = tuple(result for result in report.results if result.status is not Status.SKIPPED)
+    return replace(report, results=begun, interrupted=False)
+
+
+class _Deadline(threading.Event):
+    """Set once ``stop`` is, or at the time ``until``."""
+
+    def __init__(self, stop: threading.Event, until: datetime | None) -> None:
+        super().__init__()
+        self._stop, self._until = stop, until
+
+    def is_set(self) -> bool:
+        return self._stop.is_set() or (self._until is not None and datetime.now(self._until.tzinfo) >= self._until)
+
+
+def _check_wanted(plan: Plan, manifest: Manifest) -> None:
+    """Raise PlanFileError for a plan of `apply`, and StalePlanError if a block does not ask for its job."""
+    if not plan.options.maintain:
+        raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
+    for change in plan.changes:
+        catalog = manifest.catalogs.get(change.catalog)
+        table = catalog.desired.tables.get(change.identifier) if catalog else None
+        if change.job is None or table is None or change.job.wanted != table.maintain:
+            raise StalePlanError(
+                f"the block of {change.address} asks for other upkeep than the plan. Plan again. Nothing was changed."
+            )
+
+
+def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Found]]:
+    """Return how many tables a catalog has, and those to look at."""
+    selected = plan_options(connection, selection, adopt=False, take_over=False).select
+    live = connection.spec.scan(connection.backend, connection.desired.scope).tables
+    asked = (table for key, table in sorted(connection.desired.tables.items()) if table.maintain and key in live)
+    return len(live), [_Found(connection, one, live[one.id]) for one in asked if selected.contains(one.id)]
+
+
+def _once_each(found: Sequence[_Found]) -> list[_Found]:
+    """Return each dataset once, where several entries point to it."""
+    return list({locations.normalise(one.live.location): one for one in reversed(found)}.values())[::-1]
+
+
+def _check_globs(select: Sequence[str], found: Sequence[_Found]) -> None:
+    for pattern in select:
+        scope = Scope((pattern,))
+        if not any(scope.contains((one.connection.spec.name, *one.table.id)) for one in found):
+            raise SelectionError(f"`{pattern}` matches no live table whose block has `maintain`")
+
+
+def _decisions(one: _Found) -> list[Decision]:
+    with one.connection.spec.errors():
+        options = optional.table_storage_options(one.connection.backend, one.live)
+        found = storage.upkeep_of(one.live.location, options, one.table.maintain, explain=True)
+        return jobs_of(one.connection.spec.name, one.table, one.live, found)
+
+
+def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], list[Note]]:
+    """Return the jobs within the limits, and a note about the others."""
+    taken: list[Change] = []
+    left: list[Change] = []
+    work, tables = 0, set[Key]()
+    for change in jobs:
+        cost = change.job.reads + change.job.writes if change.job else 0
+        is_over = limits.max_bytes is not None and work + cost > limits.max_bytes
+        is_over |= limits.max_tables is not None and len(tables | {change.key}) > limits.max_tables
+        if is_over:
+            left.append(change)
+            continue
+        taken.append(change)
+        tables.add(change.key)
+        work += cost
+    if not left:
+        return taken, []
+    said = [] if limits.max_bytes is None else [size(limits.max_bytes)]
+    said += [] if limits.max_tables is None else [count(limits.max_tables, "table")]
+    params = Params(count=len(left), detail=" or ".join(said), name=left[0].address)
+    return taken, [Note(catalog=left[0].catalog, code=NoteCode.JOBS_LEFT, params=params)]
+
+
+def _summary(connection: Connection, tables: int, maintained: int) -> CatalogSummary:
+    return CatalogSummary(
+        name=connection.spec.name,
+        impl=connection.spec.impl,
+        namespaces=0,
+        tables=tables,
+        removable_tables=0,
+        service=connection.service,
+        desired_objects=maintained,
+    )

@@ -1,0 +1,233 @@
+"""Decide which jobs a dataset needs: pure functions of what its block asks for and what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from reconciler.model import locations
+from reconciler.model.auto_cleanup import unbound
+from reconciler.model.desired import DesiredTable
+from reconciler.model.display import count
+from reconciler.model.figures import size
+from reconciler.model.live import LiveTable, Storage, StorageKind
+from reconciler.model.maintenance import LiveIndex, Maintain, Metric, Upkeep, WantedIndex
+from reconciler.model.names import address
+from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
+from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
+from reconciler.planner.views import ObjectView
+
+Decision: TypeAlias = Change | Blocked | Note
+
+_ROW_ADDRESS = 8
+_LANES = 16
+_COMMITS = {Action.COMPACT: 2}
+
+
+def jobs_of(catalog: str, table: DesiredTable, live: LiveTable, found: Upkeep | Storage) -> list[Decision]:
+    """Return the jobs that a live table needs, in the order in which they run, or why there can be none."""
+    return [*_Dataset(catalog, table, live).decisions(found)]
+
+
+class _Dataset:
+    """One dataset and its block."""
+
+    def __init__(self, catalog: str, table: DesiredTable, live: LiveTable) -> None:
+        self._catalog, self._table, self._live = catalog, table, live
+        self._wanted: Maintain = table.maintain
+        self._place = locations.redact(live.location)
+
+    def decisions(self, found: Upkeep | Storage) -> Iterator[Decision]:
+        if isinstance(found, Storage):
+            yield self._blocked(self._unreadable(found))
+            return
+        needed = [*self._needed(found)]
+        jobs = [one for one in needed if isinstance(one, Change)]
+        obstacle = self._obstacle(found, jobs)
+        yield from needed if obstacle is None else [one for one in needed if not isinstance(one, Change)]
+        if obstacle is not None:
+            yield self._blocked(obstacle)
+        if found.cleanable:
+            call = self._call("cleanup_old_versions()")
+            yield self._note(NoteCode.CLEANABLE, {"detail": size(found.cleanable), "code": call})
+
+    def _needed(self, found: Upkeep) -> Iterator[Decision]:
+        compact = self._wanted.compact
+        if compact is not None and found.mergeable > compact.max_small_fragments:
+            params = Params(count=found.mergeable, more=found.fragments, limit=compact.max_small_fragments)
+            yield self._job(Action.COMPACT, Why(ReasonCode.SMALL_FRAGMENTS, params), found, found.mergeable_bytes)
+        for wanted in self._wanted.indices:
+            yield from self._index(wanted, found)
+        limit = self._wanted.max_unindexed_rows
+        for index in found.indices if limit is not None else ():
+            lacking = found.rows - index.rows
+            if lacking > (limit or 0):
+                yield self._stale(index, found, lacking, limit or 0)
+
+    def _index(self, wanted: WantedIndex, found: Upkeep) -> Iterator[Decision]:
+        """Yield the job that builds an index, or why there is none."""
+        there = [index for index in found.indices if index.columns == (wanted.column,)]
+        if any(_is_as_wanted(index, wanted) for index in there):
+            return
+        params = Params(name=wanted.column, kind=_described(wanted))
+        if there:
+            code = self._call(_creation(wanted))
+            yield self._blocked(Why(ReasonCode.OTHER_INDEX, {**params, "detail": _shown(there[0]), "code": code}))
+            return
+        problem = _problem(wanted, found)
+        if problem is not None:
+            yield self._blocked(Why(ReasonCode.NOT_INDEXABLE, {**params, "detail": problem}))
+        elif found.rows < wanted.least_rows:
+            kind = f"{wanted.type} on {wanted.column}"
+            waiting = Params(kind=kind, limit=wanted.least_rows, count=found.rows)
+            yield self._note(NoteCode.TOO_FEW_ROWS, waiting)
+        else:
+            reads = found.column_bytes[wanted.column]
+            why = Why(ReasonCode.INDEX_MISSING, params)
+            yield self._job(Action.BUILD_INDEX, why, found, reads, _index_bytes(wanted, found), found.rows, wanted.name)
+
+    def _stale(self, index: LiveIndex, found: Upkeep, lacking: int, limit: int) -> Change:
+        """Return the job that adds the rows to an index that it does not cover."""
+        columns = sum(found.column_bytes.get(column, 0) for column in index.columns)
+        reads = index.bytes + columns * lacking // max(1, found.rows)
+        writes = index.bytes * found.rows // max(1, index.rows)
+        params = Params(name=", ".join(index.columns), kind=index.type, count=lacking, limit=limit)
+        why = Why(ReasonCode.INDEX_STALE, params)
+        return self._job(Action.OPTIMIZE_INDEX, why, found, reads, writes, lacking, index.name)
+
+    def _job(
+        self,
+        action: Action,
+        why: Why,
+        found: Upkeep,
+        reads: int,
+        writes: int | None = None,
+        rows: int = 0,
+        index: str | None = None,
+    ) -> Change:
+        return Change(
+            catalog=self._catalog,
+            kind="table",
+            identifier=self._table.id,
+            action=action,
+            code=why.code,
+            params=why.params,
+            source=self._table.source,
+            job=UpkeepJob(
+                index=index,
+                reads=reads,
+                writes=reads if writes is None else writes,
+                rows=rows,
+                config=found.config,
+                indices=tuple(one.signature for one in found.indices),
+                wanted=self._wanted,
+            ),
+        )
+
+    # ---- what is in the way
+
+    def _obstacle(self, found: Upkeep, jobs: Sequence[Change]) -> Why | None:
+        """Return why lancens cannot commit to the dataset what it needs; None if it can."""
+        if not jobs:
+            return None
+        if self._live.managed_versioning:
+            return Why(ReasonCode.SERVICE_COMMITS)
+        reason, code = unbound(self._live.location), ReasonCode.UNBOUND_COMMIT
+        due = found.cleanup.due_within(_COMMITS.get(jobs[0].action, 1)) if found.cleanup else None
+        if reason is None and found.cleanup and due is not None:
+            reason, code = found.cleanup.reason(due), ReasonCode.CLEANUP_DUE
+        return None if reason is None else Why(code, {"location": self._place, "detail": reason})
+
+    def _unreadable(self, found: Storage) -> Why:
+        if found.kind is StorageKind.DENIED:
+            return Why(ReasonCode.STORAGE_DENIED, {"location": self._place, "detail": found.detail})
+        detail = found.detail or "it holds no dataset"
+        return Why(ReasonCode.STORAGE_UNREADABLE, {"location": self._place, "detail": detail})
+
+    def _blocked(self, why: Why) -> Blocked:
+        return Blocked(
+            catalog=self._catalog,
+            kind="table",
+            identifier=self._table.id,
+            code=why.code,
+            params=why.params or NO_PARAMS,
+            source=self._table.source,
+            before=ObjectView(location=self._live.location),
+            location=self._live.location,
+        )
+
+    def _note(self, code: NoteCode, params: Params) -> Note:
+        named: Params = {**params, "name": address(self._catalog, self._table.id)}
+        return Note(catalog=self._catalog, code=code, params=named)
+
+    def _call(self, method: str) -> str:
+        return f"lance.dataset({self._place!r}).{method}"
+
+
+def _is_as_wanted(index: LiveIndex, wanted: WantedIndex) -> bool:
+    """Return whether an index has the parameters that its block names.
+
+    pylance trains fewer partitions than asked for where there are few rows, and splits them as they grow, so their
+    number tells nothing.
+    """
+    if not wanted.type.is_named(index.type):
+        return False
+    return not wanted.type.is_vector or (
+        index.metric == (wanted.metric or Metric.L2) and wanted.num_sub_vectors in (None, index.num_sub_vectors)
+    )
+
+
+def _problem(wanted: WantedIndex, found: Upkeep) -> str | None:
+    if wanted.column not in found.column_bytes:
+        return "the data has no such column"
+    return "it does not hold vectors" if wanted.type.is_vector and wanted.column not in found.dimensions else None
+
+
+def _index_bytes(wanted: WantedIndex, found: Upkeep) -> int:
+    """Return about how many bytes an index takes."""
+    if not wanted.type.is_pq:
+        return found.column_bytes[wanted.column] + found.rows * _ROW_ADDRESS
+    codes = wanted.num_sub_vectors or max(1, found.dimensions[wanted.column] // _LANES)
+    return found.rows * (codes + _ROW_ADDRESS)
+
+
+def _described(wanted: WantedIndex) -> str:
+    """Return the type of an index and the parameters that its block names."""
+    numbers = _number(wanted.num_partitions, "partition"), _number(wanted.num_sub_vectors, "sub-vector")
+    parts = (wanted.metric or "", *numbers)
+    return " ".join((wanted.type.value, *filter(None, parts)))
+
+
+def _shown(index: LiveIndex) -> str:
+    return " ".join((index.type, *filter(None, (index.metric, _number(index.num_sub_vectors, "sub-vector")))))
+
+
+def _number(number: int | None, noun: str) -> str:
+    return "" if number is None else count(number, noun)
+
+
+def _creation(wanted: WantedIndex) -> str:
+    """Return the call of pylance that replaces an index."""
+    method = "create_index" if wanted.type.is_vector else "create_scalar_index"
+    given = {
+        "metric": wanted.metric,
+        "num_partitions": wanted.num_partitions,
+        "num_sub_vectors": wanted.num_sub_vectors,
+    }
+    named = "".join(f", {key}={_literal(value)}" for key, value in given.items() if value is not None)
+    return f'{method}({wanted.column!r}, "{wanted.type}"{named}, replace=True)'
+
+
+def _literal(value: object) -> str:
+    return str(value) if isinstance(value, int) else f'"{value}"'
+
+
+def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Return jobs in which those of one dataset follow each other."""
+    made: list[Change] = []
+    last: dict[object, int] = {}
+    for change in changes:
+        before = last.get(change.key)
+        made.append(change.model_copy(update={"depends_on": () if before is None else (before,)}))
+        last[change.key] = len(made) - 1
+    return tuple(made)

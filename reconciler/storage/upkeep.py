@@ -1,0 +1,178 @@
+"""The upkeep of a dataset: what it needs, compaction, and indices.
+
+Each commit follows the latest version of any writer, and is not made where it would set off the auto clean-up. No
+index is dropped or replaced, and nothing is cleaned up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from math import isqrt
+from typing import Any
+
+from reconciler.model.live import Storage
+from reconciler.model.maintenance import LiveIndex, Maintain, Upkeep, WantedCompaction, WantedIndex
+from reconciler.storage.commits import expect_written, rebased_versions
+from reconciler.storage.reading import cleanup_of, examine
+
+_LANES = 16
+_COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
+
+
+def upkeep_of(
+    location: str, options: Mapping[str, str], wanted: Maintain, *, explain: bool = False
+) -> Upkeep | Storage:
+    """Return what the dataset at ``location`` has of what is ``wanted``, or what is there instead.
+
+    ``explain`` also asks pylance what a clean-up of old versions would remove; that removes nothing.
+    """
+
+    def read(dataset: Any) -> Upkeep:
+        tasks = [] if wanted.compact is None else _plan(dataset, wanted.compact, None).tasks
+        fragments = [fragment for task in tasks for fragment in task.fragments]
+        rows, indices = dataset.count_rows(), _indices(dataset)
+        columns = _columns_to_index(wanted, rows, indices)
+        return Upkeep(
+            rows=rows,
+            fragments=len(dataset.get_fragments()),
+            mergeable=len(fragments),
+            mergeable_bytes=_bytes_of(fragments),
+            indices=indices,
+            column_bytes=_column_bytes(dataset, columns),
+            dimensions={name: size for name in columns if (size := _dimension(dataset, name)) is not None},
+            config=_digest(dataset.config()),
+            cleanup=cleanup_of(dataset),
+            cleanable=dataset.explain_cleanup_old_versions().stats.bytes_removed if explain else 0,
+        )
+
+    return examine(location, options, read)
+
+
+def _digest(config: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _bytes_of(fragments: Iterable[Any]) -> int:
+    return sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+
+
+def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
+    found = []
+    for index in dataset.describe_indices():
+        if index.name.startswith("__lance"):
+            continue
+        details = index.details if isinstance(index.details, dict) else {}
+        found.append(
+            LiveIndex(
+                index.name,
+                str(index.index_type),
+                tuple(index.field_names),
+                index.num_rows_indexed,
+                index.total_size_bytes or 0,
+                (details.get("metric_type") or "").lower() or None,
+                details.get("compression", {}).get("num_sub_vectors"),
+            )
+        )
+    return tuple(sorted(found, key=lambda index: index.name))
+
+
+def _columns_to_index(wanted: Maintain, rows: int, indices: Sequence[LiveIndex]) -> set[str]:
+    """Return the columns of missing and of stale indices."""
+    there = {column for index in indices for column in index.columns}
+    limit = rows if wanted.max_unindexed_rows is None else wanted.max_unindexed_rows
+    stale = {column for index in indices for column in index.columns if rows - index.rows > limit}
+    return stale.union(one.column for one in wanted.indices if one.column not in there)
+
+
+def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int]:
+    fields = {column: field for column in columns if (field := _field(dataset, column)) is not None}
+    if not fields:
+        return {}
+    sizes = {field.id: field.bytes_on_disk for field in dataset.stats.data_stats().fields}
+    return {column: sum(sizes.get(number, 0) for number in _numbers(field)) for column, field in fields.items()}
+
+
+def _field(dataset: Any, column: str) -> Any | None:
+    found, fields = None, dataset.lance_schema.fields()
+    for name in column.split("."):
+        found = next((field for field in fields if field.name() == name), None)
+        fields = found.children() if found is not None else []
+    return found
+
+
+def _numbers(field: Any) -> list[int]:
+    return [field.id(), *(number for child in field.children() for number in _numbers(child))]
+
+
+def _dimension(dataset: Any, column: str) -> int | None:
+    """Return the length of a column's vectors; None if it holds none, or does not exist."""
+    at = dataset.schema.get_field_index(column)
+    return None if at < 0 else getattr(dataset.schema.field(at).type, "list_size", None)
+
+
+# ---- jobs ------------------------------------------------------------------------------------------------------------
+
+
+def _plan(dataset: Any, wanted: WantedCompaction, most_bytes: int | None) -> Any:
+    from lance.optimize import Compaction
+
+    given = {"target_rows_per_fragment": wanted.target_rows, "max_source_bytes": most_bytes}
+    options: Any = {key: value for key, value in given.items() if value is not None}
+    return Compaction.plan(dataset, options)
+
+
+def compact(location: str, options: Mapping[str, str], wanted: WantedCompaction, most_bytes: int) -> int:
+    """Merge small fragments, up to ``most_bytes`` of them, in one commit; return how many were rewritten.
+
+    Raises:
+        ConcurrentModificationError: another writer changed rows of these fragments.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`rebased_versions`.
+    """
+    from lance.optimize import Compaction
+
+    with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
+        done = [task.execute(dataset) for task in _plan(dataset, wanted, most_bytes).tasks]
+        for result in done:
+            expect_written(location, result.new_fragments)
+        return int(Compaction.commit(dataset, done).fragments_removed) if done else 0
+
+
+def build_index(location: str, options: Mapping[str, str], wanted: WantedIndex) -> None:
+    """Build an index that does not exist, in one commit.
+
+    Raises:
+        InvalidTableStateError: an index of this name exists; or as for :func:`rebased_versions`.
+        ConcurrentModificationError: another writer's commit is in the way.
+    """
+    with rebased_versions(location, options) as dataset:
+        if wanted.type.is_vector:
+            dataset.create_index(
+                wanted.column, wanted.type.value, wanted.name, replace=False, **_shape(dataset, wanted)
+            )
+        else:
+            dataset.create_scalar_index(wanted.column, wanted.type.value, wanted.name, replace=False)
+
+
+def _shape(dataset: Any, wanted: WantedIndex) -> dict[str, Any]:
+    """Return the parameters of a vector index; a sub-vector has 16 numbers by default."""
+    shape: dict[str, Any] = {"num_partitions": wanted.num_partitions or max(1, isqrt(dataset.count_rows()))}
+    if wanted.metric is not None:
+        shape["metric"] = wanted.metric.value
+    if wanted.type.is_pq:
+        size = dataset.schema.field(wanted.column).type.list_size
+        divisor = next((lanes for lanes in (_LANES, _LANES // 2) if size % lanes == 0), 1)
+        shape["num_sub_vectors"] = wanted.num_sub_vectors or size // divisor
+    return shape
+
+
+def optimize_index(location: str, options: Mapping[str, str], name: str) -> None:
+    """Add the rows that an index does not cover to it, in one commit.
+
+    Raises:
+        ConcurrentModificationError: another writer's commit is in the way.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`rebased_versions`.
+    """
+    with rebased_versions(location, options) as dataset:
+        dataset.optimize.optimize_indices(index_names=[name])

@@ -1,0 +1,81 @@
+"""Datasets that need upkeep, and what must not change about them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["MAINTAIN", "append", "files_of", "fingerprint", "manifest_of", "needy", "recall", "rows"]
+
+WIDTH = 16
+MAINTAIN: Mapping[str, Any] = {
+    "compact": {"max_small_fragments": 5},
+    "indices": {
+        "id": {"type": "BTREE"},
+        "v": {"type": "IVF_PQ", "metric": "cosine", "num_partitions": 4, "num_sub_vectors": 8},
+    },
+    "optimize_indices": {"max_unindexed_rows": 50},
+}
+
+
+def rows(number: int, first: int = 0) -> pa.Table:
+    """Return rows with ids from ``first`` on."""
+    vectors = np.random.default_rng(first).random((number, WIDTH), dtype=np.float32)
+    ids = pa.array(range(first, first + number), pa.int64())
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), WIDTH)
+    return pa.table({"id": ids, "text": [f"row {one % 7}" for one in range(number)], "v": column})
+
+
+def append(place: str, number: int, first: int) -> None:
+    """Append rows in one commit."""
+    lance.write_dataset(rows(number, first), place, mode="append")
+
+
+def needy(place: Path | str, fragments: int = 12, options: Mapping[str, str] | None = None) -> str:
+    """Write a dataset of many small fragments and no index."""
+    lance.write_dataset(rows(400), str(place), storage_options=dict(options or {}))
+    for number in range(1, fragments):
+        table = rows(20, 400 + 20 * number)
+        lance.write_dataset(table, str(place), mode="append", storage_options=dict(options or {}))
+    return str(place)
+
+
+def fingerprint(place: str | lance.LanceDataset) -> str:
+    """Return a hash of all rows, in order of their ids."""
+    dataset = lance.dataset(place) if isinstance(place, str) else place
+    table = dataset.to_table().sort_by("id").combine_chunks()
+    digest = hashlib.sha256()
+    for column in table.columns:
+        digest.update(str(column.to_pylist()).encode())
+    return digest.hexdigest()
+
+
+def files_of(place: Path | str) -> set[str]:
+    """Return the data files, the files of indices and the manifests of a dataset."""
+    root = Path(place)
+    kept = ("data", "_deletions", "_indices", "_versions")
+    found = {str(path.relative_to(root)) for name in kept for path in (root / name).rglob("*") if path.is_file()}
+    return {path for path in found if path.endswith((".lance", ".manifest", ".idx", ".arrow", ".bin"))}
+
+
+def recall(place: str, queries: int = 20, nearest: int = 10) -> float:
+    """Return the share of the true nearest neighbours that a search by index finds."""
+    dataset, found = lance.dataset(place), 0
+    for query in np.random.default_rng(7).random((queries, WIDTH), dtype=np.float32):
+        search = {"column": "v", "q": query, "k": nearest, "metric": "cosine"}
+        true = dataset.to_table(columns=["id"], nearest={**search, "use_index": False})["id"].to_pylist()
+        by_index = dataset.to_table(columns=["id"], nearest={**search, "nprobes": 4})["id"].to_pylist()
+        found += len({*true} & {*by_index})
+    return found / (queries * nearest)
+
+
+def manifest_of(names: list[str], maintain: Mapping[str, Any] = MAINTAIN) -> dict[str, Any]:
+    """Return the catalogs of a manifest that maintains the tables of a directory."""
+    tables = {name: {"maintain": maintain} for name in names}
+    return {"lake": {"impl": "dir", "config": {"root": "./lake"}, "tables": tables}}

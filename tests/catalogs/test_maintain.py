@@ -1,0 +1,270 @@
+"""`lancens maintain` on real datasets: what it does, what it leaves, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+
+from reconciler.applier.report import Status
+from reconciler.manifest import Manifest
+from reconciler.model.errors import PlanFileError, SelectionError, StalePlanError
+from reconciler.model.reasons import NoteCode, ReasonCode
+from reconciler.operations.apply import apply
+from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenance
+from reconciler.operations.plan import plan
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
+from tests.catalogs.maintained import MAINTAIN, append, files_of, fingerprint, manifest_of, needy, recall, rows
+from tests.soak import sampled
+from tests.writing import load_manifest
+
+
+def managed(folder: Path, *names: str, asked: Any = MAINTAIN) -> Manifest:
+    for name in names:
+        needy(folder / f"lake/{name}.lance")
+    return load_manifest(folder, manifest_of([*names], asked))
+
+
+def actions(found: Plan) -> list[Action]:
+    return [change.action for change in found.changes]
+
+
+def codes(found: Plan) -> list[ReasonCode]:
+    return [one.code for one in found.blocked]
+
+
+def test_jobs_are_planned_with_costs_and_carried_out_once(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    before, kept = fingerprint(place), files_of(place)
+    made = plan_maintenance(manifest)
+    assert actions(made) == [Action.COMPACT, Action.BUILD_INDEX, Action.BUILD_INDEX]
+    assert all(change.job is not None and change.job.reads and change.job.writes for change in made.changes)
+    report = maintain(made, manifest, journal=tmp_path / "journal")
+    assert [result.status for result in report.results] == [Status.DONE] * 3
+    dataset = lance.dataset(place)
+    assert len(dataset.get_fragments()) == 1
+    assert {index.name: index.num_rows_indexed for index in dataset.describe_indices()} == {"id_idx": 620, "v_idx": 620}
+    assert "ScalarIndexQuery" in dataset.scanner(filter="id = 5").explain_plan()
+    assert fingerprint(place) == before
+    assert kept <= files_of(place)
+    assert plan_maintenance(manifest).is_empty
+    assert plan(manifest).is_empty
+
+
+def test_an_index_finds_what_the_same_call_by_hand_would_find(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    shutil.copytree(place, tmp_path / "hand.lance")
+    by_hand = lance.dataset(str(tmp_path / "hand.lance"))
+    by_hand.create_index("v", "IVF_PQ", metric="cosine", num_partitions=4, num_sub_vectors=8)
+    maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal")
+    assert recall(place) >= recall(str(tmp_path / "hand.lance")) - 0.1  # training begins at random vectors
+
+
+def test_new_rows_are_added_to_an_index_beyond_the_limit(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal")
+    append(place, 50, 10_000)
+    assert plan_maintenance(manifest).is_empty
+    append(place, 1, 20_000)
+    made = plan_maintenance(manifest)
+    assert actions(made) == [Action.OPTIMIZE_INDEX, Action.OPTIMIZE_INDEX]
+    assert [change.job.rows for change in made.changes if change.job] == [51, 51]
+    assert maintain(made, manifest, journal=tmp_path / "journal").ok
+    assert {index.num_rows_indexed for index in lance.dataset(place).describe_indices()} == {671}
+    assert plan_maintenance(manifest).is_empty
+
+
+@pytest.mark.parametrize(
+    ("column", "asked", "code"),
+    [
+        ("id", {"type": "BITMAP"}, ReasonCode.OTHER_INDEX),
+        ("v", {"type": "IVF_PQ", "metric": "l2"}, ReasonCode.OTHER_INDEX),
+        ("v", {"type": "IVF_PQ", "metric": "cosine", "num_sub_vectors": 4}, ReasonCode.OTHER_INDEX),
+        ("nowhere", {"type": "BTREE"}, ReasonCode.NOT_INDEXABLE),
+        ("text", {"type": "IVF_PQ"}, ReasonCode.NOT_INDEXABLE),
+    ],
+)
+def test_what_cannot_be_built_is_blocked_and_nothing_is_dropped(
+    tmp_path: Path, column: str, asked: dict[str, object], code: ReasonCode
+) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal")
+    before = lance.dataset(place).version
+    other = load_manifest(tmp_path, manifest_of(["a"], {"indices": {column: asked}}))
+    made = plan_maintenance(other)
+    assert codes(made) == [code]
+    assert made.is_empty
+    assert (code is not ReasonCode.OTHER_INDEX) or "replace=True" in made.blocked[0].remedy
+    assert lance.dataset(place).version == before
+
+
+def test_an_index_of_vectors_waits_for_the_rows_that_it_is_trained_on(tmp_path: Path) -> None:
+    lance.write_dataset(rows(100), str(tmp_path / "lake/a.lance"))
+    manifest = load_manifest(tmp_path, manifest_of(["a"], {"indices": {"v": {"type": "IVF_FLAT"}}}))
+    made = plan_maintenance(manifest)
+    assert made.is_empty
+    assert [note.code for note in made.notes] == [NoteCode.TOO_FEW_ROWS]
+
+
+# ---- saved jobs
+
+
+def test_saved_jobs_follow_a_dataset_that_moves_on(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    saved = Plan.from_json(plan_maintenance(manifest).to_json())
+    append(place, 10, 10_000)
+    lance.dataset(place).delete("id = 3")
+    before = fingerprint(place)
+    assert maintain(saved, manifest, journal=tmp_path / "journal").ok
+    assert fingerprint(place) == before
+    again = maintain(saved, manifest, journal=tmp_path / "journal")
+    assert {result.status for result in again.results} == {Status.ALREADY}
+
+
+def _configured(place: str) -> None:
+    lance.dataset(place).update_config({"lance.auto_cleanup.interval": "1000"})
+
+
+def _another_index(place: str) -> None:
+    lance.dataset(place).create_scalar_index("text", "BITMAP")
+
+
+def _grown(place: str) -> None:
+    append(place, 5_000, 10_000)
+
+
+@pytest.mark.parametrize("changed", [_configured, _another_index, _grown])
+def test_saved_jobs_are_bound_to_configuration_indices_and_work(tmp_path: Path, changed: Any) -> None:
+    manifest = managed(tmp_path, "a", asked={"indices": {"id": {"type": "BTREE"}}})
+    made, place = plan_maintenance(manifest), str(tmp_path / "lake/a.lance")
+    changed(place)
+    before = lance.dataset(place).version
+    report = maintain(made, manifest, journal=tmp_path / "journal")
+    assert [result.status for result in report.results] == [Status.FAILED]
+    assert lance.dataset(place).version == before
+
+
+def test_edited_jobs_and_jobs_of_another_manifest_are_refused(tmp_path: Path) -> None:
+    manifest = managed(tmp_path, "a")
+    made = plan_maintenance(manifest)
+    job = made.changes[0].job
+    assert job is not None
+    other = job.model_copy(update={"wanted": manifest.catalogs["lake"].desired.tables[("a",)].maintain.__class__()})
+    edited = made.model_copy(update={"changes": (made.changes[0].model_copy(update={"job": other}),)})
+    with pytest.raises(StalePlanError):
+        maintain(edited, manifest, journal=tmp_path / "journal")
+    with pytest.raises(PlanFileError):
+        apply(made, manifest, journal=tmp_path / "journal")
+    with pytest.raises(PlanFileError):
+        maintain(plan(manifest), manifest, journal=tmp_path / "journal")
+    changed = load_manifest(tmp_path, manifest_of(["a"], {"compact": {}}))
+    with pytest.raises(StalePlanError):
+        maintain(made, changed, journal=tmp_path / "journal")
+
+
+# ---- limits
+
+
+def test_limits_leave_jobs_for_later_with_a_note(tmp_path: Path) -> None:
+    manifest = managed(tmp_path, "a", "b")
+    one_table = plan_maintenance(manifest, limits=WorkLimits(max_tables=1))
+    assert {change.address for change in one_table.changes} == {"lake/a"}
+    assert [note.code for note in one_table.notes] == [NoteCode.JOBS_LEFT]
+    assert plan_maintenance(manifest, limits=WorkLimits(max_bytes=1)).is_empty
+    assert {change.address for change in plan_maintenance(manifest, select=["lake/b"]).changes} == {"lake/b"}
+    with pytest.raises(SelectionError):
+        plan_maintenance(manifest, select=["lake/c"])
+
+
+def test_no_job_starts_after_the_time_is_up_or_after_a_stop(tmp_path: Path) -> None:
+    manifest = managed(tmp_path, "a")
+    made = plan_maintenance(manifest)
+    late = maintain(made, manifest, journal=tmp_path / "journal", until=datetime.now(UTC) - timedelta(hours=1))
+    assert (late.results, late.ok, late.interrupted) == ((), True, False)
+    stop = threading.Event()
+    report = maintain(made, manifest, journal=tmp_path / "journal", on_event=lambda _: stop.set(), stop=stop)
+    assert [result.status for result in report.results] == [Status.DONE, Status.SKIPPED, Status.SKIPPED]
+
+
+# ---- what must never happen
+
+
+@pytest.mark.parametrize("interval", ["1", "13", "14"])
+def test_no_commit_is_made_that_would_clean_up(tmp_path: Path, interval: str) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    older: dict[str, str | None] = {"lance.auto_cleanup.older_than": "0s", "lance.auto_cleanup.interval": interval}
+    lance.dataset(place).update_config(older)
+    kept = files_of(place)
+    made = plan_maintenance(manifest)
+    assert lance.dataset(place).version == 13
+    assert (codes(made) == [ReasonCode.CLEANUP_DUE]) is (interval in ("1", "14"))
+    maintain(made, manifest, journal=tmp_path / "journal")
+    assert kept <= files_of(place)
+
+
+def test_a_dataset_that_vanishes_fails_its_own_job_alone(tmp_path: Path) -> None:
+    manifest = managed(tmp_path, "a", "b")
+    made = plan_maintenance(manifest)
+    shutil.rmtree(tmp_path / "lake/a.lance")
+    report = maintain(made, manifest, journal=tmp_path / "journal")
+    ends = {result.change.address: result.status for result in report.results if result.change.action is Action.COMPACT}
+    assert ends == {"lake/a": Status.FAILED, "lake/b": Status.DONE}
+    assert not (tmp_path / "lake/a.lance").exists()
+
+
+_MAINTAIN_ON_A_FULL_DISK = """
+import resource, sys
+import lance
+from reconciler.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+main(["maintain", "--auto-approve", "--journal", "journal"])
+"""
+
+
+@pytest.mark.parametrize("largest", sampled(range(500, 60_500, 5_000), 4))
+def test_a_disk_that_fills_up_commits_nothing_unreadable(tmp_path: Path, largest: int) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    before = fingerprint(place)
+    done = subprocess.run(
+        [sys.executable, "-c", _MAINTAIN_ON_A_FULL_DISK, str(largest)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert "Traceback" not in done.stderr
+    assert fingerprint(place) == before
+    assert recall(place) > 0
+    assert lance.dataset(place).to_table(filter="id = 5").num_rows == 1
+    assert maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal").ok
+    assert fingerprint(place) == before
+
+
+def test_the_command_plans_saves_and_carries_out(tmp_path: Path) -> None:
+    managed(tmp_path, "a")
+
+    def run(*given: str, command: str = "maintain") -> subprocess.CompletedProcess[str]:
+        called = [sys.executable, "-c", "from reconciler.cli import main; main()", command, *given]
+        return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert run("--dry-run", "--detailed-exitcode").returncode == 2
+    assert run("-o", "jobs.json").returncode == 0
+    assert json.loads((tmp_path / "jobs.json").read_text())["summary"]["build"] == 2
+    assert run("jobs.json", command="apply").returncode == 1
+    assert run("jobs.json").returncode == 1  # nobody is there to confirm
+    done = run("jobs.json", "--auto-approve")
+    assert (done.returncode, done.stderr.count("✓")) == (0, 3)
+    assert run("--dry-run", "--detailed-exitcode").returncode == 0
+    assert run("--max-bytes", "lots").returncode == 1
+    for form in ("markdown", "html", "json"):
+        assert run("--dry-run", "--format", form).returncode == 0

@@ -1,0 +1,59 @@
+"""Which jobs a dataset needs, and what keeps lancens from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.desired import DesiredTable, Source
+from reconciler.model.live import LiveTable, Storage, StorageKind
+from reconciler.model.maintenance import IndexType, LiveIndex, Maintain, Upkeep, WantedCompaction, WantedIndex
+from reconciler.model.reasons import NoteCode, ReasonCode
+from reconciler.planner.entries import Action, Blocked, Change, Note
+from reconciler.planner.maintenance import jobs_of, ordered
+
+WANTED = Maintain(WantedCompaction(2), (WantedIndex("id", IndexType.BTREE),), 10)
+TABLE = DesiredTable(("a", "t"), Source("lancens.yaml", 3), maintain=WANTED)
+LIVE = LiveTable(("a", "t"), "s3://lake/t.lance")
+INDEX = LiveIndex("id_idx", "BTree", ("id",), 90, 1000)
+NEEDY = Upkeep(100, 5, 3, 3000, (), {"id": 800}, {}, "c")
+WELL = replace(NEEDY, mergeable=2, indices=(INDEX,))
+
+
+def planned(found: Upkeep | Storage, live: LiveTable = LIVE) -> list[object]:
+    kinds = {Change: "action", Blocked: "code", Note: "code"}
+    return [getattr(one, kinds[type(one)]) for one in jobs_of("lake", TABLE, live, found)]
+
+
+def test_a_limit_is_what_a_dataset_may_have() -> None:
+    assert planned(WELL) == []
+    assert planned(NEEDY) == [Action.COMPACT, Action.BUILD_INDEX]
+    assert planned(replace(WELL, rows=101)) == [Action.OPTIMIZE_INDEX]
+
+
+@pytest.mark.parametrize(
+    ("found", "live", "code"),
+    [
+        (Storage(StorageKind.DENIED, detail="403"), LIVE, ReasonCode.STORAGE_DENIED),
+        (Storage(StorageKind.NOTHING), LIVE, ReasonCode.STORAGE_UNREADABLE),
+        (NEEDY, replace(LIVE, managed_versioning=True), ReasonCode.SERVICE_COMMITS),
+        (NEEDY, replace(LIVE, location="hf://lake/t.lance"), ReasonCode.UNBOUND_COMMIT),
+        (replace(NEEDY, cleanup=AutoCleanup("5", 8)), LIVE, ReasonCode.CLEANUP_DUE),
+        (replace(WELL, indices=(replace(INDEX, type="Bitmap"),)), LIVE, ReasonCode.OTHER_INDEX),
+    ],
+)
+def test_what_lancens_must_not_do_is_blocked(found: Upkeep | Storage, live: LiveTable, code: ReasonCode) -> None:
+    assert planned(found, live) == [code]
+
+
+def test_what_is_in_the_way_of_no_job_is_not_told() -> None:
+    assert planned(WELL, replace(LIVE, managed_versioning=True)) == []
+    assert planned(replace(WELL, cleanup=AutoCleanup("1", 8), cleanable=5)) == [NoteCode.CLEANABLE]
+
+
+def test_jobs_of_one_dataset_run_one_after_the_other() -> None:
+    jobs = [one for one in jobs_of("lake", TABLE, LIVE, NEEDY) if isinstance(one, Change)]
+    others = [one.model_copy(update={"identifier": ("a", "u")}) for one in jobs]
+    assert [one.depends_on for one in ordered([*jobs, *others])] == [(), (0,), (), (2,)]
