@@ -33,7 +33,7 @@ def applied(folder: Path, server: Any, environment: dict[str, str], number: int)
         METRICS: ["--journal", "journal", "--metrics", "run.prom"],
         JOURNAL: ["--journal", f"s3://{BUCKET}/{folder.name}/{number}"],
     }
-    found = {}
+    found: dict[str, Used] = {}
     for name, more in options.items():
         here = folder / f"{number}-{len(found)}"
         here.mkdir()
