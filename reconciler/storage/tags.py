@@ -39,10 +39,10 @@ def write_tags(location: str, targets: Mapping[str, str | None], options: Mappin
             if target is None:
                 if name in there:
                     dataset.tags.delete(name)
-            elif name in there:
-                dataset.tags.update(name, (target.branch, target.version))
-            else:
-                dataset.tags.create(name, (target.branch, target.version))
+                continue
+            write = dataset.tags.update if name in there else dataset.tags.create
+            write(name, (target.branch, target.version))
+            dataset.checkout_version(name)  # a clean-up may have removed the version just before
 
 
 def _tags_of(dataset: Any) -> dict[str, str]:

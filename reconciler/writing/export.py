@@ -19,6 +19,7 @@ from reconciler.model.columns import Column, Schema
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, check_name
 from reconciler.model.redaction import is_secret_config, is_sensitive, is_stand_in
+from reconciler.model.tags import TagTarget
 
 HEADER = """\
 # yaml-language-server: $schema=./manifest.schema.json
@@ -46,6 +47,7 @@ class ExportCatalog:
         scope: the part of the catalog that the manifest covers.
         places: the text of a table's location, instead of the live one; None to leave it out.
         schemas: the columns to write, by table.
+        tags: those that lancens set, by table.
         remarks: a comment above a table.
         capabilities: of the catalog.
     """
@@ -57,6 +59,7 @@ class ExportCatalog:
     scope: Scope
     places: Mapping[Identifier, str | None] = field(default_factory=dict, repr=False)
     schemas: Mapping[Identifier, Schema] = field(default_factory=dict, repr=False)
+    tags: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
     remarks: Mapping[Identifier, str] = field(default_factory=dict, repr=False)
     capabilities: Capabilities = field(default_factory=Capabilities)
 
@@ -179,7 +182,7 @@ class _CatalogWriter:
             yield f"# {_comment(self._catalog.remarks[live.id])}"
         place = self._catalog.places.get(live.id, live.location)
         columns = self._catalog.schemas.get(live.id, ())
-        properties = list(self._properties(live))
+        properties = [*_tags(self._catalog.tags.get(live.id, {})), *self._properties(live)]
         if place is not None and not columns and not properties and not _place_problem(place):
             yield f"{key}: {{location: {_quoted_always(escape(place))}}}"
         else:
@@ -222,6 +225,15 @@ def _schema(columns: Schema) -> Iterator[str]:
         yield f"# schema is left out: {_comment(problem)}"
     elif columns:
         yield from _block("schema", map(_column, columns))
+
+
+def _tags(targets: Mapping[str, str]) -> Iterator[str]:
+    if targets:
+        found = {name: TagTarget.of(target) for name, target in targets.items()}
+        lines = (
+            f"{scalar(name)}: {{branch: {_value(tag.branch)}, version: {tag.version}}}" for name, tag in found.items()
+        )
+        yield from _block("tags", lines)
 
 
 def _column(column: Column) -> str:

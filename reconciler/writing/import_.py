@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends import optional, registry
-from reconciler.model import locations
+from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import DesiredCatalog
 from reconciler.model.errors import BackendError, ConfigError, SelectionError
-from reconciler.model.live import LiveTable, Snapshot, StorageKind
+from reconciler.model.live import LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, missing_root, open_connections, read_all
 from reconciler.operations.manifests import manifest_of_service
@@ -307,9 +307,22 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
         live.scope if is_new else EVERYTHING,
         places=dict(zip(live.chosen.tables, places, strict=True)),
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
+        tags=_tags(live, options.parallelism),
         remarks=dict.fromkeys(live.found.tables, _UNREGISTERED),
         capabilities=live.backend.capabilities,
     )
+
+
+def _tags(live: _Live, parallelism: int) -> dict[Identifier, Mapping[str, str]]:
+    """Return the tags that lancens set: a plan without them would remove them."""
+
+    def look(table: LiveTable) -> Mapping[str, str]:
+        options = optional.table_storage_options(live.backend, table)
+        found = storage.find_tags(table.location, options, {}, ownership.recorded_tags(table.properties))
+        return {} if isinstance(found, Storage) else found.there
+
+    tagged = [table for table in live.chosen.tables.values() if ownership.recorded_tags(table.properties)]
+    return {table.id: tags for table, tags in zip(tagged, in_parallel(look, tagged, parallelism), strict=True)}
 
 
 def _schemas(live: _Live, parallelism: int) -> dict[Identifier, Schema]:

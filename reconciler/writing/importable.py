@@ -108,7 +108,7 @@ def _without_noise(live: LiveT) -> LiveT:
     """Keep the properties that lancens set on an owned object, and those that users set on an unowned one."""
     properties = live.properties
     if ownership.owner_of(properties) is not None:
-        kept = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS}
+        kept = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS, ownership.TAGS}
     else:
         kept = frozenset(key for key in properties.keys() - _ENGINE_KEYS if not ownership.is_reserved_key(key))
     return replace(live, properties={key: value for key, value in properties.items() if key in kept})

@@ -69,8 +69,13 @@ class Place:
 
 
 def _s3(endpoint: str) -> Any:
-    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
-    return boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys)  # type: ignore[call-overload]
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+    )
 
 
 @pytest.fixture(params=["dir", "hive3", "glue"])
@@ -142,3 +147,6 @@ def test_columns_and_tags_follow_the_manifest_and_no_data_file_changes(
         table = lancedb.connect(place.root, storage_options=dict(place.options)).open_table(name)
         assert table.schema.field("age").metadata == {b"comment": b"in years"}
         assert table.count_rows("key < 10") == 10, name
+    assert lancens(capsys, "import", "lancens.yaml", "-o", "again.yaml").code == 0
+    assert Path("again.yaml").read_text("utf-8").count("tags:") == TABLES
+    assert lancens(capsys, "plan", "again.yaml", "--detailed-exitcode").code == 0

@@ -11,9 +11,9 @@ _GROWTH = {"added": "add", "renamed": "rename", "relaxed": "make nullable", "ann
 
 
 def _growth(params: Params) -> str:
-    *most, last = [f"to {verb}" for key, verb in _GROWTH.items() if key in params]
-    verbs = f"{', '.join(most)} and {last}" if most else last
-    return f"metadata only: columns {verbs}{renaming(params)}"
+    verbs = [f"to {verb}" for key, verb in _GROWTH.items() if key in params] or ["to change"]
+    joined = " and ".join(filter(None, (", ".join(verbs[:-1]), verbs[-1])))
+    return f"metadata only: columns {joined}{renaming(params)}"
 
 
 def _tags(params: Params) -> str:
