@@ -170,7 +170,7 @@ class CheckContext:
     def data(self, location: str) -> Mapping[str, str]:
         """Return a digest of each file of a dataset, or its rows if it is remote.
 
-        The folder that Iceberg services write below a table's location is none of the dataset's.
+        The folder `metadata`, which Iceberg services write below a table's location, does not count.
         """
         root = storage.local_path(location)
         if root is None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.cli.running import Ran, lancens
+from tests.cli.samples import samples
 
 MANIFEST = """\
 version: 1
@@ -28,19 +28,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.chdir(tmp_path)
     Path("lancens.yaml").write_text(MANIFEST)
     return lambda *arguments: lancens(capsys, *arguments, "--metrics", "run.prom")
-
-
-def samples(name: str, *labels: str) -> Mapping[tuple[str, ...], float]:
-    """Return the values of a metric by the values of some labels."""
-    text = Path("run.prom").read_text()
-    assert "s3cret-value" not in text
-    assert text.endswith("# EOF\n")
-    return {
-        tuple(sample.labels[label] for label in labels): sample.value
-        for family in text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
-        for sample in family.samples
-        if sample.name == name
-    }
 
 
 def test_a_plan_counts_objects_by_state_and_changes_by_action(run: Run) -> None:
@@ -70,6 +57,16 @@ def test_a_failure_keeps_the_time_of_the_last_success(run: Run) -> None:
     assert run("plan").code == 1
     assert samples("lancens_success") == {(): 0}
     assert list(samples("lancens_last_success_timestamp_seconds").values()) == [last]
+
+
+@pytest.mark.parametrize("command", ["plan", "drift", "apply"])
+def test_a_catalog_that_cannot_be_read_is_a_failure_of_each_command(run: Run, command: str) -> None:
+    Path("lake/__manifest/_versions").mkdir(parents=True)
+    Path("lake/__manifest/_versions/1.manifest").write_text("junk")
+    assert run(command, *(["--auto-approve"] if command == "apply" else [])).code == 1
+    assert samples("lancens_exit_code", "command", "manifest") == {(command, "shop"): 1}
+    assert samples("lancens_success") == {(): 0}
+    assert samples("lancens_changes") == samples("lancens_last_success_timestamp_seconds") == {}
 
 
 def test_a_blocked_object_is_counted(run: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 import lance
@@ -16,13 +17,17 @@ from lance_namespace import (
     DeregisterTableRequest,
     DropTableRequest,
     ListTablesRequest,
-    RenameTableRequest,
 )
 
 from reconciler.model.names import Identifier
 from tests.clients.walk import Refused
 
 __all__ = ["LanceDb", "Pylance"]
+
+_DATASET: Any = lance.dataset
+_WRITE: Any = lance.write_dataset
+_CLIENT = "namespace_client" if "namespace_client" in signature(_DATASET).parameters else "namespace"
+"""What pylance calls a namespace; up to version 1 it was ``namespace``."""
 
 
 @contextmanager
@@ -108,10 +113,10 @@ class Pylance:
         self._namespace.create_namespace(CreateNamespaceRequest(id=list(namespace)))
 
     def _write(self, table: Identifier, rows: pa.Table, mode: str) -> None:
-        lance.write_dataset(rows, namespace_client=self._namespace, table_id=list(table), mode=mode)
+        _WRITE(rows, **{_CLIENT: self._namespace}, table_id=list(table), mode=mode)
 
     def _open(self, table: Identifier) -> Any:
-        return lance.dataset(namespace_client=self._namespace, table_id=list(table))
+        return _DATASET(**{_CLIENT: self._namespace}, table_id=list(table))
 
     @_refusals()
     def create(self, table: Identifier, ids: Sequence[int]) -> None:
@@ -144,7 +149,7 @@ class Pylance:
 
     @_refusals()
     def rename(self, table: Identifier, name: str) -> None:
-        self._namespace.rename_table(RenameTableRequest(id=list(table), new_table_name=name))
+        self._namespace.rename_table(lance_namespace.RenameTableRequest(id=list(table), new_table_name=name))
 
     @_refusals()
     def drop(self, table: Identifier) -> None:

@@ -56,7 +56,7 @@ def spark_session(directory: Path) -> Iterator[SparkSession]:
     """Run a Spark with lance-spark until the block ends; ``directory`` is its own."""
     tool("java")
     python = environment("spark35") / "bin/python"
-    classes = ":".join(map(str, sorted(jars(_HERE / "lance-spark-pom.xml").glob("*.jar"))))
+    classes = f"{jars(_HERE / 'lance-spark-pom.xml')}/*"
     log = directory / "spark.log"
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
     with log.open("ab") as sink:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from tests.clients.catalogs import CATALOGS, Catalog, running_catalog
+from tests.clients.older import RELEASES, ended
 from tests.clients.spark import SparkSession, spark_session
 from tests.clients.trials import ALL, SAMPLE, SPARK, Trial, outcome, serving, tried
 
@@ -49,3 +51,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def test_a_client_on_a_catalog(running: Running, trial: Trial, request: pytest.FixtureRequest) -> None:
     spark = request.getfixturevalue("spark") if trial.client == SPARK else None
     assert outcome(trial, tried(trial, running.catalog, running.url, spark)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("client", ["LanceDB", "pylance"])
+@pytest.mark.parametrize("release", RELEASES if os.environ.get("LANCENS_SOAK") else RELEASES[:1])
+def test_a_client_of_an_older_release(release: str, client: str, tmp_path: Path) -> None:
+    """The same walk as today's; they rename no table through a namespace, or say so."""
+    with running_catalog("dir", tmp_path) as catalog, serving(catalog, tmp_path) as url:
+        found = ended(release, client, url, "older")
+    refused = {operation: refusal for operation, refusal in found.items() if refusal is not None}
+    assert set(refused) - {"rename"} == {"drop"}
+    assert "use deregister_table" in str(refused["drop"])
+    assert "upported" in refused.get("rename", "not supported")

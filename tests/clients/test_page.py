@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from tests.clients.older import RELEASES
 from tests.clients.page import PAGE, cells, generated, versions, with_tables
 from tests.clients.trials import REFUSALS
 
@@ -24,6 +25,13 @@ def test_the_versions_are_those_that_are_locked() -> None:
     found["pyspark"] = _version(spark, "pyspark")
     found["lance-spark"] = re.findall(r"<version>([\d.]+)</version>", jar)[-1]
     assert versions(PAGE.read_text("utf-8")) == found
+
+
+def test_the_older_versions_are_those_that_are_locked() -> None:
+    rows = re.findall(r"^\| \d{4}-\d\d \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    locks = [_ROOT / "requirements.lock", *(_ROOT / f"tests/clients/{release}.lock" for release in RELEASES)]
+    names = ("lance-namespace", "pylance", "lancedb")
+    assert rows == [tuple(_version(lock.read_text("utf-8"), name) for name in names) for lock in locks]
 
 
 def test_each_refusal_says_why_and_what_to_do() -> None:

@@ -16,6 +16,7 @@ import pytest
 from reconciler.auditor.history_source import register_history
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import lancens
+from tests.cli.samples import samples
 from tests.pipeline.troubled import SECRET, Troubled
 
 if TYPE_CHECKING:
@@ -196,6 +197,32 @@ def test_what_could_not_be_read_comes_first_and_fails_the_command(
         "lake/b: lake (troubled): no answer to (redacted)",
     ]
     assert SECRET not in ran.out + ran.err + (tmp_path / "report/audit.html").read_text("utf-8")
+
+
+def test_the_metrics_have_the_findings_by_rule(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = lancens(capsys, "audit", "--fail-on", "error", "--metrics", "run.prom")
+    assert ran.code == 2
+    assert samples("lancens_exit_code", "command", "manifest") == {("audit", "store"): 2}
+    assert samples("lancens_success") == {(): 1}
+    assert samples("lancens_tables", "catalog") == {("lake",): 2}
+    found = samples("lancens_findings", "rule", "severity")
+    assert {labels: number for labels, number in found.items() if number} == {
+        ("dangling", "error"): 1,
+        ("property-drift", "warning"): 1,
+        ("unmanaged", "note"): 1,
+    }
+    assert found["orphan", "warning"] == 0
+
+
+def test_the_metrics_of_an_audit_that_is_not_complete_are_those_of_a_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    catalog = Troubled(tmp_path, times=100).make()
+    assert lancens(capsys, "audit", catalog.path, "--metrics", "run.prom").code == 1
+    assert samples("lancens_success") == {(): 0}
+    assert samples("lancens_last_success_timestamp_seconds") == {}
+    assert samples("lancens_tables", "catalog")["lake",] > 0
 
 
 # ---- what is wrong with the command comes before anything is read ----------------------------------------------------

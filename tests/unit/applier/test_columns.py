@@ -135,7 +135,7 @@ def test_a_rename_that_is_done_is_a_note(world: World) -> None:
 def test_both_names_block(world: World) -> None:
     one = blocked(planned(world, KEY, USERS[1], data=(*USERS, Column("key", "int64"))))
     assert one.params["unclear"] == ("key",)
-    assert one.remedy == "remove `renamed_from` of `key` from its block"
+    assert one.remedy == "remove `renamed_from` of `key`"
 
 
 @pytest.mark.parametrize(

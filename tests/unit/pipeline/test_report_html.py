@@ -230,7 +230,7 @@ def test_runs_of_one_moment_and_without_tables_can_be_plotted() -> None:
 
 
 def test_a_first_run_says_how_to_get_a_trend() -> None:
-    assert "There is no earlier run to compare with" in Page(render_html(small_document())).sections["trend"]
+    assert "no earlier run with the same settings" in Page(render_html(small_document())).sections["trend"]
 
 
 # ---- in a browser ----------------------------------------------------------------------------------------------------
