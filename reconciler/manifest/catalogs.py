@@ -16,6 +16,7 @@ from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Expectations
 from reconciler.model.display import count
 from reconciler.model.hosts import hosts_in
+from reconciler.model.maintenance import Maintain
 from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.redaction import is_sensitive, is_stand_in
 from reconciler.model.tags import TagTarget, tag_name_problem
@@ -205,8 +206,8 @@ class CatalogReader:
             evolve=block.evolve,
             extra_columns=block.extra_columns,
             probe=block.probe,
-            expect=_expectations(block),
-            maintain=block.maintain.wanted(),
+            expect=Expectations(**block.maintain.expected(block.expect)),
+            maintain=Maintain(**block.maintain.asked()),
             absent=block.absent,
             protect=block.protect,
             secret_keys=self.secret_keys(node, block.properties),
@@ -306,12 +307,6 @@ class CatalogReader:
             )
         problem = self.capabilities.property_problem(key, value)
         return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
-
-
-def _expectations(block: TableBlock) -> Expectations:
-    """Return what an audit expects; by default, the indices that `maintain` builds."""
-    asked = dict(block.expect)
-    return Expectations(**{**asked, "indices": asked["indices"] or tuple(sorted(block.maintain.indices))})
 
 
 def _is_from_outside(node: Node | None) -> bool:

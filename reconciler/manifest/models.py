@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema
 
 from reconciler.arrow_types import check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
-from reconciler.model.maintenance import IndexType, Maintain, Metric, WantedCompaction, WantedIndex
+from reconciler.model.maintenance import IndexType, Metric, WantedCompaction, WantedIndex
 from reconciler.model.tags import MAIN
 
 ValueT = TypeVar("ValueT")
@@ -194,13 +194,21 @@ class MaintainBlock(Block):
     optimize_indices: OrNothing[OptimizeIndicesBlock] | None = None
     """When to add new rows to all indices; default: never."""
 
-    def wanted(self) -> Maintain:
-        """Return what the block asks for."""
-        return Maintain(
-            None if self.compact is None else WantedCompaction(**dict(self.compact)),
-            tuple(WantedIndex(column, **dict(block)) for column, block in sorted(self.indices.items())),
-            None if self.optimize_indices is None else self.optimize_indices.max_unindexed_rows,
-        )
+    def asked(self) -> dict[str, Any]:
+        """Return the fields of :class:`Maintain` that the block sets."""
+        asked: dict[str, Any] = {}
+        if self.compact is not None:
+            asked["compact"] = WantedCompaction(**dict(self.compact))
+        if self.indices:
+            asked["indices"] = tuple(WantedIndex(column, **dict(one)) for column, one in sorted(self.indices.items()))
+        if self.optimize_indices is not None:
+            asked["max_unindexed_rows"] = self.optimize_indices.max_unindexed_rows
+        return asked
+
+    def expected(self, expect: ExpectBlock) -> dict[str, Any]:
+        """Return the fields of ``expect`` that are set; by default, the indices are those to build."""
+        indices = {"indices": tuple(sorted(self.indices))} if self.indices else {}
+        return {**indices, **expect.model_dump(exclude_unset=True)}
 
 
 class TableDefaults(Block):
@@ -351,6 +359,8 @@ class PolicyBlock(Block):
     """Properties to keep on these tables; other properties are left alone."""
     expect: OrNothing[ExpectBlock] = ExpectBlock()
     """What `lancens audit` expects of their data; it changes no plan."""
+    maintain: OrNothing[MaintainBlock] = MaintainBlock()
+    """The upkeep of their data, for `lancens maintain`; it changes no plan."""
 
 
 class CatalogBlock(Block):

@@ -33,5 +33,6 @@ def read_policies(reader: CatalogReader, node: Node) -> Iterator[DesiredPolicy]:
             source=blocks.problems.source(item.place),
             properties=reader.properties(block.properties, item, what),
             secret_keys=reader.secret_keys(item, block.properties),
-            expect=block.expect.model_dump(exclude_unset=True),
+            expect=block.maintain.expected(block.expect),
+            maintain=block.maintain.asked(),
         )

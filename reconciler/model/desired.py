@@ -146,7 +146,8 @@ _FIELDS_OF_A_TABLE = attrgetter(*(field.name for field in fields(DesiredTable)))
 class DesiredPolicy:
     """One entry of ``policies``: what holds for the live tables in ``match`` without a block.
 
-    ``pattern`` is ``match`` as written, and ``expect`` the fields of :class:`Expectations` that it sets.
+    ``pattern`` is ``match`` as written; ``expect`` and ``maintain`` are the fields of :class:`Expectations` and
+    :class:`Maintain` that it sets.
     """
 
     pattern: str
@@ -155,6 +156,7 @@ class DesiredPolicy:
     properties: Mapping[str, str] = field(default_factory=dict)
     secret_keys: frozenset[str] = frozenset()
     expect: Mapping[str, Any] = field(default_factory=dict)
+    maintain: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from reconciler.model import ownership
 from reconciler.model.desired import DesiredPolicy, DesiredTable, Expectations
+from reconciler.model.maintenance import Maintain
 from reconciler.model.names import ANY_NAME, Identifier
 
 _MOST_KNOWN = 2**14
@@ -48,6 +49,7 @@ class TablePolicy:
             properties=properties,
             secret_keys=secret,
             expect=Expectations(**{key: policy.expect[key] for key, policy in checkers.items()}),
+            maintain=Maintain(**{key: asked for policy in policies for key, asked in policy.maintain.items()}),
         )
         return cls(
             block,

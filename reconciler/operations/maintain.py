@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from reconciler import storage
 from reconciler.applier.report import ApplyReport, Event, Status
 from reconciler.backends import optional
-from reconciler.model import locations
+from reconciler.model import locations, ownership
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
-from reconciler.model.desired import DesiredTable
+from reconciler.model.desired import DesiredCatalog, DesiredTable
 from reconciler.model.display import count
 from reconciler.model.errors import PlanFileError, SelectionError, StalePlanError
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable
-from reconciler.model.names import Scope
+from reconciler.model.names import Identifier, Scope
+from reconciler.model.policies import Policies
 from reconciler.model.reasons import NoteCode, Params
 from reconciler.operations.apply import check_arguments, check_services, ignore_event
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
@@ -51,6 +52,24 @@ class _Found:
     live: LiveTable
 
 
+def _asks(desired: DesiredCatalog) -> bool:
+    """Return whether a block or a policy of a catalog asks for upkeep."""
+    blocks, policies = desired.tables.values(), desired.policies
+    return any(one.maintain for one in blocks) or any(one.maintain for one in policies)
+
+
+class _Blocks:
+    """The blocks of a catalog's tables, and what its policies ask for those without one."""
+
+    def __init__(self, desired: DesiredCatalog) -> None:
+        self._tables, self._policies = desired.tables, Policies(desired.policies)
+
+    def of(self, table: Identifier, owner: str | None = None) -> DesiredTable | None:
+        """Return what holds for a table; a policy leaves one that has an ``owner`` alone."""
+        policy = self._policies.of(table) if owner is None and table not in self._tables else None
+        return self._tables.get(table) if policy is None else replace(policy.block, id=table)
+
+
 def plan_maintenance(
     manifest: Manifest,
     *,
@@ -61,7 +80,7 @@ def plan_maintenance(
     """Return the jobs that the datasets need, with their costs; change nothing.
 
     Args:
-        manifest: its tables with `maintain` are looked at, where they are live.
+        manifest: its live tables with `maintain`, in a block or a policy, are looked at.
         select: globs over ``catalog/namespace/table``.
         limits: jobs beyond them are left out, with a note.
         parallelism: how many datasets are looked at at once.
@@ -71,11 +90,8 @@ def plan_maintenance(
         SelectionError: a glob matches no table with `maintain`.
     """
     selection = selection_of(select)
-    concerned = [
-        name
-        for name, catalog in manifest.catalogs.items()
-        if selection.below(name).patterns and any(table.maintain for table in catalog.desired.tables.values())
-    ]
+    asking = [name for name, catalog in manifest.catalogs.items() if _asks(catalog.desired)]
+    concerned = [name for name in asking if selection.below(name).patterns]
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         read = read_all(connections.values(), lambda one: _maintained(one, selection), parallelism)
         found = _once_each([one for _, tables in read for one in tables])
@@ -159,7 +175,7 @@ def _check_wanted(plan: Plan, manifest: Manifest) -> None:
         raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
     for change in plan.changes:
         catalog = manifest.catalogs.get(change.catalog)
-        table = catalog.desired.tables.get(change.identifier) if catalog else None
+        table = _Blocks(catalog.desired).of(change.identifier) if catalog else None
         if change.job is None or table is None or change.job.wanted != table.maintain:
             raise StalePlanError(
                 f"the block of {change.address} asks for other upkeep than the plan. Plan again. Nothing was changed."
@@ -170,8 +186,12 @@ def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Fo
     """Return how many tables a catalog has, and those to look at."""
     selected = plan_options(connection, selection, adopt=False, take_over=False).select
     live = connection.spec.scan(connection.backend, connection.desired.scope).tables
-    asked = (table for key, table in sorted(connection.desired.tables.items()) if table.maintain and key in live)
-    return len(live), [_Found(connection, one, live[one.id]) for one in asked if selected.contains(one.id)]
+    blocks, found = _Blocks(connection.desired), []
+    for key in sorted(live):
+        table = blocks.of(key, ownership.owner_of(live[key].properties)) if selected.contains(key) else None
+        if table is not None and table.maintain:
+            found.append(_Found(connection, table, live[key]))
+    return len(live), found
 
 
 def _once_each(found: Sequence[_Found]) -> list[_Found]:
@@ -183,7 +203,7 @@ def _check_globs(select: Sequence[str], found: Sequence[_Found]) -> None:
     for pattern in select:
         scope = Scope((pattern,))
         if not any(scope.contains((one.connection.spec.name, *one.table.id)) for one in found):
-            raise SelectionError(f"`{pattern}` matches no live table whose block has `maintain`")
+            raise SelectionError(f"`{pattern}` matches no live table with `maintain` in its block or policy")
 
 
 def _decisions(one: _Found) -> list[Decision]:

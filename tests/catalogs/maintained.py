@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["MAINTAIN", "append", "files_of", "fingerprint", "manifest_of", "needy", "recall", "rows"]
+__all__ = ["MAINTAIN", "append", "example", "files_of", "fingerprint", "manifest_of", "needy", "recall", "rows"]
 
 WIDTH = 16
 MAINTAIN: Mapping[str, Any] = {
@@ -44,6 +45,16 @@ def needy(place: Path | str, fragments: int = 12, options: Mapping[str, str] | N
         table = rows(20, 400 + 20 * number)
         lance.write_dataset(table, str(place), mode="append", storage_options=dict(options or {}))
     return str(place)
+
+
+def example(folder: Path) -> None:
+    """Write the manifest of ``examples/maintain`` and the datasets that it names."""
+    shutil.copytree(Path(__file__).parents[2] / "examples/maintain", folder, dirs_exist_ok=True)
+    for name in ("users", "clicks"):
+        for first in range(0, 1200, 40):
+            table = rows(40, first).rename_columns(["user_id", "text", "embedding"])
+            place = str(folder / f"lake/{name}.lance")
+            lance.write_dataset(table, place, mode="append" if first else "create")
 
 
 def fingerprint(place: str | lance.LanceDataset) -> str:

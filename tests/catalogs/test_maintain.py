@@ -115,6 +115,18 @@ def test_an_index_of_vectors_waits_for_the_rows_that_it_is_trained_on(tmp_path: 
     assert [note.code for note in made.notes] == [NoteCode.TOO_FEW_ROWS]
 
 
+def test_a_policy_asks_for_tables_without_a_block_that_nobody_manages(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        needy(tmp_path / f"lake/{name}.lance")
+    policies = [{"match": "*", "maintain": {"compact": {}}}, {"match": "a", "maintain": MAINTAIN}]
+    lake = {"impl": "dir", "config": {"root": "./lake"}, "policies": policies, "tables": {"b": {}}}
+    manifest = load_manifest(tmp_path, {"lake": lake})
+    made = plan_maintenance(manifest)
+    assert {change.address: change.job.wanted for change in made.changes if change.job}.keys() == {"lake/a"}
+    assert maintain(made, manifest, journal=tmp_path / "journal").ok
+    assert plan_maintenance(manifest).is_empty
+
+
 # ---- saved jobs
 
 

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import lance
-import pyarrow as pa
 import pytest
 
+from tests.catalogs.maintained import example
 from tests.cli.running import lancens
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -53,13 +53,8 @@ def test_the_environments_share_a_catalog(
 def test_the_upkeep_is_carried_out_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(EXAMPLES / "maintain", tmp_path, dirs_exist_ok=True)
+    example(tmp_path)
     monkeypatch.chdir(tmp_path)
-    for name in ("users", "clicks"):
-        for first in range(0, 1200, 40):
-            vectors = pa.array([[one % 97 / 97.0] * 16 for one in range(first, first + 40)], pa.list_(pa.float32(), 16))
-            table = pa.table({"user_id": range(first, first + 40), "embedding": vectors})
-            lance.write_dataset(table, f"lake/{name}.lance", mode="append" if first else "create")
     assert lancens(capsys, "maintain", "--dry-run", "--detailed-exitcode").code == 2
     assert lancens(capsys, "maintain", "--auto-approve").code == 0
     assert lancens(capsys, "maintain", "--dry-run", "--detailed-exitcode").code == 0

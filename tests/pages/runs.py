@@ -13,6 +13,7 @@ from lance_namespace import CreateNamespaceRequest
 
 from reconciler.auditor import history
 from reconciler.backends import registry
+from tests.catalogs.maintained import example
 from tests.pages.blocks import ROOT, Section, first_yaml, sections
 from tests.pages.running import Place, Run
 from tests.servers.glue import GlueServer
@@ -180,6 +181,10 @@ def _conforming(place: Place) -> None:
     place.instead["/tmp/lake"] = str(place.folder / "lake")
 
 
+def _upkeep(place: Place) -> None:
+    example(place.folder)
+
+
 def _fleet(place: Place) -> None:
     _shop(place)
     place.instead["local[8]"] = "local[2]"
@@ -228,6 +233,8 @@ RUNS: Mapping[str, Run] = {
     "docs/conformance.md": Run(_conforming, ("passed",)),
     ANSWERS: Run(_shop),
     "docs/index.md": Run(_datasets, ("No changes.",)),
+    "docs/maintain.md": Run(_upkeep, ("Jobs: 2 datasets to compact, 2 indices to build", "Applied 4 of 4 changes")),
+    "docs/maintain.md#Review, then run": Run(_upkeep, ("2 to compact", "Applied 4 of 4 changes")),
     "docs/manifest.md": Run(_from_page("docs/manifest.md"), ("is valid", "Plan: 2 to create", "Applied")),
     "docs/manifest.md#Environments": Run(
         _environments, ("at ./dev-lake/users.lance", "at ./prod-lake/users.lance", "Applied 1 of 1 change")
