@@ -5,31 +5,44 @@ from __future__ import annotations
 import lance_namespace as spec
 
 from reconciler import storage
-from reconciler.model.errors import UnsupportedOperationError
+from reconciler.model.errors import InvalidTableStateError, UnsupportedOperationError
+from reconciler.model.names import join
+from reconciler.model.ownership import recorded_tags
 from reconciler.namespace.shared import CatalogOperations, operation
 
 
 class MetadataOperations(CatalogOperations):
     """The operations that write to a dataset, and neither rows nor a clean-up."""
 
+    def _free_to_tag(
+        self, request: spec.CreateTableTagRequest | spec.UpdateTableTagRequest | spec.DeleteTableTagRequest
+    ) -> tuple[str, dict[str, str]]:
+        """Return where to write a tag; raise InvalidTableStateError if a manifest has set it."""
+        table = self._lance_table(request.id)
+        if request.tag in recorded_tags(table.properties):
+            raise InvalidTableStateError(
+                f"tag `{request.tag}` of `{join(table.id)}` is in a manifest of lancens: change `tags` there"
+            )
+        return self._writable_place(table)
+
     @operation(spec.CreateTableTagRequest)
     def create_table_tag(self, request: spec.CreateTableTagRequest) -> spec.CreateTableTagResponse:
         """CreateTableTag: create a tag of a version, on any branch."""
         at = storage.Reference(request.version, branch=request.branch)
-        storage.create_tag(*self._writable(request.id), request.tag, at)
+        storage.create_tag(*self._free_to_tag(request), request.tag, at)
         return spec.CreateTableTagResponse()
 
     @operation(spec.UpdateTableTagRequest)
     def update_table_tag(self, request: spec.UpdateTableTagRequest) -> spec.UpdateTableTagResponse:
         """UpdateTableTag: move an existing tag to another version, on any branch."""
         at = storage.Reference(request.version, branch=request.branch)
-        storage.update_tag(*self._writable(request.id), request.tag, at)
+        storage.update_tag(*self._free_to_tag(request), request.tag, at)
         return spec.UpdateTableTagResponse()
 
     @operation(spec.DeleteTableTagRequest)
     def delete_table_tag(self, request: spec.DeleteTableTagRequest) -> spec.DeleteTableTagResponse:
         """DeleteTableTag: delete a tag; its version stays."""
-        storage.delete_tag(*self._writable(request.id), request.tag)
+        storage.delete_tag(*self._free_to_tag(request), request.tag)
         return spec.DeleteTableTagResponse()
 
     @operation(spec.CreateTableBranchRequest)

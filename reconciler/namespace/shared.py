@@ -78,7 +78,9 @@ class CatalogOperations(LanceNamespace):
         """
         if branch not in (None, storage.MAIN_BRANCH):
             raise UnsupportedOperationError("only the main branch is changed here; open the dataset for another one")
-        table = self._lance_table(identifier)
+        return self._writable_place(self._lance_table(identifier))
+
+    def _writable_place(self, table: LiveTable) -> tuple[str, dict[str, str]]:
         self._require_unmanaged(table)
         return self._location_to_open(table), dict(optional.table_storage_options(self.backend, table, writes=True))
 

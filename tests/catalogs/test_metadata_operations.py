@@ -47,6 +47,7 @@ from reconciler.server.operations import OPERATIONS
 from tests.clients.catalogs import running_catalog
 from tests.server.client import Api
 from tests.servers.lance_rest import served
+from tests.writing import load_manifest
 
 T = ["t"]
 NEW = {
@@ -107,6 +108,21 @@ def test_tags_are_created_moved_and_deleted(namespace: LanceNamespace, place: st
     namespace.delete_table_tag(DeleteTableTagRequest(id=T, tag="prod"))
     assert set(lance.dataset(place).tags.list()) == {"test"}
     assert lance.dataset(place).version == 3
+
+
+def test_a_tag_that_a_manifest_has_set_is_left_to_it(tmp_path: Path) -> None:
+    location = tmp_path / "lake/t.lance"
+    _write(str(location))
+    block = {"impl": "dir", "config": {"root": str(tmp_path / "lake")}}
+    tables = {"t": {"location": str(location), "tags": {"prod": 1}}}
+    manifest = load_manifest(tmp_path, {"lake": {**block, "namespaces": {"a": {"tables": tables}}}})
+    assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").ok
+    with served(OneCatalog(DirBackend(root=str(tmp_path / "lake")))) as url, closing(Api(url)) as api:
+        for step, body in (("create", {"version": 2}), ("update", {"version": 2}), ("delete", {})):
+            refused = api("POST", f"/v1/table/a%24t/tags/{step}", {"tag": "prod", **body})
+            assert refused.error == (409, 19), step
+        assert api("POST", "/v1/table/a%24t/tags/create", {"tag": "theirs", "version": 2}).status == 200
+    assert reconciler.plan(manifest).is_empty
 
 
 def test_a_branch_of_a_branch_has_its_rows(namespace: LanceNamespace, place: str) -> None:
