@@ -326,7 +326,7 @@ class Catalog:
 
     def clone_without_its_original(self) -> None:
         (identifier, place), (_, original) = self.new(), self.new()
-        source = lance.dataset(str(self.dataset(original)))
+        source = lance.dataset(str(self.dataset(original, "plain")))  # of an empty one, a clone needs no file
         source.shallow_clone(str(place), source.version)
         shutil.rmtree(original)
         self.owned(identifier, place)
