@@ -16,7 +16,7 @@ from reconciler.cli.options import (
     journal_option,
     plan_flags,
 )
-from reconciler.cli.saved_plans import manifest_of, saved_plan
+from reconciler.cli.saved_plans import manifest_of, plans_in, saved_plan
 from reconciler.cli.showing import BLOCKED, load_and_plan, print_plan, removal_notes
 from reconciler.model import display
 from reconciler.model.errors import LancensError
@@ -100,6 +100,8 @@ def _plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan
     Raises:
         LancensError: a saved plan has another digest than ``expected``.
     """
+    if (flags.select or flags.adopt or flags.take_over) and plans_in(flags.source):
+        raise click.UsageError("a saved plan is applied unchanged: leave --select, --adopt and --take-over out")
     saved = saved_plan(flags.source)
     if saved is None:
         if expected is not None:
@@ -107,8 +109,6 @@ def _plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan
                 "--expect-digest goes with a saved plan: lancens apply plan.json --expect-digest SHA"
             )
         return load_and_plan(run, flags)
-    if flags.select or flags.adopt or flags.take_over:
-        raise click.UsageError("a saved plan is applied unchanged: leave --select, --adopt and --take-over out")
     path, plan = saved
     run.plan, run.manifest = plan, plan.manifest.name
     if expected is not None and plan.digest() != expected.lower():

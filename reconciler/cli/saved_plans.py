@@ -36,6 +36,11 @@ def read_plan(path: Path) -> Plan:
         raise PlanFileError(f"{path}: {error}") from None
 
 
+def plans_in(source: CatalogSource) -> list[str]:
+    """Return the saved plans that a command was given, by their suffix."""
+    return [path for path in source.manifests if path.endswith(_PLAN_SUFFIX)]
+
+
 def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan] | None:
     """Return the saved plan that a command was given, and its file; None for manifests.
 
@@ -45,7 +50,7 @@ def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan
         UsageError: it was given both.
         PlanFileError: the file holds no usable plan of this command.
     """
-    saved = [path for path in source.manifests if path.endswith(_PLAN_SUFFIX)]
+    saved = plans_in(source)
     if not saved:
         return None
     if len(source.manifests) > 1:

@@ -38,10 +38,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (HEAD + "    config: {root: ./lancens.yaml}\n", "it is a file; expected a directory"),
         (HEAD + "    tables: {a: {description: x}}\n", "expected `properties: {description: …}`"),
         (HEAD + "    tables: {a: {comment: x}}\n", "`comment` in table lake/a; expected `properties: {comment: …}`"),
-        (
-            HEAD + "    tables: {a: {schema: [{name: x, type: int8, comment: z}]}}\n",
-            "`metadata: {comment: …}`",
-        ),
         (HEAD + "    mirror: {from: zzz}\n", "is `zzz`, which is not a catalog of this manifest"),
         ("catalogs: {lake: {impl: memory}}\n", "if another manifest includes this file, give that one"),
     ],

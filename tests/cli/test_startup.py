@@ -38,7 +38,8 @@ def test_the_public_names_are_these() -> None:
     assert sorted(reconciler.__all__) == [
         "ApplyError", "ApplyReport", "Backend", "BlockedError", "CatalogError", "ConfigError", "LancensError",
         "Manifest", "ManifestError", "MissingExtraError", "Plan", "PlanFileError", "Problem", "SafetyError",
-        "SelectionError", "StalePlanError", "apply", "connect", "import_", "load", "plan", "register_impls",
+        "SelectionError", "StalePlanError", "apply", "audit", "connect", "import_", "inventory", "load", "plan",
+        "register_impls",
     ]  # fmt: skip
     for name in reconciler.__all__:
         assert getattr(reconciler, name) is not None

@@ -76,7 +76,7 @@ MISSING = [
     ),
     ("impl `rest`", "rest", {"requests"}, "import --impl rest --config uri=http://127.0.0.1:1"),
     ("`lancens serve`", "server", {"starlette", "uvicorn"}, "serve --impl dir --config root=."),
-    ("Spark", "spark", {"pyspark"}, "audit --impl dir --config root=."),
+    ("Spark", "spark", {"pyspark"}, "audit --engine spark --impl dir --config root=."),
 ]
 
 
