@@ -110,7 +110,8 @@ def _without_noise(live: LiveT) -> LiveT:
     if ownership.owner_of(properties) is not None:
         kept = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS, ownership.TAGS}
     else:
-        kept = frozenset(key for key in properties.keys() - _ENGINE_KEYS if not ownership.is_reserved_key(key))
+        users = frozenset(key for key in properties.keys() - _ENGINE_KEYS if not ownership.is_reserved_key(key))
+        kept = users | {ownership.KEYS}  # those that policies set
     return replace(live, properties={key: value for key, value in properties.items() if key in kept})
 
 

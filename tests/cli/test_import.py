@@ -108,6 +108,25 @@ def test_a_secret_that_a_manifest_set_stays(
     plans_nothing(capsys, "made.yaml")
 
 
+def test_what_policies_set_is_imported_with_its_secrets_left_out(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = "{match: '**', properties: {tier: gold, api_token: hunter2}}"
+    Path("store.yaml").write_text(
+        "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
+        f"    policies: [{policy}]\n"
+    )
+    assert lancens(capsys, "apply", "store.yaml", "--auto-approve").code == 0
+    imported(capsys, *DIR, "-o", "made.yaml")
+
+    text = Path("made.yaml").read_text()
+    assert "tier: gold" in text
+    assert "hunter2" not in text
+    variable = text.partition("${env:")[2].partition("}")[0]
+    monkeypatch.setenv(variable, "hunter2")
+    plans_nothing(capsys, "made.yaml")
+
+
 # ---- who manages it
 
 
