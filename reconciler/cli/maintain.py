@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.carrying_out import carry_out
+from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     CatalogSource,
     full_option,
@@ -67,8 +68,10 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime
 @click.option("--until", metavar="HH:MM", callback=_moment, help="Start no job after this time of day.")
 @click.option("--detailed-exitcode", is_flag=True, help="With -o or --dry-run: exit 2 when there are jobs.")
 @journal_option
+@metrics_option
 @parallelism_option("Datasets at once.")
 def command(
+    run: RunMetrics,
     source: CatalogSource,
     select: tuple[str, ...],
     form: str,
@@ -113,16 +116,18 @@ def command(
     else:
         path, plan = saved
         manifest = manifest_of(plan, path, source)
+    run.plan, run.manifest = plan, plan.manifest.name
     print_plan(plan, "json" if out == "-" else form, full=full)
     if out is not None and out != "-":
         write_result(plan.to_json(), out, private=True)
         inform(display.message(f"Saved to {out}; `lancens maintain {out}` carries out these jobs."))
     if not plan.is_empty and out is None and not dry_run:
 
-        def run(**watched: Any) -> ApplyReport:
-            return maintain(plan, manifest, journal=journal, until=until, parallelism=parallelism, **watched)
+        def carried_out(**watched: Any) -> ApplyReport:
+            run.report = maintain(plan, manifest, journal=journal, until=until, parallelism=parallelism, **watched)
+            return run.report
 
-        carry_out(plan, run, auto_approve=auto_approve, verb="Maintain")
+        carry_out(plan, carried_out, auto_approve=auto_approve, verb="Maintain")
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty and (out is not None or dry_run):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 
 from tests.cli.running import Ran, lancens
@@ -48,6 +50,25 @@ def test_an_apply_counts_outcomes_and_drift_is_a_success(run: Run) -> None:
     states = samples("lancens_objects", "catalog", "state")
     assert states["lake", "in_step"] == 3
     assert states["lake", "drifted"] == 0
+
+
+def test_upkeep_counts_its_jobs(run: Run) -> None:
+    assert run("apply", "--auto-approve").code == 0
+    for number in range(3):
+        lance.write_dataset(pa.table({"id": pa.array([number], pa.int64())}), _only_dataset(), mode="append")
+    Path("lancens.yaml").write_text(
+        MANIFEST.replace("t: {schema", "t: {maintain: {compact: {max_small_fragments: 1}}, schema")
+    )
+    assert run("maintain", "--dry-run").code == 0
+    assert samples("lancens_changes", "action", "outcome") == {("compact", "planned"): 1}
+    assert run("maintain", "--auto-approve").code == 0
+    assert samples("lancens_changes", "action", "outcome") == {("compact", "done"): 1}
+    assert samples("lancens_success", "command") == {("maintain",): 1}
+
+
+def _only_dataset() -> Path:
+    [versions] = Path("lake").glob("*$t/_versions")
+    return versions.parent
 
 
 def test_a_failure_keeps_the_time_of_the_last_success(run: Run) -> None:
