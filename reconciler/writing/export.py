@@ -189,7 +189,7 @@ class _CatalogWriter:
             yield from _block(key, [*_location(place), *_schema(columns), *properties])
 
     def _properties(self, live: LiveNamespace | LiveTable) -> Iterator[str]:
-        ours = ownership.recorded_keys(live.properties)
+        is_owned, ours = ownership.owner_of(live.properties) is not None, ownership.recorded_keys(live.properties)
         secret = ownership.recorded_secrets(live.properties)
         written: list[str] = []
         for key, value in sorted(live.properties.items()):
@@ -200,7 +200,7 @@ class _CatalogWriter:
             problem = key_problem or ("its value looks like a secret" if is_secret else _cannot_hold(value))
             if problem is None:
                 written.append(f"{scalar(key)}: {_value(value)}")
-            elif key_problem is None and key in ours:
+            elif key_problem is None and (is_owned or key in ours):
                 written += self._placeholder(key, [*live.id, key])
             else:
                 yield f"# property {display.message(json.dumps(key[:_LONGEST_KEY]))} is left out: {problem}"
