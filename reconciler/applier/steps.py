@@ -268,6 +268,8 @@ def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> 
 
 def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
     """Change the location of the entry, if the new one has data; no data is moved."""
+    if target.precondition is Precondition.APPLIED:  # only its tags are left
+        return ChangeOutcome(Status.ALREADY)
     if target.change.probe and target.after.location is not None:
         expect_data(target.backend, target.after.location, ())
     live = target.existing

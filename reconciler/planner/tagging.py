@@ -49,7 +49,7 @@ def tag_change(
     """
     recorded = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
     found, wanted = facts.tags if facts else None, dict(sorted(desired.tags.items()))
-    if found is None and wanted and facts is not None and facts.storage.kind is StorageKind.NOTHING:
+    if found is None and facts is not None and facts.storage.kind is StorageKind.NOTHING:
         found = FoundTags(missing=tuple(wanted))
     if found is None:
         return TagChange(tuple(sorted(recorded)))
