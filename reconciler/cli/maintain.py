@@ -22,12 +22,15 @@ from reconciler.cli.options import (
     select_option,
 )
 from reconciler.cli.results import check_folder, inform, write_result
-from reconciler.cli.saved_plans import manifest_of, saved_plan
+from reconciler.cli.saved_plans import manifest_of, plans_in, saved_plan
 from reconciler.cli.showing import BLOCKED, print_plan
 from reconciler.model import display
 
 if TYPE_CHECKING:
     from reconciler.applier.report import ApplyReport
+    from reconciler.manifest import Manifest
+    from reconciler.operations.maintain import WorkLimits
+    from reconciler.planner.plan import Plan
 
 _SIZE = re.compile(r"(\d{1,15})\s*([KMGT]i?)?B?", re.IGNORECASE)
 
@@ -99,23 +102,12 @@ def command(
       lancens maintain --select 'lake/ads/**' --max-bytes 500GiB --until 02:00 --auto-approve
       lancens maintain -o jobs.json && lancens maintain jobs.json
     """
-    from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenance
+    from reconciler.operations.maintain import WorkLimits, maintain
 
     if out is not None and out != "-":
         check_folder(out)
-    saved = saved_plan(source, jobs=True)
-    if saved is None:
-        manifest = source.load()
-        limits = WorkLimits(max_bytes, max_tables)
-        started = monotonic()
-        plan = plan_maintenance(manifest, select=select, limits=limits, parallelism=parallelism)
-        looked = sum(catalog.desired_objects for catalog in plan.catalogs)
-        inform(f"Looked at {display.count(looked, 'dataset')}  {monotonic() - started:.1f} s")
-    elif select or max_bytes or max_tables or out:
-        raise click.UsageError("saved jobs are carried out unchanged: leave --select, --max-… and -o out")
-    else:
-        path, plan = saved
-        manifest = manifest_of(plan, path, source)
+    asked = (select, max_bytes, max_tables, out)
+    plan, manifest = _saved(source, asked) or _planned(source, select, WorkLimits(max_bytes, max_tables), parallelism)
     run.plan, run.manifest = plan, plan.manifest.name
     print_plan(plan, "json" if out == "-" else form, full=full)
     if out is not None and out != "-":
@@ -132,3 +124,32 @@ def command(
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty and (out is not None or dry_run):
         sys.exit(2)
+
+
+def _saved(source: CatalogSource, asked: tuple[object, ...]) -> tuple[Plan, Manifest] | None:
+    """Return the saved jobs that the command was given, with their manifest; None for manifests.
+
+    Raises:
+        UsageError: one of ``asked`` is set, which would change them.
+    """
+    if any(asked) and plans_in(source):
+        raise click.UsageError("saved jobs are carried out unchanged: leave --select, --max-… and -o out")
+    saved = saved_plan(source, jobs=True)
+    if saved is None:
+        return None
+    path, plan = saved
+    return plan, manifest_of(plan, path, source)
+
+
+def _planned(
+    source: CatalogSource, select: tuple[str, ...], limits: WorkLimits, parallelism: int
+) -> tuple[Plan, Manifest]:
+    """Return the jobs that the manifests need now."""
+    from reconciler.operations.maintain import plan_maintenance
+
+    manifest = source.load()
+    started = monotonic()
+    plan = plan_maintenance(manifest, select=select, limits=limits, parallelism=parallelism)
+    looked = sum(catalog.desired_objects for catalog in plan.catalogs)
+    inform(f"Looked at {display.count(looked, 'dataset')}  {monotonic() - started:.1f} s")
+    return plan, manifest
