@@ -2,8 +2,8 @@
 
 Whole processes that declare TABLES tables, in turns: with neither, with `--metrics FILE`, and with the journal in S3
 (moto, in another process than the one that is measured) in place of the local file. Ratios are of CPU seconds, user and
-system, pair by pair, since other work on the machine does not change them much; seconds are shown beside them. Declares
-on Glue are the dearest case: a local journal needs no lance there, and one in S3 imports it.
+system, pair by pair, since other work on the machine does not change them much; seconds are shown beside them. Unprobed
+declares on Glue (`probe: false`) are the dearest case: a local journal needs no lance there, and one in S3 imports it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ TABLES = 1_000
 ROUNDS = 3
 MOST = 1.1
 PLAIN, METRICS, JOURNAL = "neither", "`--metrics`", "`--journal s3://…`"
+UNPROBED = "Glue, `probe: false`"
 
 
-def applied(folder: Path, server: Any, environment: dict[str, str], number: int) -> dict[str, Used]:
+def applied(catalog: str, folder: Path, server: Any, environment: dict[str, str], number: int) -> dict[str, Used]:
     """Return what an apply with each of the options used, on a new directory or, with ``server``, an empty Glue."""
     from tests.servers.s3 import BUCKET
 
@@ -41,7 +42,8 @@ def applied(folder: Path, server: Any, environment: dict[str, str], number: int)
             manifest = write_manifest(here, "dir", {"root": "./lake"}, lambda _: "{properties: {tier: gold}}", TABLES)
         else:
             server.clear()
-            place = "{{location: 's3://lake/t{}.lance', probe: false}}"
+            probe = ", probe: false" if catalog == UNPROBED else ""
+            place = f"{{{{location: 's3://{BUCKET}/{folder.name}/{number}/t{{}}.lance'{probe}}}}}"
             manifest = write_manifest(here, "glue", server.config(), place.format, TABLES)
         command = [sys.executable, "-c", "from reconciler.cli import main; main()", "apply", str(manifest)]
         found[name] = used_by([*command, "--auto-approve", *more], environment, here)
@@ -66,10 +68,10 @@ def section(rounds: int = ROUNDS) -> Section:
         session = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_SESSION_TOKEN": TOKEN}
         where = {"AWS_ENDPOINT": store.endpoint, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
         environment = {**os.environ, **session, **where}
-        for catalog, server in (("directory", None), ("Glue", glue)):
-            folder = Path(name) / catalog
+        for at, (catalog, server) in enumerate((("directory", None), ("Glue", glue), (UNPROBED, glue))):
+            folder = Path(name) / str(at)
             folder.mkdir()
-            found = [applied(folder, server, environment, number) for number in range(rounds + 1)][1:]
+            found = [applied(catalog, folder, server, environment, number) for number in range(rounds + 1)][1:]
             plain = [one[PLAIN] for one in found]
             lines.append([f"{catalog}, {PLAIN}", "", *_used(plain)])
             for option in (METRICS, JOURNAL):
