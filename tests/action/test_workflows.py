@@ -271,7 +271,7 @@ def test_the_findings_of_an_audit_are_handed_on_even_when_the_step_fails() -> No
 def test_every_line_of_the_comparison_names_a_test_that_there_is() -> None:
     table = DOCUMENTATION.partition("## Beside other actions")[2].partition("## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ") and "terraform-github-actions" not in line]
-    linked = re.findall(r"\]\(\.\./(tests/[\w/]+\.py)#(test_\w+)\)", table)
+    linked = re.findall(r"/blob/main/(tests/[\w/]+\.py)#(test_\w+)\)", table)
     assert len(linked) >= len(rows) - 1, "whether an account is needed is the only line that no test holds"
     for path, name in linked:
         assert f"def {name}(" in (ROOT / path).read_text(), (path, name)
