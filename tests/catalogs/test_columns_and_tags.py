@@ -149,4 +149,7 @@ def test_columns_and_tags_follow_the_manifest_and_no_data_file_changes(
         assert table.count_rows("key < 10") == 10, name
     assert lancens(capsys, "import", "lancens.yaml", "-o", "again.yaml").code == 0
     assert Path("again.yaml").read_text("utf-8").count("tags:") == TABLES
+    given = {**place.config, **{f"storage.{key}": value for key, value in place.options.items()}}
+    for key, value in given.items():  # secrets are written as variables
+        monkeypatch.setenv(f"LANCENS_LAKE_{key.upper().replace('.', '_')}", str(value))
     assert lancens(capsys, "plan", "again.yaml", "--detailed-exitcode").code == 0
