@@ -32,8 +32,8 @@ def test_the_layout_of_a_struct_is_not_changed_under_its_values(tmp_path: Path, 
     data = lance.write_dataset(pa.table({name: [value] for name, value in row.items()}), tmp_path / "lake/t.lance")
     manifest = tmp_path / "lancens.yaml"
     manifest.write_text(
-        "version: 1\nname: m\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, tables: {t: {evolve: additive, schema: "
-        f"[{{name: place, type: 'struct<x: int64, y: int64>', metadata: {{'{key}': 'true'}}}}]}}}}}}}}\n"
+        "version: 1\nname: m\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, tables: {t: {evolve: additive, "
+        f"schema: [{{name: place, type: 'struct<x: int64, y: int64>', metadata: {{'{key}': 'true'}}}}]}}}}}}}}\n"
     )
     plan = planned(manifest)
     reconciler.apply(plan, reconciler.load(manifest), skip_blocked=True)
