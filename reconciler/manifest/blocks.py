@@ -83,8 +83,8 @@ _NEVER_SECRET = frozenset(
         "scope",
         "select",
         "suppress",
+        "tags",
     }
-    | {"tags"}
 )
 
 

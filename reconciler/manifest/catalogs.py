@@ -19,7 +19,7 @@ from reconciler.model.hosts import hosts_in
 from reconciler.model.maintenance import Maintain
 from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.redaction import is_sensitive, is_stand_in
-from reconciler.model.tags import TagTarget, tag_name_problem
+from reconciler.model.tags import TagTarget, branch_name_problem, tag_name_problem
 
 _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
@@ -216,10 +216,12 @@ class CatalogReader:
 
     def _tags(self, block: TableBlock, node: Node, what: str) -> MappingOf[str, str]:
         written = entries_of(entries_of(node).get("tags"))
-        for name in block.tags:
-            problem = tag_name_problem(name)
-            if problem is not None:
+        for name, tag in block.tags.items():
+            if problem := tag_name_problem(name):
                 self.problem(written[name], f"tag `{name}` in {what}: {problem}")
+            if problem := branch_name_problem(tag.branch):
+                place = entries_of(written[name])["branch"]
+                self.problem(place, f"branch `{tag.branch}` of tag `{name}` in {what}: {problem}")
         if block.tags and not block.probe:
             self.problem(
                 entries_of(node)["tags"], f"`tags` in {what} contradicts `probe: false`: versions are looked up"

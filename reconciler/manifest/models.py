@@ -243,7 +243,7 @@ class TagBlock(Block):
 
     version: Whole = Field(ge=1, examples=[42])
     """The version."""
-    branch: Text = Field(default=MAIN, pattern=r"^[A-Za-z0-9._/-]+$", examples=["main"])
+    branch: Text = Field(default=MAIN, examples=["main"])
     """The branch that the version is on."""
 
 

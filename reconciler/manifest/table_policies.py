@@ -25,7 +25,8 @@ def read_policies(reader: CatalogReader, node: Node) -> Iterator[DesiredPolicy]:
         if block is None:
             continue
         if block.match is None:
-            blocks.problems.at(item.place, f"{what} has no `match`; expected a glob, such as `match: ads/**`")
+            if "match" not in entries_of(item):  # else it is an error already
+                blocks.problems.at(item.place, f"{what} has no `match`; expected a glob, such as `match: ads/**`")
             continue
         yield DesiredPolicy(
             pattern=block.match,

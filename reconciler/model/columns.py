@@ -14,6 +14,9 @@ _LONGEST_COMMENT = 255
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 """The metadata key, and the beginning of other ones, that make a column part of the unenforced primary key."""
 
+LAYOUTS = frozenset({"packed", "lance-encoding:packed"})
+"""The metadata keys that say how files hold a struct: set on data of the other layout, its values read as null."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

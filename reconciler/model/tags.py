@@ -13,6 +13,7 @@ from typing import NamedTuple
 MAIN = "main"
 
 _NAME = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9._-]{1,100}(?<!\.)(?<!\.lock)")
+_BRANCH = re.compile(r"(?!.*\.\.)[\w.-]+(/[\w.-]+)*(?<!\.lock)")
 
 
 class TagTarget(NamedTuple):
@@ -44,3 +45,10 @@ def tag_name_problem(name: str) -> str | None:
     if _NAME.fullmatch(name):
         return None
     return "expected at most 100 ASCII letters, digits, `.`, `-` and `_`, with no dot at an end and no two in a row"
+
+
+def branch_name_problem(name: str) -> str | None:
+    """Return why no branch can have this name; None if one can."""
+    if _BRANCH.fullmatch(name):
+        return None
+    return "expected letters, digits, `.`, `-` and `_`, in parts with `/` between, and no two dots in a row"

@@ -200,7 +200,7 @@ class _Calls:
 
     def _change(self, pair: ColumnPair) -> bool:
         desired, found = pair.desired, pair.found
-        if pair.changes_key:
+        if pair.is_impossible:
             return False
         try:
             one, other = Child("", parse_tree(desired.type), desired.nullable), parse_tree(found.type)

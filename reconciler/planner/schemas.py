@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reconciler.model.column_renames import resolve
-from reconciler.model.columns import PRIMARY_KEY, Column, Schema
+from reconciler.model.columns import LAYOUTS, PRIMARY_KEY, Column, Schema
 from reconciler.model.desired import DesiredTable, Evolve, ExtraColumns
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.redaction import redact_properties
@@ -39,12 +39,11 @@ class ColumnPair(NamedTuple):
         return {key: text for key, text in self.desired.metadata.items() if self.found.metadata.get(key) != text}
 
     @property
-    def changes_key(self) -> bool:
-        """Whether the pair differs in the primary key that the data has."""
+    def is_impossible(self) -> bool:
+        """Whether the pair differs in the primary key that the data has, or in the layout of its files."""
         in_key = any(key.startswith(PRIMARY_KEY) for key in self.found.metadata)
-        return (in_key and self.is_relaxed) or (
-            self.has_key and any(key.startswith(PRIMARY_KEY) for key in self.metadata)
-        )
+        changes_key = self.has_key and any(key.startswith(PRIMARY_KEY) for key in self.metadata)
+        return (in_key and self.is_relaxed) or changes_key or not LAYOUTS.isdisjoint(self.metadata)
 
     @property
     def is_redefined(self) -> bool:
@@ -56,7 +55,7 @@ class ColumnPair(NamedTuple):
     def is_in_place(self) -> bool:
         """Whether pylance makes the change without reading a row."""
         tightens = self.found.nullable and not self.desired.nullable
-        return self.desired.type == self.found.type and not tightens and not self.changes_key
+        return self.desired.type == self.found.type and not tightens and not self.is_impossible
 
 
 @dataclass(frozen=True, slots=True)

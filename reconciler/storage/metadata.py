@@ -13,6 +13,7 @@ from typing import Any
 
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.columns import LAYOUTS
 from reconciler.model.errors import (
     InvalidInputError,
     TableBranchAlreadyExistsError,
@@ -30,6 +31,10 @@ _SEGMENT = r"(?!\.)(?!\S*\.\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock)"
 _TAG, _BRANCH = re.compile(_SEGMENT), re.compile(rf"{_SEGMENT}(/{_SEGMENT})*")
 _OF_THE_TYPE = ("ARROW:extension:", "lance-encoding:")
 """Metadata of a field that is a part of its type: without it, pylance reads the values as another type."""
+
+
+def _is_of_the_type(key: str) -> bool:
+    return key.startswith(_OF_THE_TYPE) or key in LAYOUTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +160,13 @@ def update_field_metadata(
         BackendError: see :func:`next_versions`.
     """
     _expect_once([update.path for update in updates])
-    for key in (key for update in updates for key in update.values if key.startswith(_OF_THE_TYPE)):
+    for key in (key for update in updates for key in update.values if _is_of_the_type(key)):
         raise InvalidInputError(f"the key `{key}` is a part of the field's type, which cannot be changed")
     with next_versions(location, options) as dataset:
         written: dict[str, dict[str, str]] = {}
         for update in updates:
             before: Mapping[str, str] = _field(dataset, location, update.path).metadata
-            kept = {k: v for k, v in before.items() if not update.replaces or k.startswith(_OF_THE_TYPE)}
+            kept = {k: v for k, v in before.items() if not update.replaces or _is_of_the_type(k)}
             wanted = {**kept, **update.values}
             written[update.path] = {key: value for key, value in wanted.items() if value is not None}
         dataset.update_field_metadata(written, replace=True)

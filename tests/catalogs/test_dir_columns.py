@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 
 import reconciler
 from reconciler.backends import registry
 from tests.catalogs.columns import change_columns
-from tests.catalogs.end_to_end import apply, opened
+from tests.catalogs.end_to_end import apply, opened, planned
 
 EXAMPLE = Path(__file__).parents[2] / "examples/quickstart/lancens.yaml"
 
@@ -22,3 +24,18 @@ def test_columns_change_in_the_manifest_and_in_the_data(tmp_path: Path, monkeypa
     assert catalog.impl == "dir"
     apply(manifest)
     change_columns(manifest, lambda path: opened(registry.connect("dir", {"root": str(tmp_path / "lake")}), path))
+
+
+@pytest.mark.parametrize("key", ["packed", "lance-encoding:packed"])
+def test_the_layout_of_a_struct_is_not_changed_under_its_values(tmp_path: Path, key: str) -> None:
+    row = {"place": {"x": 1, "y": 2}}
+    data = lance.write_dataset(pa.table({name: [value] for name, value in row.items()}), tmp_path / "lake/t.lance")
+    manifest = tmp_path / "lancens.yaml"
+    manifest.write_text(
+        "version: 1\nname: m\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, tables: {t: {evolve: additive, "
+        f"schema: [{{name: place, type: 'struct<x: int64, y: int64>', metadata: {{'{key}': 'true'}}}}]}}}}}}}}\n"
+    )
+    plan = planned(manifest)
+    reconciler.apply(plan, reconciler.load(manifest), skip_blocked=True)
+    assert [one.params["impossible"] for one in plan.blocked] == [("place",)]
+    assert lance.dataset(data.uri).to_table().to_pylist() == [row]

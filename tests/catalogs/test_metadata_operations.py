@@ -240,6 +240,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
         ("u", {"ARROW:extension:name": "x"}, InvalidInputError),
         ("u", {"ARROW:extension:name": None}, InvalidInputError),
         ("id", {"lance-encoding:blob": "true"}, InvalidInputError),
+        ("id", {"packed": "true"}, InvalidInputError),
     ],
 )
 def test_metadata_that_is_a_type_is_refused(

@@ -205,6 +205,17 @@ BAD: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "branch of a tag",
+        manifest("tables: {t: {tags: {a: {branch: '', version: 1}, b: {branch: 'x:y', version: 1}}}}"),
+        [
+            (
+                f"{L}:7:{column}: branch `{name}` of tag `{tag}` in table lake/t: expected letters, digits, `.`, `-` "
+                "and `_`, in parts with `/` between, and no two dots in a row"
+            )
+            for column, name, tag in ((29, "", "a"), (58, "x:y", "b"))
+        ],
+    ),
+    (
         "empty scope",
         manifest("scope: []"),
         [f"{L}:7:12: `scope` in catalog lake is empty; expected at least one entry, or no key at all"],

@@ -63,6 +63,8 @@ def test_a_value_of_the_environment_stays_secret(load_text: Load, monkeypatch: p
         ("policies: {match: '**'}", "7:15: `policies` in catalog lake is not a list"),
         ("policies: [ads]", "7:16: policy 1 of catalog lake is `ads`, expected a block of keys"),
         ("policies: [{properties: {a: b}}]", "7:16: policy 1 of catalog lake has no `match`"),
+        ("policies: [{match: }]", "7:24: `match` in policy 1 of catalog lake: `` has an empty name"),
+        ("policies: [{match: [ads]}]", "7:24: `match` in policy 1 of catalog lake is a list, expected text"),
         ("policies: [{match: ads//x}]", "7:24: `match` in policy 1 of catalog lake: `ads//x` has an empty name"),
         ("policies: [{match: '**', owner: a}]", "7:30: unknown key `owner` in policy 1 of catalog lake"),
         (
