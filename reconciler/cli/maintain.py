@@ -111,7 +111,7 @@ def command(
         plan = plan_maintenance(manifest, select=select, limits=limits, parallelism=parallelism)
         looked = sum(catalog.desired_objects for catalog in plan.catalogs)
         inform(f"Looked at {display.count(looked, 'dataset')}  {monotonic() - started:.1f} s")
-    elif select or max_bytes or max_tables or out:
+    elif select or out or (max_bytes, max_tables) != (None, None):
         raise click.UsageError("saved jobs are carried out unchanged: leave --select, --max-… and -o out")
     else:
         path, plan = saved

@@ -289,6 +289,14 @@ def test_no_commit_is_made_that_would_clean_up(tmp_path: Path, interval: str) ->
     assert kept <= files_of(place)
 
 
+def test_a_job_that_fails_stops_no_other_job_of_its_dataset(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    made = plan_maintenance(manifest)
+    lance.dataset(place).create_scalar_index("id", "BITMAP")
+    report = maintain(made, manifest, journal=tmp_path / "journal")
+    assert [result.status for result in report.results] == [Status.DONE, Status.FAILED, Status.DONE]
+
+
 def test_a_dataset_that_vanishes_fails_its_own_job_alone(tmp_path: Path) -> None:
     manifest = managed(tmp_path, "a", "b")
     made = plan_maintenance(manifest)
@@ -340,6 +348,7 @@ def test_the_command_plans_saves_and_carries_out(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "jobs.json").read_text())["summary"]["build"] == 2
     assert run("jobs.json", command="apply").returncode == 1
     assert run("jobs.json").returncode == 1  # nobody is there to confirm
+    assert run("jobs.json", "--auto-approve", "--max-bytes", "0").returncode == 1
     done = run("jobs.json", "--auto-approve")
     assert (done.returncode, done.stderr.count("✓")) == (0, 3)
     assert run("--dry-run", "--detailed-exitcode").returncode == 0
