@@ -176,7 +176,9 @@ class _Run:
         )
 
     def _obstacle(self, position: int) -> str:
-        """Return why a change cannot start; empty if it can."""
+        """Return why a change cannot start; empty if it can, as a job of `maintain` does after one that failed."""
+        if self.changes[position].job is not None:
+            return ""
         for needed in self.changes[position].depends_on:
             result = self.results[needed]
             if not result.status.satisfies:

@@ -106,7 +106,7 @@ def command(
 
     if out is not None and out != "-":
         check_folder(out)
-    asked = (select, max_bytes, max_tables, out)
+    asked = (select, out, (max_bytes, max_tables) != (None, None))
     plan, manifest = _saved(source, asked) or _planned(source, select, WorkLimits(max_bytes, max_tables), parallelism)
     run.plan, run.manifest = plan, plan.manifest.name
     print_plan(plan, "json" if out == "-" else form, full=full)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.model.auto_cleanup import AutoCleanup
 
-_LEAST_VECTORS = 256
+LEAST_VECTORS = 256
+"""The fewest vectors on which pylance trains every type of index."""
 
 
 class IndexType(StrEnum):
@@ -77,8 +78,8 @@ class WantedIndex:
 
     @property
     def least_rows(self) -> int:
-        """The fewest rows from which pylance can train it."""
-        return _LEAST_VECTORS if self.type.is_vector else 1
+        """The fewest values from which pylance can train it."""
+        return LEAST_VECTORS if self.type.is_vector else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ class Upkeep:
         config: a digest of the dataset's configuration.
         cleanup: its automatic clean-up.
         cleanable: how many bytes `cleanup_old_versions()` would remove.
+        vectors: by column without a trained index, how many there are; at most :data:`LEAST_VECTORS` are counted.
+        problems: by column, why pylance cannot build the wanted index.
     """
 
     rows: int
@@ -143,3 +146,5 @@ class Upkeep:
     config: str
     cleanup: AutoCleanup | None = None
     cleanable: int = 0
+    vectors: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable, Storage, StorageKind
-from reconciler.model.maintenance import LiveIndex, Maintain, Metric, Upkeep, WantedIndex
+from reconciler.model.maintenance import LEAST_VECTORS, LiveIndex, Maintain, Metric, Upkeep, WantedIndex
 from reconciler.model.names import address
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
@@ -61,7 +61,12 @@ class _Dataset:
         limit = self._wanted.max_unindexed_rows
         for index in found.indices if limit is not None else ():
             lacking = found.rows - index.rows
-            if lacking > (limit or 0):
+            if lacking <= (limit or 0):
+                continue
+            vectors = found.vectors.get(index.columns[0], LEAST_VECTORS)
+            if not index.rows and vectors < LEAST_VECTORS:
+                yield self._waits(index.type, index.columns[0], LEAST_VECTORS, vectors)
+            else:
                 yield self._stale(index, found, lacking, limit or 0)
 
     def _index(self, wanted: WantedIndex, found: Upkeep) -> Iterator[Decision]:
@@ -77,14 +82,15 @@ class _Dataset:
         problem = _problem(wanted, found)
         if problem is not None:
             yield self._blocked(Why(ReasonCode.NOT_INDEXABLE, {**params, "detail": problem}))
-        elif found.rows < wanted.least_rows:
-            kind = f"{wanted.type} on {wanted.column}"
-            waiting = Params(kind=kind, limit=wanted.least_rows, count=found.rows)
-            yield self._note(NoteCode.TOO_FEW_ROWS, waiting)
+        elif (values := found.vectors.get(wanted.column, found.rows)) < wanted.least_rows:
+            yield self._waits(wanted.type, wanted.column, wanted.least_rows, values)
         else:
             reads = found.column_bytes[wanted.column]
             why = Why(ReasonCode.INDEX_MISSING, params)
             yield self._job(Action.BUILD_INDEX, why, found, reads, _index_bytes(wanted, found), found.rows, wanted.name)
+
+    def _waits(self, kind: str, column: str, least: int, values: int) -> Note:
+        return self._note(NoteCode.TOO_FEW_ROWS, Params(kind=f"{kind} on {column}", limit=least, count=values))
 
     def _stale(self, index: LiveIndex, found: Upkeep, lacking: int, limit: int) -> Change:
         """Return the job that adds the rows to an index that it does not cover."""
@@ -180,7 +186,10 @@ def _is_as_wanted(index: LiveIndex, wanted: WantedIndex) -> bool:
 def _problem(wanted: WantedIndex, found: Upkeep) -> str | None:
     if wanted.column not in found.column_bytes:
         return "the data has no such column"
-    return "it does not hold vectors" if wanted.type.is_vector and wanted.column not in found.dimensions else None
+    taken = next((index for index in found.indices if index.name == wanted.name), None)
+    if taken is not None:
+        return f"its name, {taken.name}, is that of the index on {', '.join(taken.columns)}"
+    return found.problems.get(wanted.column)
 
 
 def _index_bytes(wanted: WantedIndex, found: Upkeep) -> int:

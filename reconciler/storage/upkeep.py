@@ -13,8 +13,18 @@ from math import isqrt
 from typing import Any
 
 from reconciler.model.live import Storage
-from reconciler.model.maintenance import LiveIndex, Maintain, Upkeep, WantedCompaction, WantedIndex
+from reconciler.model.maintenance import (
+    LEAST_VECTORS,
+    IndexType,
+    LiveIndex,
+    Maintain,
+    Metric,
+    Upkeep,
+    WantedCompaction,
+    WantedIndex,
+)
 from reconciler.storage.commits import expect_written, rebased_versions
+from reconciler.storage.pylance import in_memory, message_of
 from reconciler.storage.reading import cleanup_of, examine
 
 _LANES = 16
@@ -34,6 +44,9 @@ def upkeep_of(
         fragments = [fragment for task in tasks for fragment in task.fragments]
         rows, indices = dataset.count_rows(), _indices(dataset)
         columns = _columns_to_index(wanted, rows, indices)
+        dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
+        untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
+        missing = [one for one in wanted.indices if one.column in columns]
         return Upkeep(
             rows=rows,
             fragments=len(dataset.get_fragments()),
@@ -41,10 +54,12 @@ def upkeep_of(
             mergeable_bytes=_bytes_of(fragments),
             indices=indices,
             column_bytes=_column_bytes(dataset, columns),
-            dimensions={name: size for name in columns if (size := _dimension(dataset, name)) is not None},
+            dimensions=dimensions,
             config=_digest(dataset.config()),
             cleanup=cleanup_of(dataset),
             cleanable=dataset.explain_cleanup_old_versions().stats.bytes_removed if explain else 0,
+            vectors={name: _vectors(dataset, name) for name in untrained},
+            problems={one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None},
         )
 
     return examine(location, options, read)
@@ -112,6 +127,36 @@ def _dimension(dataset: Any, column: str) -> int | None:
     return None if at < 0 else getattr(dataset.schema.field(at).type, "list_size", None)
 
 
+def _vectors(dataset: Any, column: str) -> int:
+    """Return how many rows have a vector, counting no further than an index needs."""
+    there = {"filter": f"`{column}` IS NOT NULL", "limit": LEAST_VECTORS}
+    return int(dataset.scanner(columns=[], with_row_id=True, **there).to_table().num_rows)
+
+
+def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
+    """Return why pylance cannot build an index on a column that exists; None if it can."""
+    at = dataset.schema.get_field_index(wanted.column.partition(".")[0])
+    if at < 0:
+        return None
+    field = dataset.schema.field(at)
+    if wanted.type.is_vector:
+        if _dimension(dataset, wanted.column) is None:
+            return "it does not hold vectors"
+        is_hamming, numbers = wanted.metric is Metric.HAMMING, str(field.type.value_type)
+        if is_hamming and wanted.type not in (IndexType.IVF_FLAT, IndexType.IVF_HNSW_FLAT):
+            return "`metric: hamming` is for IVF_FLAT and IVF_HNSW_FLAT"
+        if is_hamming is not (numbers == "uint8"):
+            return f"its vectors are of {numbers}; `metric: hamming` is for uint8, and the others are for floats"
+    empty = in_memory(dataset.schema.empty_table().select([at]))
+    try:
+        _build(empty, wanted)  # which checks the type alone
+    except TypeError as error:
+        return "".join(map(str, error.args))
+    except (OSError, RuntimeError, ValueError) as error:
+        return message_of(error, "", {})
+    return None
+
+
 # ---- jobs ------------------------------------------------------------------------------------------------------------
 
 
@@ -147,12 +192,15 @@ def build_index(location: str, options: Mapping[str, str], wanted: WantedIndex) 
         ConcurrentModificationError: another writer's commit is in the way.
     """
     with rebased_versions(location, options) as dataset:
-        if wanted.type.is_vector:
-            dataset.create_index(
-                wanted.column, wanted.type.value, wanted.name, replace=False, **_shape(dataset, wanted)
-            )
-        else:
-            dataset.create_scalar_index(wanted.column, wanted.type.value, wanted.name, replace=False)
+        _build(dataset, wanted)
+
+
+def _build(dataset: Any, wanted: WantedIndex) -> None:
+    named = wanted.column, wanted.type.value, wanted.name
+    if wanted.type.is_vector:
+        dataset.create_index(*named, replace=False, **_shape(dataset, wanted))
+    else:
+        dataset.create_scalar_index(*named, replace=False)
 
 
 def _shape(dataset: Any, wanted: WantedIndex) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 
 from reconciler.applier.report import Status
@@ -105,6 +106,71 @@ def test_what_cannot_be_built_is_blocked_and_nothing_is_dropped(
     assert made.is_empty
     assert (code is not ReasonCode.OTHER_INDEX) or "replace=True" in made.blocked[0].remedy
     assert lance.dataset(place).version == before
+
+
+@pytest.mark.parametrize(
+    ("column", "asked"),
+    [
+        ("v", {"type": "BTREE"}),
+        ("v", {"type": "BLOOMFILTER"}),
+        ("id", {"type": "NGRAM"}),
+        ("text", {"type": "LABEL_LIST"}),
+        ("v", {"type": "IVF_PQ", "num_sub_vectors": 5}),
+        ("v", {"type": "IVF_FLAT", "metric": "hamming"}),
+        ("bits", {"type": "IVF_FLAT"}),
+        ("bits", {"type": "IVF_PQ", "metric": "hamming"}),
+    ],
+)
+def test_an_index_that_a_column_cannot_have_is_blocked_beside_one_that_it_can(
+    tmp_path: Path, column: str, asked: dict[str, object]
+) -> None:
+    table, place = rows(300), str(tmp_path / "lake/a.lance")
+    lance.write_dataset(table.append_column("bits", table["v"].cast(pa.list_(pa.uint8(), 16), safe=False)), place)
+    fitting = {"text": {"type": "INVERTED"}, "id": {"type": "BTREE"}, "v": {"type": "IVF_FLAT"}}
+    indices = {**fitting, "bits": {"type": "IVF_HNSW_FLAT", "metric": "hamming"}, column: asked}
+    manifest = load_manifest(tmp_path, manifest_of(["a"], {"indices": indices}))
+    made = plan_maintenance(manifest)
+    assert [(one.code, one.params["name"]) for one in made.blocked] == [(ReasonCode.NOT_INDEXABLE, column)]
+    assert maintain(made, manifest, journal=tmp_path / "journal").ok
+    assert {index.field_names[0] for index in lance.dataset(place).describe_indices()} == {*indices} - {column}
+    assert plan_maintenance(manifest).is_empty
+
+
+def test_an_index_whose_name_is_taken_is_blocked(tmp_path: Path) -> None:
+    place = needy(tmp_path / "lake/a.lance")
+    lance.dataset(place).create_scalar_index("text", "BITMAP", name="id_idx")
+    manifest = load_manifest(tmp_path, manifest_of(["a"], {"indices": {"id": {"type": "BTREE"}}}))
+    made = plan_maintenance(manifest)
+    assert made.is_empty
+    assert codes(made) == [ReasonCode.NOT_INDEXABLE]
+
+
+@pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_FLAT"])
+def test_an_index_of_vectors_is_not_trained_on_nulls(tmp_path: Path, kind: str) -> None:
+    place, table = str(tmp_path / "lake/a.lance"), rows(400)
+    vectors = table["v"].combine_chunks().take(pa.array([*range(20), *[None] * 380]))
+    lance.write_dataset(table.set_column(2, "v", vectors), place)
+    asked = {"indices": {"v": {"type": kind}}, "optimize_indices": {"max_unindexed_rows": 0}}
+    manifest = load_manifest(tmp_path, manifest_of(["a"], asked))
+    made = plan_maintenance(manifest)
+    assert made.is_empty
+    assert [note.code for note in made.notes] == [NoteCode.TOO_FEW_ROWS]
+    append(place, 300, 1000)
+    assert maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal").ok
+    assert [index.num_rows_indexed for index in lance.dataset(place).describe_indices()] == [700]
+    assert plan_maintenance(manifest).is_empty
+
+
+def test_an_index_without_vectors_to_train_on_is_left_alone(tmp_path: Path) -> None:
+    place, table = str(tmp_path / "lake/a.lance"), rows(400)
+    vectors = table["v"].combine_chunks().take(pa.array([*range(20), *[None] * 380]))
+    dataset = lance.write_dataset(table.set_column(2, "v", vectors), place)
+    dataset.create_index("v", "IVF_PQ", num_partitions=1, num_sub_vectors=1)
+    manifest = load_manifest(tmp_path, manifest_of(["a"], {"optimize_indices": {"max_unindexed_rows": 0}}))
+    assert plan_maintenance(manifest).is_empty
+    append(place, 300, 1000)
+    assert maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal").ok
+    assert plan_maintenance(manifest).is_empty
 
 
 def test_an_index_of_vectors_waits_for_the_rows_that_it_is_trained_on(tmp_path: Path) -> None:
@@ -223,6 +289,14 @@ def test_no_commit_is_made_that_would_clean_up(tmp_path: Path, interval: str) ->
     assert kept <= files_of(place)
 
 
+def test_a_job_that_fails_stops_no_other_job_of_its_dataset(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
+    made = plan_maintenance(manifest)
+    lance.dataset(place).create_scalar_index("id", "BITMAP")
+    report = maintain(made, manifest, journal=tmp_path / "journal")
+    assert [result.status for result in report.results] == [Status.DONE, Status.FAILED, Status.DONE]
+
+
 def test_a_dataset_that_vanishes_fails_its_own_job_alone(tmp_path: Path) -> None:
     manifest = managed(tmp_path, "a", "b")
     made = plan_maintenance(manifest)
@@ -274,6 +348,7 @@ def test_the_command_plans_saves_and_carries_out(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "jobs.json").read_text())["summary"]["build"] == 2
     assert run("jobs.json", command="apply").returncode == 1
     assert run("jobs.json").returncode == 1  # nobody is there to confirm
+    assert run("jobs.json", "--auto-approve", "--max-bytes", "0").returncode == 1
     done = run("jobs.json", "--auto-approve")
     assert (done.returncode, done.stderr.count("✓")) == (0, 3)
     assert run("--dry-run", "--detailed-exitcode").returncode == 0

@@ -66,7 +66,7 @@ class Hive2Backend(
         self._metastore = Metastore(self.impl, self.config, self._greet)
         self._databases = Databases(self.impl, self._metastore)
         self._tables = Tables(self.impl, self._metastore)
-        self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
+        self._scanned: tuple[Scope, dict[Identifier, LiveNamespace]] = Scope(()), {}
 
     def traffic(self) -> Traffic:
         """Return the requests so far, with repeats, and the bytes of their answers."""
@@ -114,10 +114,12 @@ class Hive2Backend(
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
-        return self._level(identifier).alter(identifier, changes)
+        live = self._scanned[1][identifier] = self._level(identifier).alter(identifier, changes)
+        return live
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop an empty namespace; no file goes with it."""
+        self._scanned[1].pop(identifier, None)
         self._level(identifier).remove(identifier)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
@@ -233,13 +235,13 @@ class Hive2Backend(
     def _given_place(self, database: Identifier) -> str | None:
         """Return the location that a manifest gave a database; None for one that the server or ``root`` chose.
 
-        A database in the last scan is not read again: a plan may create a thousand tables in one.
+        A database that was read is not read again: a plan may create a thousand tables in one.
         """
         scope, scanned = self._scanned
         live = scanned.get(database)
         if live is None and not scope.contains(database):
             with suppress(NamespaceNotFoundError):
-                live = self.load_namespace(database)
+                live = scanned[database] = self.load_namespace(database)
         if live is None or entries.DATABASE_LOCATION not in ownership.recorded_keys(live.properties):
             return None
         return live.properties.get(entries.DATABASE_LOCATION)
@@ -268,7 +270,7 @@ class Hive2Backend(
         """Return everything within ``scope``."""
         with self._metastore.scans.one():
             snapshot = self._scan(scope)
-        self._scanned = scope, snapshot.namespaces
+        self._scanned = scope, dict(snapshot.namespaces)
         return snapshot
 
     def _scan(self, scope: Scope) -> Snapshot:
