@@ -189,6 +189,7 @@ def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
         "managed-versioning": "true" if view.managed_versioning else None,
         "protect": "true" if view.protect else "false",
         "keys": ", ".join(view.keys) or None,
+        "tags": ", ".join(view.tag_keys) or None,
     }
     yield from ((field, value) for field, value in said.items() if value is not None)
     for key, value in sorted(view.properties.items()):

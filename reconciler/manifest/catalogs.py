@@ -219,7 +219,7 @@ class CatalogReader:
         for name, tag in block.tags.items():
             if problem := tag_name_problem(name):
                 self.problem(written[name], f"tag `{name}` in {what}: {problem}")
-            if problem := branch_name_problem(tag.branch):
+            if not is_unresolved(tag.branch) and (problem := branch_name_problem(tag.branch)):
                 place = entries_of(written[name])["branch"]
                 self.problem(place, f"branch `{tag.branch}` of tag `{name}` in {what}: {problem}")
         if block.tags and not block.probe:

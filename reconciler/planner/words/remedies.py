@@ -137,7 +137,9 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.STORAGE_DENIED: f"{_CREDENTIALS}block",
     ReasonCode.STORAGE_UNREADABLE: f"{_OPENABLE}its block",
     ReasonCode.TAG_TAKEN: "write the versions that they have in its block, or claim them with --take-over",
-    ReasonCode.TAG_WITHOUT_VERSION: "write versions that pylance's `versions()` lists for the dataset",
+    ReasonCode.TAG_WITHOUT_VERSION: (
+        "write versions that pylance's `versions()` lists for the dataset, or add the tags once they are there"
+    ),
     ReasonCode.UNBOUND_COMMIT: UNBOUND_REMEDY,
     ReasonCode.UNREFERENCED_DATA: "write `location: {location}` in its block, or a location of its own",
 }

@@ -16,7 +16,7 @@ from reconciler.applier.report import Status
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredTable, Thresholds
-from reconciler.model.errors import SafetyError
+from reconciler.model.errors import SafetyError, StalePlanError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.model.tags import FoundTags
@@ -110,6 +110,13 @@ def test_a_new_entry_of_tagged_data_adopts_and_sets_tags(world: World) -> None:
     assert world.apply(Plan.from_json(plan.to_json())).ok
     assert world.storage.tags[PLACE] == {"prod": "2", "theirs": "1", "new": "3"}
     assert world.plan(desired(wanted)).is_empty
+
+
+def test_a_stale_plan_names_the_tags_that_the_entry_lists_now(world: World) -> None:
+    plan = planned(put(world, {"prod": "1"}, "prod"), {"prod": "2"})
+    world.alter("t", **{ownership.TAGS: "other,prod"})
+    with pytest.raises(StalePlanError, match=r"lake/t +tags +.* prod, now other, prod"):
+        world.apply(plan)
 
 
 def test_a_table_without_data_has_no_version_to_tag(world: World) -> None:

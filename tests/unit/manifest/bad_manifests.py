@@ -205,6 +205,16 @@ BAD: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "secret branch of a tag",
+        manifest("tables: {t: {tags: {a: {branch: '${env:HOME}', version: 1}}}}"),
+        [
+            (
+                f"{L}:7:37: `tags` is `${{env:HOME}}`: values of the environment and of files are secrets, which "
+                "`tags` cannot hold; pass it as a variable, `${var:name}`"
+            )
+        ],
+    ),
+    (
         "branch of a tag",
         manifest("tables: {t: {tags: {a: {branch: '', version: 1}, b: {branch: 'x:y', version: 1}}}}"),
         [
