@@ -66,7 +66,7 @@ class Hive2Backend(
         self._metastore = Metastore(self.impl, self.config, self._greet)
         self._databases = Databases(self.impl, self._metastore)
         self._tables = Tables(self.impl, self._metastore)
-        self._scanned: tuple[Scope, dict[Identifier, LiveNamespace]] = Scope(()), {}
+        self._scanned: tuple[Scope, dict[Identifier, LiveNamespace | None]] = Scope(()), {}
 
     def traffic(self) -> Traffic:
         """Return the requests so far, with repeats, and the bytes of their answers."""
@@ -104,6 +104,7 @@ class Hive2Backend(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a database, below ``root`` unless its properties name a location."""
+        self._scanned[1].pop(identifier, None)
         root = self.config.root
         location = None if root is None else locations.join(root, *self._home(identifier))
         try:
@@ -238,10 +239,11 @@ class Hive2Backend(
         A database that was read is not read again: a plan may create a thousand tables in one.
         """
         scope, scanned = self._scanned
-        live = scanned.get(database)
-        if live is None and not scope.contains(database):
+        if database not in scanned and not scope.contains(database):
+            scanned[database] = None
             with suppress(NamespaceNotFoundError):
-                live = scanned[database] = self.load_namespace(database)
+                scanned[database] = self.load_namespace(database)
+        live = scanned.get(database)
         if live is None or entries.DATABASE_LOCATION not in ownership.recorded_keys(live.properties):
             return None
         return live.properties.get(entries.DATABASE_LOCATION)
