@@ -10,11 +10,9 @@ from typing import Any
 from tests.torture.scenario import Scenario, Table, Wanted
 from tests.torture.targets.base import OWNER, Path_, Room, Target
 
-__all__ = ["SECOND", "WATCHED", "mirrored_name", "set_up", "write_manifest"]
+__all__ = ["SECOND", "mirrored_name", "set_up", "write_manifest"]
 
 SECOND = "second"
-WATCHED = "watched"
-"""The property that policies set."""
 _COLUMNS = (
     [{"name": "id", "type": "int64"}],
     [{"name": "id", "type": "int64", "nullable": False}, {"name": "embedding", "type": "fixed_size_list<float32>[4]"}],
@@ -79,7 +77,6 @@ def _catalog(target: Target, room: Room, wanted: Wanted) -> dict[str, Any]:
         {"from": "/".join(target.identifier(room, origin)), "to": "/".join(target.identifier(room, path))}
         for path, origin in wanted.moves.items()
     ]
-    policy = {"match": _joined(target, room, ("theirs", "*")), "properties": {WATCHED: wanted.policy}}
     return {
         "impl": target.impl,
         "config": dict(target.config(room)),
@@ -87,7 +84,6 @@ def _catalog(target: Target, room: Room, wanted: Wanted) -> dict[str, Any]:
         "prune": wanted.prune,
         **({"defaults": {"tables": {"properties": dict(wanted.defaults)}}} if wanted.defaults else {}),
         **({"moved": moved} if moved else {}),
-        **({"policies": [policy]} if wanted.policy else {}),
         **tree,
     }
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.torture.manifests import WATCHED, mirrored_name
+from tests.torture.manifests import mirrored_name
 from tests.torture.others import Act
 from tests.torture.scenario import Existing, Wanted
 from tests.torture.tally import Violation
@@ -25,8 +25,7 @@ class Model:
     """Of one room: what others have put there, and what the manifests so far have asked for.
 
     ``theirs`` are the properties of others on each object, ``ours`` those of the manifest on each that is its own, and
-    ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change. ``watched``
-    are the tables of others that a policy has changed.
+    ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change.
     """
 
     def __init__(self, target: Target, room: Room, before: tuple[Existing, ...] = ()) -> None:
@@ -35,7 +34,6 @@ class Model:
         self._theirs: dict[str, dict[str, str]] = {}
         self._ours: dict[str, dict[str, str]] = {}
         self._drifted: dict[str, dict[str, str]] = {}
-        self._watched: set[str] = set()
         self._foreign = {self._key("table", one.path) for one in before if one.kind == "foreign"}
         for one in before:
             if one.kind != "foreign":
@@ -96,7 +94,6 @@ class Model:
             self._theirs.pop(key, None)
         expected = self._expected(asked, blocked, going)
         problems = [*self._faults(expected, going, asked, state)]
-        problems += [*self._unwatched(wanted.policy, (self._theirs.keys() - self._ours.keys()) - asked.keys(), state)]
         moved = {self._key("table", origin) for origin in wanted.moves.values()}
         problems += [f"{key} has moved and is still there" for key in sorted(moved & state.keys())]
         if problems:
@@ -147,17 +144,6 @@ class Model:
             inside = key.replace("namespace ", "table ", 1) + "/"
             if key in state and not any(one.startswith(inside) for one in state):
                 yield f"{key} is still there"
-
-    def _unwatched(self, policy: str, others: set[str], state: Mapping[str, Any]) -> Iterator[str]:
-        """Yield what is wrong with the property that policies set on the tables of ``others``."""
-        inside = self._key("table", ("theirs", ""))
-        for key in sorted(key for key in others if key.startswith(inside) and key in state):
-            value = dict(_leaves(state[key])).get(WATCHED)
-            if policy and value != policy:
-                yield f"{key}: {WATCHED} is {value!r}, not {policy!r}"
-            if not policy and value is not None and key in self._watched:
-                yield f"{key}: {WATCHED} is still there"
-            (self._watched.add if policy else self._watched.discard)(key)
 
     def _remember(self, asked: Mapping[str, dict[str, str]], blocked: set[str], going: set[str], prune: str) -> None:
         for key in (*going, *(asked.keys() - blocked)):

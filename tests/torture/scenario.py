@@ -48,8 +48,7 @@ class Table:
 class Wanted:
     """A manifest: claimed namespaces with their properties, None for those that are only paths; and tables.
 
-    ``moves`` are its renames, the old name by the new one. ``defaults`` are properties of every table, and ``policy``
-    is what `watched` is to be on the tables of others in `theirs`; empty: there is no policy.
+    ``moves`` are its renames, the old name by the new one. ``defaults`` are properties of every table.
     """
 
     namespaces: dict[Path_, Mapping[str, str] | None] = field(default_factory=dict)
@@ -57,7 +56,6 @@ class Wanted:
     prune: str = "owned"
     defaults: Mapping[str, str] = field(default_factory=dict)
     moves: dict[Path_, Path_] = field(default_factory=dict)
-    policy: str = ""
 
     def properties_of(self, path: Path_) -> dict[str, str]:
         """Return the properties that a table is to have."""
@@ -104,8 +102,6 @@ def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) 
             others = (own, _edited(dice, second, own))
     between = draw_acts(dice, able, first, edited, bare=bare)
     meanwhile = [draw_meanwhile(dice, first.prune, phase, bare=bare, mirrored=mirrors) for phase in range(2)]
-    if able.updates and dice.random() < 0.4:
-        first.policy, edited.policy = (dice.choice(("", "daily", "weekly")) for _ in range(2))
     return Scenario(bare, before, (first, edited), others, mirrors, between, meanwhile)
 
 
