@@ -24,7 +24,7 @@ from pydantic_core import CoreSchema
 from reconciler.arrow_types import check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
 from reconciler.model.maintenance import IndexType, Metric, WantedCompaction, WantedIndex
-from reconciler.model.tags import MAIN
+from reconciler.model.tags import MAIN_BRANCH
 
 ValueT = TypeVar("ValueT")
 
@@ -194,6 +194,12 @@ class MaintainBlock(Block):
     optimize_indices: OrNothing[OptimizeIndicesBlock] | None = None
     """When to add new rows to all indices; default: never."""
 
+    @model_validator(mode="after")
+    def _names_columns(self) -> Self:
+        if "" in self.indices:
+            raise ValueError("`indices` names no column")
+        return self
+
     def asked(self) -> dict[str, Any]:
         """Return the fields of :class:`Maintain` that the block sets."""
         asked: dict[str, Any] = {}
@@ -243,7 +249,7 @@ class TagBlock(Block):
 
     version: Whole = Field(ge=1, examples=[42])
     """The version."""
-    branch: Text = Field(default=MAIN, examples=["main"])
+    branch: Text = Field(default=MAIN_BRANCH, examples=["main"])
     """The branch that the version is on."""
 
 

@@ -10,9 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-MAIN = "main"
+MAIN_BRANCH = "main"
 
-_NAME = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9._-]{1,100}(?<!\.)(?<!\.lock)")
+SEGMENT = r"(?!\.)(?!\S*\.\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock)"
+"""A tag, or a part of a branch. pylance 14 writes a tag with another letter, and can then list none."""
+
+_LONGEST = 100  # the entry lists the tags in one property
+_NAME = re.compile(SEGMENT)
 _BRANCH = re.compile(r"(?!.*\.\.)[\w.-]+(/[\w.-]+)*(?<!\.lock)")
 
 
@@ -20,16 +24,16 @@ class TagTarget(NamedTuple):
     """The version that a tag leads to."""
 
     version: int
-    branch: str = MAIN
+    branch: str = MAIN_BRANCH
 
     def __str__(self) -> str:
-        return str(self.version) if self.branch == MAIN else f"{self.branch}:{self.version}"
+        return str(self.version) if self.branch == MAIN_BRANCH else f"{self.branch}:{self.version}"
 
     @classmethod
     def of(cls, text: str) -> TagTarget:
         """Return the target that ``text`` says."""
         branch, _, version = text.rpartition(":")
-        return cls(int(version), branch or MAIN)
+        return cls(int(version), branch or MAIN_BRANCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class FoundTags:
 
 def tag_name_problem(name: str) -> str | None:
     """Return why a tag cannot have this name; None if it can."""
-    if _NAME.fullmatch(name):
+    if len(name) <= _LONGEST and _NAME.fullmatch(name):
         return None
     return "expected at most 100 ASCII letters, digits, `.`, `-` and `_`, with no dot at an end and no two in a row"
 

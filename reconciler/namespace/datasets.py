@@ -23,6 +23,7 @@ from reconciler.model.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
+from reconciler.model.tags import MAIN_BRANCH
 from reconciler.namespace.shared import CatalogOperations, operation, page_of
 
 
@@ -208,7 +209,7 @@ def _listed(location: str, options: Mapping[str, str], branch: str | None) -> di
     if table == name:
         return {}
     config = {"root": root, "manifest_enabled": "false", **{f"storage.{key}": value for key, value in options.items()}}
-    asked = spec.ListTableVersionsRequest(id=[table], branch=None if branch == storage.MAIN_BRANCH else branch)
+    asked = spec.ListTableVersionsRequest(id=[table], branch=None if branch == MAIN_BRANCH else branch)
     with suppress(LanceNamespaceError, OSError, RuntimeError, ValueError):  # what it adds is optional
         found = spec.connect("dir", config).list_table_versions(asked).versions
         return {one.version: (one.manifest_size, one.e_tag) for one in found}

@@ -17,6 +17,7 @@ from reconciler.backends.base import Backend
 from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier
+from reconciler.model.tags import MAIN_BRANCH
 
 
 class CatalogOperations(LanceNamespace):
@@ -76,7 +77,7 @@ class CatalogOperations(LanceNamespace):
             UnsupportedOperationError: ``branch`` is not the main one, or the service keeps the versions of the table.
             BackendError: as for :meth:`_place`.
         """
-        if branch not in (None, storage.MAIN_BRANCH):
+        if branch not in (None, MAIN_BRANCH):
             raise UnsupportedOperationError("only the main branch is changed here; open the dataset for another one")
         return self._writable_place(self._lance_table(identifier))
 

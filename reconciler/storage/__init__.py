@@ -48,7 +48,6 @@ from reconciler.storage.pylance import (
 )
 from reconciler.storage.reading import (
     DEREGISTERED_MARKER,
-    MAIN_BRANCH,
     RESERVED_MARKER,
     Reference,
     cleanup_of,

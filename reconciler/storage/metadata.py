@@ -22,13 +22,12 @@ from reconciler.model.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
+from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
 from reconciler.storage.pylance import expression_error
-from reconciler.storage.reading import MAIN_BRANCH, Reference, opened
+from reconciler.storage.reading import Reference, opened
 
-# pylance 14 writes a tag with another letter, and can then list none.
-_SEGMENT = r"(?!\.)(?!\S*\.\.)[A-Za-z0-9._-]+(?<!\.)(?<!\.lock)"
-_TAG, _BRANCH = re.compile(_SEGMENT), re.compile(rf"{_SEGMENT}(/{_SEGMENT})*")
+_TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
 _OF_THE_TYPE = ("ARROW:extension:", "lance-encoding:")
 """Metadata of a field that is a part of its type: without it, pylance reads the values as another type."""
 

@@ -20,6 +20,7 @@ from reconciler.model.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.model.live import Storage, StorageKind
+from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import content_of, list_directory, local_path, version_of
 from reconciler.storage.pylance import (
     expression_problem,
@@ -52,7 +53,6 @@ _LARGEST_METADATA = 16 * 1024 * 1024
 """Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
-MAIN_BRANCH = "main"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from reconciler.model.live import Storage
-from reconciler.model.tags import MAIN, FoundTags, TagTarget
+from reconciler.model.tags import MAIN_BRANCH, FoundTags, TagTarget
 from reconciler.storage.pylance import open_dataset, translated
 from reconciler.storage.reading import examine, is_not_found
 
@@ -46,7 +46,9 @@ def write_tags(location: str, targets: Mapping[str, str | None], options: Mappin
 
 
 def _tags_of(dataset: Any) -> dict[str, str]:
-    return {name: str(TagTarget(tag["version"], tag["branch"] or MAIN)) for name, tag in dataset.tags.list().items()}
+    return {
+        name: str(TagTarget(tag["version"], tag["branch"] or MAIN_BRANCH)) for name, tag in dataset.tags.list().items()
+    }
 
 
 def _has(dataset: Any, text: str) -> bool:
