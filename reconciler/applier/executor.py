@@ -212,7 +212,8 @@ class _Run:
         except (StaleError, ApplyError) as error:
             return ChangeOutcome(Status.FAILED, str(error))
         except BackendError as error:
-            advice = "; run apply again" if error.code in _WORTH_REPEATING else ""
+            command = "apply" if self.changes[position].job is None else "maintain"
+            advice = f"; run {command} again" if error.code in _WORTH_REPEATING else ""
             return ChangeOutcome(Status.FAILED, f"{error}{advice}")
         except Exception as error:  # noqa: BLE001 - a bug in one change must not stop the others
             return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")

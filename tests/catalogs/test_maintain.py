@@ -15,9 +15,10 @@ import lance
 import pyarrow as pa
 import pytest
 
+from reconciler import storage
 from reconciler.applier.report import Status
 from reconciler.manifest import Manifest
-from reconciler.model.errors import PlanFileError, SelectionError, StalePlanError
+from reconciler.model.errors import ConcurrentModificationError, PlanFileError, SelectionError, StalePlanError
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.apply import apply
 from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenance
@@ -287,6 +288,19 @@ def test_no_commit_is_made_that_would_clean_up(tmp_path: Path, interval: str) ->
     assert (codes(made) == [ReasonCode.CLEANUP_DUE]) is (interval in ("1", "14"))
     maintain(made, manifest, journal=tmp_path / "journal")
     assert kept <= files_of(place)
+
+
+def test_a_job_that_loses_every_race_says_which_command_to_repeat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def beaten(*_: object) -> int:
+        raise ConcurrentModificationError("another writer")
+
+    manifest = managed(tmp_path, "a", asked={"compact": {"max_small_fragments": 1}})
+    made = plan_maintenance(manifest)
+    monkeypatch.setattr(storage, "compact", beaten)
+    (result,) = maintain(made, manifest, journal=tmp_path / "journal").results
+    assert (result.status, result.message) == (Status.FAILED, "another writer; run maintain again")
 
 
 def test_a_job_that_fails_stops_no_other_job_of_its_dataset(tmp_path: Path) -> None:
