@@ -227,12 +227,10 @@ def _summary(document: AuditDocument) -> Iterator[str]:
 
 def _worst(document: AuditDocument) -> Iterator[str]:
     """Yield the most severe findings with their remedies, as many as fit a terminal."""
-    from reconciler.model.display import address
-
     grave = [found for found in document.findings if found.severity is not Severity.NOTE]
     for found in grave[:_MOST_NAMED]:
         yield ""
-        yield f"{found.severity.value}: {found.rule}: {address(found.catalog, *found.namespace, found.name)}"
+        yield f"{found.severity.value}: {found.rule}: {found.address}"
         yield f"  {found.reason}"
         yield f"  {found.remedy}"
     if len(grave) > _MOST_NAMED:
