@@ -195,6 +195,11 @@ def _open(uri: str, options: Mapping[str, str]) -> Any:
         raise _unusable(uri, "it holds a Lance dataset that is not an audit history; give --history a place of its own")
     if int(version) > FORMAT_VERSION:
         raise _unusable(uri, f"it has version {version}, this lancens knows {FORMAT_VERSION}; install a later lancens")
+    missing = [name for name in schema().names if name not in dataset.schema.names]
+    if missing:
+        raise _unusable(
+            uri, f"it has no column `{missing[0]}`, as an earlier lancens wrote it; give --history a new place"
+        )
     return dataset
 
 

@@ -166,6 +166,16 @@ def test_a_later_history_is_not_read_wrongly(uri: Path, monkeypatch: pytest.Monk
         history.read(str(uri), {})
 
 
+def test_an_earlier_history_is_refused_before_the_audit_reads_from_it(uri: Path) -> None:
+    import lance
+
+    history.append(str(uri), document("a"), {})
+    lance.dataset(str(uri)).drop_columns(["findings"])
+    for use in (lambda: history.read(str(uri), {}), lambda: history.append(str(uri), document("b"), {})):
+        with pytest.raises(LancensError, match="no column `findings`"):
+            use()
+
+
 def test_a_damaged_run_is_named(uri: Path) -> None:
     import lance
 
