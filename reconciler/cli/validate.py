@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from datetime import date
 
 import click
 
@@ -31,6 +32,10 @@ def command(source: CatalogSource, form: str) -> None:
     """
     try:
         manifest = source.load(checking=True)
+        if any(catalog.desired.suppress for catalog in manifest.catalogs.values()):
+            from reconciler.auditor.suppressions import Suppressions  # the rules take time to import
+
+            Suppressions.of(manifest, date.today())
     except ManifestError as error:
         if form == "text":
             raise

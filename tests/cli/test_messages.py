@@ -38,6 +38,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (HEAD + "    config: {root: ./lancens.yaml}\n", "it is a file; expected a directory"),
         (HEAD + "    tables: {a: {description: x}}\n", "expected `properties: {description: …}`"),
         (HEAD + "    tables: {a: {comment: x}}\n", "`comment` in table lake/a; expected `properties: {comment: …}`"),
+        (
+            HEAD
+            + "    config: {root: ./l}\n    suppress: [{rule: orphans, match: 'a/**', until: 2099-01-01, reason: x}]\n",
+            "did you mean `orphan`?",
+        ),
         (HEAD + "    mirror: {from: zzz}\n", "is `zzz`, which is not a catalog of this manifest"),
         ("catalogs: {lake: {impl: memory}}\n", "if another manifest includes this file, give that one"),
     ],

@@ -47,6 +47,7 @@ def test_what_a_block_and_its_defaults_ask_for(tmp_path: Path) -> None:
         ("{compact: {max_fragments: 3}}", "`max_small_fragments`"),
         ("{compact: {target_rows: 0}}", "1 or more"),
         ("{indices: {id: {kind: BTREE}}}", "unknown key `kind`"),
+        ("{indices: {'': {type: BTREE}}}", "names no column"),
         ("{indices: {id: }}", "a block of keys"),
         ("{indices: {id: {type: BTREEE}}}", "BTREE"),
         ("{indices: {id: {type: BTREE, metric: l2}}}", "for vectors"),
