@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -66,7 +67,8 @@ class Hive2Backend(
         self._metastore = Metastore(self.impl, self.config, self._greet)
         self._databases = Databases(self.impl, self._metastore)
         self._tables = Tables(self.impl, self._metastore)
-        self._scanned: tuple[Scope, dict[Identifier, LiveNamespace | None]] = Scope(()), {}
+        self._given: dict[Identifier, str | None] = {}
+        self._giving = threading.Lock()
 
     def traffic(self) -> Traffic:
         """Return the requests so far, with repeats, and the bytes of their answers."""
@@ -98,30 +100,28 @@ class Hive2Backend(
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace."""
-        return self._level(identifier).load(identifier)
+        return self._seen(self._level(identifier).load(identifier))
 
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a database, below ``root`` unless its properties name a location."""
-        self._scanned[1].pop(identifier, None)
         root = self.config.root
         location = None if root is None else locations.join(root, *self._home(identifier))
         try:
-            return self._databases.create(identifier, properties, location)
+            return self._seen(self._databases.create(identifier, properties, location))
         except InvalidInputError:
             self._require(identifier[:-1])  # a missing parent is an invalid database to Hive
             raise
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
-        live = self._scanned[1][identifier] = self._level(identifier).alter(identifier, changes)
-        return live
+        return self._seen(self._level(identifier).alter(identifier, changes))
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop an empty namespace; no file goes with it."""
-        self._scanned[1].pop(identifier, None)
         self._level(identifier).remove(identifier)
+        self._given.pop(identifier, None)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of the foreign tables, views and functions in a database."""
@@ -236,17 +236,19 @@ class Hive2Backend(
     def _given_place(self, database: Identifier) -> str | None:
         """Return the location that a manifest gave a database; None for one that the server or ``root`` chose.
 
-        A database that was read is not read again: a plan may create a thousand tables in one.
+        A database that was read is not read again: a plan may create a thousand tables in one, from many threads.
         """
-        scope, scanned = self._scanned
-        if database not in scanned and not scope.contains(database):
-            scanned[database] = None
-            with suppress(NamespaceNotFoundError):
-                scanned[database] = self.load_namespace(database)
-        live = scanned.get(database)
-        if live is None or entries.DATABASE_LOCATION not in ownership.recorded_keys(live.properties):
-            return None
-        return live.properties.get(entries.DATABASE_LOCATION)
+        with self._giving:
+            if database not in self._given:
+                with suppress(NamespaceNotFoundError):
+                    self.load_namespace(database)
+                self._given.setdefault(database, None)
+        return self._given.get(database)
+
+    def _seen(self, found: LiveNamespace) -> LiveNamespace:
+        is_given = entries.DATABASE_LOCATION in ownership.recorded_keys(found.properties)
+        self._given[found.id] = found.properties.get(entries.DATABASE_LOCATION) if is_given else None
+        return found
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
         """Return the table at ``path``; Hive puts those of ``default`` at the top."""
@@ -272,7 +274,8 @@ class Hive2Backend(
         """Return everything within ``scope``."""
         with self._metastore.scans.one():
             snapshot = self._scan(scope)
-        self._scanned = scope, dict(snapshot.namespaces)
+        for found in snapshot.namespaces.values():
+            self._seen(found)
         return snapshot
 
     def _scan(self, scope: Scope) -> Snapshot:
