@@ -88,7 +88,7 @@ class Lake:
 
 def _client(url: str) -> LanceNamespace:
     """Return pylance's client with the one operation that it has no method for."""
-    client: Any = lance_namespace.connect("rest", {"uri": url})
+    client = lance_namespace.connect("rest", {"uri": url})
     with_fields = MetadataApi(ApiClient(Configuration(host=url)))
 
     def update_field_metadata(request: UpdateFieldMetadataRequest) -> object:
@@ -97,15 +97,15 @@ def _client(url: str) -> LanceNamespace:
         except ForbiddenException as error:
             raise PermissionDeniedError(str(error.body)) from None
 
-    client.update_field_metadata = update_field_metadata
+    client.update_field_metadata = update_field_metadata  # type: ignore[assignment, method-assign]
     return client
 
 
 @pytest.fixture(params=["in process", "served"])
 def lake(request: pytest.FixtureRequest, guarded: GuardedS3) -> Iterator[Lake]:
     prefix, options = uuid.uuid4().hex, {**guarded.where, **guarded.vended}
+    place = f"s3://{BUCKET}/{prefix}/t.lance"
     for mode in ("create", "append"):
-        place = f"s3://{BUCKET}/{prefix}/t.lance"
         lance.write_dataset(pa.table({"id": [1]}), place, mode=mode, storage_options=options)
     lance.dataset(place, storage_options=options).tags.create("old", 1)
     config = {"root": f"s3://{BUCKET}/{prefix}", **{f"storage.{key}": value for key, value in options.items()}}
