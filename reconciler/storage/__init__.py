@@ -53,6 +53,7 @@ from reconciler.storage.reading import (
     cleanup_of,
     count_rows,
     examine,
+    listed,
     manifests,
     opened,
     probe,

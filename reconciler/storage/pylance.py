@@ -46,7 +46,7 @@ OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"}
 
 # Another writer's clean-up may remove the latest version between its listing and its opening.
 _VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
-_ATTEMPTS = 10
+ATTEMPTS = 10
 
 _USER_INPUT = "Invalid user input: "
 _EVALUATION = re.compile(r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error")
@@ -87,7 +87,7 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
     import lance
 
     opened = partial(lance.dataset, locations.pylance_uri(location), storage_options=dict(options) or None)
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(ATTEMPTS - 1):
         try:
             return opened()
         except (OSError, ValueError) as error:
@@ -98,7 +98,7 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
 
 def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> ReadT:
     """Return ``read`` of the dataset; retry if a clean-up removed its files."""
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(ATTEMPTS - 1):
         dataset = opened()
         try:
             return read(dataset)
