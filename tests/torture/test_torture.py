@@ -78,6 +78,12 @@ def test_the_table_says_that_unity_is_skipped_without_its_server(
     assert "Skipped unity: needs" in capsys.readouterr().out
 
 
+def test_every_sabotage_still_finds_what_it_breaks() -> None:
+    for breaks in SABOTAGES.values():
+        with breaks():
+            pass
+
+
 @pytest.mark.parametrize("name", sampled([*SABOTAGES], 3))
 def test_the_harness_sees_what_is_broken_on_purpose(name: str, tmp_path: Path) -> None:
     with SERVERS["glue"](tmp_path) as target, SABOTAGES[name]():
