@@ -116,7 +116,7 @@ def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) 
         first.policy, edited.policy = (dice.choice(("", "daily", "weekly")) for _ in range(2))
         meanwhile = [[act for act in acts if act.path[:1] != ("theirs",)] for acts in meanwhile]
     if able.updates and able.registers:
-        between += _draw_tags(dice, first, edited, {act.path for act in between})
+        between += _draw_tags(dice, first, edited, {act.path for act in between if act.what.startswith("rem")})
     return Scenario(bare, before, (first, edited), others, mirrors, between, meanwhile)
 
 
@@ -130,7 +130,7 @@ def _draw_tags(dice: random.Random, first: Wanted, edited: Wanted, changed: Coll
         now = next((one for one, later in edited.tables.items() if one == path or later.home == path), None)
         if now is not None and edited.tables[now].kind == "register":
             edited.tables[now] = replace(edited.tables[now], tags=dice.choice(_TAGS))
-        if dice.random() < 0.5:
+        if dice.random() < 0.8:
             acts.append(Act("label", properties={"place": "-".join(path)}))
     return acts
 
