@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -350,13 +352,26 @@ def test_a_disk_that_fills_up_commits_nothing_unreadable(tmp_path: Path, largest
     assert fingerprint(place) == before
 
 
+def run_in(folder: Path, *given: str, command: str = "maintain", **variables: str) -> subprocess.CompletedProcess[str]:
+    called = [sys.executable, "-c", "from reconciler.cli import main; main()", command, *given]
+    environment = {**{name: text for name, text in os.environ.items() if name != "LANCE_LOG"}, **variables}
+    return subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "variables", "is_shown"), [((), {}, False), (("--debug",), {}, True), ((), {"LANCE_LOG": "warn"}, True)]
+)
+def test_the_log_of_pylance_is_shown_where_it_is_asked_for(
+    tmp_path: Path, given: tuple[str, ...], variables: dict[str, str], is_shown: bool
+) -> None:
+    managed(tmp_path, "a", asked={"indices": {"v": {"type": "IVF_PQ", "num_partitions": 8}}})
+    done = run_in(tmp_path, "--auto-approve", *given, **variables)
+    assert (done.returncode, "WARN " in done.stderr) == (0, is_shown), done.stderr
+
+
 def test_the_command_plans_saves_and_carries_out(tmp_path: Path) -> None:
     managed(tmp_path, "a")
-
-    def run(*given: str, command: str = "maintain") -> subprocess.CompletedProcess[str]:
-        called = [sys.executable, "-c", "from reconciler.cli import main; main()", command, *given]
-        return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=False)
-
+    run = partial(run_in, tmp_path)
     assert run("--dry-run", "--detailed-exitcode").returncode == 2
     assert run("-o", "jobs.json").returncode == 0
     assert json.loads((tmp_path / "jobs.json").read_text())["summary"]["build"] == 2
