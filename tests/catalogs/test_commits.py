@@ -259,20 +259,22 @@ def test_keys_that_are_set_right_before_the_commit_set_nothing_off(
     _is_kept(store, f"late/{name}", before)
 
 
-@pytest.mark.parametrize("commit", ["create_scalar_index", "alter_columns"])
+REFUSED: Mapping[str, Callable[[str, Mapping[str, str]], object]] = {
+    "create_scalar_index": lambda place, given: storage.build_index(place, given, WantedIndex("id", IndexType.BTREE)),
+    "alter_columns": lambda place, given: storage.alter_columns(place, given, [{"path": "id", "name": "key"}]),
+}
+
+
+@pytest.mark.parametrize("commit", REFUSED)
 def test_a_refused_commit_names_the_file_that_it_leaves(
     store: Disk | Bucket, monkeypatch: pytest.MonkeyPatch, commit: str
 ) -> None:
     name = f"refused_{commit}"
     place = _dataset(store, name)
-    wanted = WantedIndex("id", IndexType.BTREE)
     before = store.files(name)
     _Meanwhile(monkeypatch, lance.LanceDataset, commit, lambda: _set(store, place, {AGE: "0s"}, due_next=True))
     with pytest.raises((InvalidTableStateError, ConcurrentModificationError)) as raised:
-        if commit == "create_scalar_index":
-            storage.build_index(place, store.options, wanted)
-        else:
-            storage.alter_columns(place, store.options, [{"path": "id", "name": "key"}])
+        REFUSED[commit](place, store.options)
     left = [path for path in store.files(name) if ".manifest-" in path]
     assert [path in str(raised.value) for path in left] == [True]
     _is_kept(store, name, before)
