@@ -127,7 +127,7 @@ def _unclaimed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow.compute as pc
 
     for batch in batches:
-        is_open = pc.or_(pc.is_null(batch["closed"]), pc.and_(pc.invert(batch["closed"]), _is(batch, _DIRECTORY)))
+        is_open = pc.or_kleene(pc.is_null(batch["closed"]), pc.and_(pc.invert(batch["closed"]), _is(batch, _DIRECTORY)))
         yield batch.select(_LISTED.names).filter(pc.or_(is_open, _is(batch, _FAILURE)))
 
 
@@ -228,7 +228,9 @@ class DatasetNamer:
         """Yield ``DATASETS``; ``batches`` have the columns ``catalog`` and ``location``."""
         index = RootIndex(self.owners)
         for batch in batches:
-            yield record_batch((self._named(row["catalog"], row["location"], index) for row in batch.to_pylist()), DATASETS)
+            yield record_batch(
+                (self._named(row["catalog"], row["location"], index) for row in batch.to_pylist()), DATASETS
+            )
 
     def _named(self, catalog: str, location: str, index: RootIndex) -> Row:
         place = locations.normalise(location)

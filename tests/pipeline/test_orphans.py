@@ -43,7 +43,8 @@ def search(
     roots = [SearchedRoot(catalog.name, root) for catalog in catalogs for root in catalog.roots]
     claimed = pa.array(map(locations.normalise, claims or {}), pa.string())
     frame = frame_of(engine, pa.table({"claimed": claimed, "closed": pa.array((claims or {}).values(), pa.bool_())}))
-    return find_orphans(engine, Search(roots, closed), {one.name: one for one in catalogs}, frame, ExitStack())
+    with ExitStack() as stack:
+        return find_orphans(engine, Search(roots, closed), {one.name: one for one in catalogs}, frame, stack)
 
 
 def places(found: OrphanSearchResult) -> list[str]:
@@ -146,3 +147,22 @@ def test_the_search_ends_and_says_when_it_went_no_deeper(
 def test_a_root_that_is_not_there_holds_nothing(engine: SparkSession | None, tmp_path: Path) -> None:
     found = search(engine, [info("lake", str(tmp_path / "nowhere")), info("none")])
     assert (found.datasets, found.failures) == (None, [])
+
+
+def test_no_directory_comes_to_the_driver(
+    engine: SparkSession | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(400):
+        (tmp_path / f"{number}" / "inner").mkdir(parents=True)
+    dataset(tmp_path / "0/inner")
+    kind = type(frame_of(engine, pa.table({"number": [1]})))
+    rows, came = kind.rows, []
+
+    def counted(frame: Frame) -> list[dict[str, Any]]:
+        came.append(rows(frame))
+        return came[-1]
+
+    monkeypatch.setattr(kind, "rows", counted)
+    found = search(engine, [info("lake", str(tmp_path))], {f"{tmp_path}/{number}": True for number in range(100, 400)})
+    assert found.number == 1
+    assert max(map(len, came)) <= 8
