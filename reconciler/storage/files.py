@@ -104,11 +104,12 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
 def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
     shared = _IN_A_BUCKET.fullmatch(locations.pylance_uri(location))
     if shared is None:
-        listed = session_at(location, options).list_with_delimiter()
+        own, listed = "", session_at(location, options).list_with_delimiter()
     else:
-        listed = connection_to(shared["bucket"], options).files.list_with_delimiter(shared["path"])
+        own = shared["path"]
+        listed = connection_to(shared["bucket"], options).files.list_with_delimiter(own)
     files, directories = (
-        [name for entry in entries if (name := entry.rstrip("/").rpartition("/")[2])]
+        [name for entry in entries if (path := entry.rstrip("/")) != own and (name := path.rpartition("/")[2])]
         for entries in (listed.objects, listed.common_prefixes)
     )
     return files, directories
