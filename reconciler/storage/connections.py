@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
-__all__ = ["Connection", "connection_to"]
+__all__ = ["StoreConnection", "connection_to"]
 
 _KEPT = 16
 _SECONDS = 60
@@ -16,14 +16,14 @@ _SECONDS = 60
 _PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
 
 
-class Connection:
+class StoreConnection:
     """A connection to the bucket or container ``root``."""
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         import lance
 
         self._root, self._options = root, dict(options) or None
-        # Without caches, nothing of a dataset outlives it: another one may come to the same place.
+        # Without caches, nothing of a dataset outlives it: a dataset that replaces it has other files.
         self._session = lance.Session(index_cache_size_bytes=0, metadata_cache_size_bytes=0)  # type: ignore[attr-defined]
         self._first: Any = None
         """The session has the connection for as long as one of its datasets lives."""
@@ -49,7 +49,7 @@ class Connection:
         return LanceFileSession(self._root, storage_options=self._options)
 
 
-def connection_to(root: str, options: Mapping[str, str]) -> Connection:
+def connection_to(root: str, options: Mapping[str, str]) -> StoreConnection:
     """Return the connection to ``root`` that these options, and the environment, make."""
     environment = frozenset(item for item in os.environ.items() if item[0].startswith(_PREFIXES))
     return _connection(root, frozenset(options.items()), environment, int(time.monotonic() // _SECONDS))
@@ -58,5 +58,5 @@ def connection_to(root: str, options: Mapping[str, str]) -> Connection:
 @lru_cache(maxsize=_KEPT)
 def _connection(
     root: str, options: frozenset[tuple[str, str]], _environment: frozenset[tuple[str, str]], _period: int
-) -> Connection:
-    return Connection(root, dict(options))
+) -> StoreConnection:
+    return StoreConnection(root, dict(options))

@@ -22,7 +22,7 @@ from reconciler.model.errors import (
     TableAlreadyExistsError,
 )
 from reconciler.model.redaction import scrub
-from reconciler.storage.connections import Connection, connection_to
+from reconciler.storage.connections import StoreConnection, connection_to
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +101,7 @@ def open_dataset(location: str, options: Mapping[str, str], *, to_read: bool = F
     return opened()
 
 
-def connection_of(location: str, options: Mapping[str, str]) -> Connection | None:
+def connection_of(location: str, options: Mapping[str, str]) -> StoreConnection | None:
     """Return the connection to the object store that ``location`` is in, None for another kind of place."""
     uri = locations.pylance_uri(location)
     return connection_to("/".join(uri.split("/")[:3]), options) if locations.scheme(uri) in OBJECT_STORES else None

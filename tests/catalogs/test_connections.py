@@ -34,7 +34,7 @@ def options(store: GuardedS3) -> dict[str, str]:
     }
 
 
-def test_a_dataset_that_is_made_anew_is_seen(options: dict[str, str]) -> None:
+def test_a_dataset_that_is_recreated_is_seen(options: dict[str, str]) -> None:
     place = f"s3://{BUCKET}/again.lance"
     assert storage.probe(place, options).kind is StorageKind.NOTHING
     for name in ("first", "second"):
