@@ -113,8 +113,7 @@ def command(
     Examples:
       lancens audit --impl hive3 --config uri=thrift://metastore:9083
       lancens audit --out report
-      lancens audit prod.yaml --out report --history s3://ops/audits.lance --fail-on error
-      lancens audit prod.yaml --out report --history s3://ops/audits.lance --since-last
+      lancens audit prod.yaml --out report --history s3://ops/audits.lance --since-last --fail-on error
       lancens audit prod.yaml --out report --rule orphan --rule dangling
     """
     if since_last and history is None:
