@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import CLEANUP_REMEDY, UNBOUND_REMEDY, AutoCleanup, unbound
-from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, UnsupportedOperationError
+from reconciler.model.errors import (
+    BackendError,
+    ConcurrentModificationError,
+    InvalidTableStateError,
+    UnsupportedOperationError,
+)
 from reconciler.storage.files import local_path, rename_new
 from reconciler.storage.pylance import open_dataset, translated
 from reconciler.storage.reading import cleanup_of, manifests
@@ -172,6 +177,8 @@ def rebased_versions(location: str, options: Mapping[str, str], commits: int = 1
         expect_no_cleanup(location, cleanup_of(dataset), commits)
         try:
             yield dataset
+        except BackendError:  # of an executor, whose text may name a conflict of another kind
+            raise
         except Exception as error:
             if versions.refusal is not None:
                 raise versions.refusal from None
