@@ -57,10 +57,10 @@ def carry_out_job(
 
 
 def _left(files: storage.NewFiles) -> str:
-    """Return the names of files that no version needs, as retried tasks and merged segments leave them."""
+    """Return the names of files that retried tasks and merged segments leave; they may be another writer's, too."""
     found = files.unneeded()
     rest = [f"{len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
-    return f"left without a version that needs it: {', '.join([*found[:_NAMED], *rest])}" if found else ""
+    return f"new files that the latest version does not need: {', '.join([*found[:_NAMED], *rest])}" if found else ""
 
 
 def _carried_out(

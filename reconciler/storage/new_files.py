@@ -19,9 +19,9 @@ class NewFiles:
     def unneeded(self) -> list[str]:
         """Return those that the latest version does not need, relative to the dataset; they may be other writers'."""
         after, needed = self._listed()
-        return sorted(after - self._before - needed)
+        return sorted(path for place, path in after.items() if place not in self._before and place not in needed)
 
-    def _listed(self) -> tuple[set[str], set[str]]:
+    def _listed(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """Return what is there, and what the latest version needs; nothing if the dataset cannot be read."""
         try:
             with translated(self._location, self._options):
@@ -29,11 +29,11 @@ class NewFiles:
                 listing = FileListing(dataset, self._location, self._options)
                 needed = listing.needed_by(dataset)
         except BackendError:
-            return set(), set()
+            return {}, {}
         return _places(listing.found), _places([*own(needed.files), *own(needed.folders)])
 
 
-def _places(paths: Iterable[str]) -> set[str]:
-    """Return the data files and the folders of indices; the files of a column's blobs are in a folder beside them."""
-    parts = (path.removesuffix(".lance").split("/") for path in paths)
-    return {"/".join(found[:2]) for found in parts if found[0] in (DATA, INDICES)}
+def _places(paths: Iterable[str]) -> Mapping[str, str]:
+    """Return data files and folders of indices by a name that a data file shares with the folder of its blobs."""
+    found = ("/".join(path.split("/")[:2]) for path in paths if path.startswith((f"{DATA}/", f"{INDICES}/")))
+    return {path.removesuffix(".lance"): path for path in found}
