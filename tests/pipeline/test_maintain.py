@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -283,6 +285,21 @@ def test_the_command_works_on_spark(
     assert ran.code == 0, ran.err
     assert "Applied 3 of 3" in ran.out
     assert lancens(capsys, "maintain", "--engine", "spark", "--dry-run", "--detailed-exitcode").code == 0
+
+
+def test_ctrl_c_ends_the_job_in_flight_and_starts_no_other(java: None, tmp_path: Path) -> None:
+    names = [f"t{number}" for number in range(9)]
+    managed(tmp_path, *names)
+    options = ["--engine", "spark", "--master", "local[2]", "--parallelism", "1", "--auto-approve"]
+    command = [sys.executable, "-c", "from reconciler.cli import main; main()", "maintain", *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as ran:
+        assert ran.stderr is not None
+        assert any("✓" in line for line in ran.stderr)
+        os.killpg(ran.pid, signal.SIGINT)  # as a terminal does
+        out, _ = ran.communicate()
+    assert (ran.returncode, out.count("Stopped. Applied"), "0 failed" in out) == (130, 1, True)
+    assert 0 < len(plan_maintenance(load_manifest(tmp_path, manifest_of(names))).changes) < 3 * len(names)
 
 
 def test_options_of_spark_are_refused_without_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
