@@ -94,9 +94,9 @@ def section(rounds: int = ROUNDS) -> Section:
                 shutil.rmtree(copy)
     ratios = {how: [one / plain for one, plain in zip(jobs[how], jobs[ONE], strict=True)] for how in NAMES}
     lines = [[how, spread(ratios[how]), *(spread(one[how]) for one in (jobs, cpu, used))] for how in NAMES]
+    took = [f"{median(jobs[how]):.1f} s" for how in (SPARK, ONE, BARE)]
     why = (
-        f"{median(jobs[SPARK]):.1f} s against {median(jobs[ONE]):.1f} s in one process, whose threads use several cores, "
-        f"and {median(jobs[BARE]):.1f} s of pylance's `compact_files`"
+        f"{took[0]} against {took[1]} in one process, and {took[2]} of `compact_files`: pylance's threads use all cores"
     )
     goal = Goal(f"compaction of {ROWS:,} rows on local[2], against one process", median(ratios[SPARK]), MOST, why)
     about = (
