@@ -25,6 +25,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import Column
 from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, TableVersionNotFoundError
+from reconciler.model.maintenance import IndexType, WantedIndex
 from reconciler.namespace.catalog import CatalogNamespace
 from reconciler.planner.plan import Plan
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
@@ -256,6 +257,28 @@ def test_keys_that_are_set_right_before_the_commit_set_nothing_off(
         storage.add_columns(place, [Column("added", "int64")], store.options)
     assert before
     _is_kept(store, f"late/{name}", before)
+
+
+REFUSED: Mapping[str, Callable[[str, Mapping[str, str]], object]] = {
+    "create_scalar_index": lambda place, given: storage.build_index(place, given, WantedIndex("id", IndexType.BTREE)),
+    "alter_columns": lambda place, given: storage.alter_columns(place, given, [{"path": "id", "name": "key"}]),
+}
+
+
+@pytest.mark.parametrize("commit", REFUSED)
+def test_a_refused_commit_names_the_file_that_it_leaves(
+    store: Disk | Bucket, monkeypatch: pytest.MonkeyPatch, commit: str
+) -> None:
+    name = f"refused_{commit}"
+    place = _dataset(store, name)
+    before = store.files(name)
+    _Meanwhile(monkeypatch, lance.LanceDataset, commit, lambda: _set(store, place, {AGE: "0s"}, due_next=True))
+    with pytest.raises((InvalidTableStateError, ConcurrentModificationError)) as raised:
+        REFUSED[commit](place, store.options)
+    left = [path for path in store.files(name) if ".manifest-" in path]
+    assert [path in str(raised.value) for path in left] == [True]
+    _is_kept(store, name, before)
+    assert len(lance.dataset(place, storage_options=dict(store.options)).versions()) == 5
 
 
 def test_a_version_is_encrypted_as_the_options_say(guarded: GuardedS3) -> None:
