@@ -31,6 +31,8 @@ from reconciler.storage.reading import Reference, opened
 from reconciler.storage.references import BRANCHES, or_none
 
 _TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
+_SLASH, _LONGEST = "%252F", 200
+"""What pylance 14 makes of a slash in the name of a branch's file, and what a file system has room for."""
 _OF_THE_TYPE = ("ARROW:extension:", "lance-encoding:")
 """Metadata of a field that is a part of its type: without it, pylance reads the values as another type."""
 
@@ -129,6 +131,8 @@ def _check_name(what: str, accepted: re.Pattern[str], name: str) -> None:
         raise InvalidInputError(
             f"`{name}` cannot name a {what}: use ASCII letters, digits, `-`, `_` and single dots inside"
         )
+    if len(name.replace("/", _SLASH)) > _LONGEST:
+        raise InvalidInputError(f"`{name[:40]}…` is too long to name a {what}: expected at most {_LONGEST} characters")
 
 
 def restore(location: str, options: Mapping[str, str], version: int) -> int:

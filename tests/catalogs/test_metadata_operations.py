@@ -131,6 +131,13 @@ def test_a_branch_of_a_branch_has_its_rows(namespace: LanceNamespace, place: str
     assert lance.dataset(place).checkout_version(("c", None)).count_rows() == 1
 
 
+def test_the_longest_names_fit(namespace: LanceNamespace, place: str) -> None:
+    branch, tag = "/".join(["ab"] * 28), "x" * 200
+    namespace.create_table_branch(CreateTableBranchRequest(id=T, name=branch))
+    namespace.create_table_tag(CreateTableTagRequest(id=T, tag=tag, version=1))
+    assert (set(lance.dataset(place).branches.list()), set(lance.dataset(place).tags.list())) == ({branch}, {tag})
+
+
 def test_an_earlier_version_is_in_force_again(namespace: LanceNamespace, place: str) -> None:
     namespace.restore_table(RestoreTableRequest(id=T, version=1))
     dataset = lance.dataset(place)
@@ -205,6 +212,8 @@ def _branch(name: str, version: int | None = None, branch: str | None = None) ->
         (_branch("there"), TableBranchAlreadyExistsError),
         (_branch("main"), TableBranchAlreadyExistsError),
         (_branch("a/../../../evil"), InvalidInputError),
+        (_branch("/".join(["ab"] * 40)), InvalidInputError),
+        (_tag("x" * 100_000), InvalidInputError),
         (_branch("new", 99), TableVersionNotFoundError),
         (_branch("new", None, "none"), TableBranchNotFoundError),
         (lambda of: of.restore_table(RestoreTableRequest(id=T, version=99)), TableVersionNotFoundError),
