@@ -29,7 +29,7 @@ SPARK = ("--engine", "spark", "--master", "local[2]", "--spark-conf", "spark.dri
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "inventory": ("inventory", "-o", "inventory.parquet"),
     "plan": ("plan", "--format", "json", "-o", "plan.json"),
-    "audit": ("audit", "--out", "report"),
+    "audit": ("audit", "--out", "report", "--skip-rule", "unmanaged"),
 }
 MANIFEST = """\
 version: 1
