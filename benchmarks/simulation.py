@@ -12,12 +12,13 @@ Python, of the JVM (which on one machine is driver and executor) and of the larg
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
@@ -52,16 +53,34 @@ def prepare(folder: Path, tables: int) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
 
 
-def resident(process: int) -> tuple[str, int]:
-    """Return the name and the resident memory in MiB of a process."""
-    status = Path(f"/proc/{process}/status").read_text()
-    return status.split()[1], int(status.partition("VmRSS:")[2].split()[0]) >> 10
+@dataclass
+class Peaks:
+    """The peaks of resident memory in MiB, and the CPU seconds of each process.
+
+    The processes of Spark do not all wait for those that they started, so each is asked.
+    """
+
+    mib: dict[str, int] = field(default_factory=lambda: {"driver": 0, "java": 0, "worker": 0})
+    seconds: dict[int, float] = field(default_factory=dict)
+
+    def look(self, driver: int) -> None:
+        """Look at a process and all below it."""
+        with suppress(OSError):  # one ended while it was looked at
+            for process in list(tree(driver)):
+                with suppress(OSError, IndexError):
+                    self._add(process, driver)
+
+    def _add(self, process: int, driver: int) -> None:
+        name, _, times = Path(f"/proc/{process}/stat").read_text().partition("(")[2].rpartition(")")
+        self.seconds[process] = sum(map(int, times.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+        status = Path(f"/proc/{process}/status").read_text()
+        kind = "driver" if process == driver else "java" if name == "java" else "worker"
+        self.mib[kind] = max(self.mib[kind], int(status.partition("VmRSS:")[2].split()[0]) >> 10)
 
 
 def run(folder: Path, command: tuple[str, ...], environment: Mapping[str, str]) -> list[str]:
     """Run one command, and return the cells of its row."""
-    peaks = {"driver": 0, "java": 0, "worker": 0}
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+    peaks, started = Peaks(), perf_counter()
     with (
         (folder / "stderr").open("w+") as said,
         subprocess.Popen(
@@ -72,13 +91,7 @@ def run(folder: Path, command: tuple[str, ...], environment: Mapping[str, str]) 
 
         def watch() -> None:
             while not done.wait(0.5):
-                try:
-                    for one in list(tree(process.pid)):
-                        name, mib = resident(one)
-                        kind = "driver" if one == process.pid else "java" if name == "java" else "worker"
-                        peaks[kind] = max(peaks[kind], mib)
-                except (OSError, IndexError):  # one ended while it was looked at
-                    pass
+                peaks.look(process.pid)
 
         watcher = threading.Thread(target=watch)
         watcher.start()
@@ -91,11 +104,8 @@ def run(folder: Path, command: tuple[str, ...], environment: Mapping[str, str]) 
         watcher.join()
         said.seek(0)
         print(said.read(), file=sys.stderr)
-    seconds, after = perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if code:
-        return [f"ended with {code} after {seconds:,.0f}", "", *(f"{mib:,}" for mib in peaks.values())]
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return [f"{seconds:,.0f}", f"{cpu:,.0f}", *(f"{mib:,}" for mib in peaks.values())]
+    seconds, cpu = f"{perf_counter() - started:,.0f}", f"{sum(peaks.seconds.values()):,.0f}"
+    return [f"ended with {code} after {seconds}" if code else seconds, cpu, *(f"{mib:,}" for mib in peaks.mib.values())]
 
 
 def main(sizes: tuple[int, ...], commands: tuple[str, ...]) -> None:
