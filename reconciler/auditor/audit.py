@@ -31,7 +31,7 @@ from reconciler.auditor.document import (
 from reconciler.auditor.entries import Coverage, read_entries, with_relations
 from reconciler.auditor.evaluate import EVALUATED, Evaluator
 from reconciler.auditor.looks import Looks
-from reconciler.auditor.orphans import DEEPEST, find_orphans, named_datasets
+from reconciler.auditor.orphans import DATASETS, DEEPEST, DatasetNamer, find_orphans
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
 from reconciler.auditor.suppressions import Suppressions
@@ -50,7 +50,6 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
 from reconciler.operations.plan import reference
-from reconciler.spark.frames import frame_of
 from reconciler.spark.progress import stage
 from reconciler.spark.tasks import probe_tasks, row_tasks
 
@@ -156,16 +155,16 @@ def _evaluated_orphans(
         return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
         claims = evaluated.aggregated(("claimed",), {"closed": "max"}).kept(stack, row_tasks(coverage.tables))
-        found = find_orphans(spark, search, evaluator.catalogs, claims)
+        found = find_orphans(spark, search, evaluator.catalogs, claims, stack)
         coverage.failures += found.failures
         coverage.notes += found.notes
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
-        if not found.datasets:
+        if found.datasets is None:
             running.note(count(0, "orphan"))
             return None
-        named = frame_of(spark, named_datasets(found.datasets, evaluator.catalogs, search))
-        orphans = named.map(evaluator, EVALUATED, probe_tasks(len(found.datasets))).kept(stack)
+        named = found.datasets.map(DatasetNamer.of(evaluator.catalogs, search), DATASETS)
+        orphans = named.map(evaluator, EVALUATED, probe_tasks(found.number)).kept(stack)
         counted = orphans.aggregated(("sound",), {"name": "count"}).rows()
         running.note(count(sum(row["name"] for row in counted if not row["sound"]), "orphan"))
     return orphans

@@ -38,6 +38,7 @@ from reconciler.storage.metadata import (
     update_field_metadata,
     update_tag,
 )
+from reconciler.storage.new_files import NewFiles
 from reconciler.storage.pylance import (
     OBJECT_STORES,
     SCHEMES,
@@ -60,6 +61,7 @@ from reconciler.storage.reading import (
     probe,
 )
 from reconciler.storage.references import BrokenReference
+from reconciler.storage.segments import Executors
 from reconciler.storage.tags import find_tags, write_tags
 from reconciler.storage.upkeep import build_index, compact, optimize_index, upkeep_of
 from reconciler.storage.writing import (

@@ -23,6 +23,7 @@ from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import content_of, list_directory, local_path, version_of
 from reconciler.storage.pylance import (
+    connection_of,
     expression_problem,
     is_denied,
     is_expression_error,
@@ -108,8 +109,11 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
                 return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
             if path.is_file():
                 return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
+        connection = connection_of(location, options)
+        if connection is not None and not connection.is_shared and not list_directory(location, options):
+            return Storage(StorageKind.NOTHING)  # pylance would connect anew to find out
         try:
-            return read(open_dataset(location, options))
+            return read(open_dataset(location, options, to_read=True))
         except ValueError as error:
             if not is_not_found(error):
                 raise
