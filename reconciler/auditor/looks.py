@@ -6,8 +6,6 @@ them. Of a dataset that has lost files nothing is remembered, so it is looked at
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import tempfile
 import uuid
@@ -41,10 +39,8 @@ if TYPE_CHECKING:
 
 FOLDER = "_looks"
 
-LOOK = pa.field(
-    "look",
-    pa.struct([("location", STRING), ("state", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)]),
-)
+_LOOKED = pa.struct([("location", STRING), ("state", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)])
+LOOK = pa.field("look", _LOOKED)
 """The look of the audit number ``run`` at a dataset whose latest version was ``state``; ``stored`` is null for one that
 is not whole."""
 
@@ -84,16 +80,16 @@ class Looks:
         cls, history: str, runs: Iterable[RunSummary], series: tuple[str, str], now: datetime, *, since_last: bool
     ) -> Looks:
         """Return the looks of the ``runs`` of a ``series`` in a history, for an audit that starts ``now``."""
-        digest = hashlib.sha256(json.dumps(series).encode()).hexdigest()
-        folder = locations.join(locations.absolute(history, Path.cwd().as_posix()), FOLDER, digest[:32])
+        name = uuid.uuid5(uuid.NAMESPACE_OID, str(series)).hex
+        folder = locations.join(locations.absolute(history, Path.cwd().as_posix()), FOLDER, name)
         return cls(folder, sum(run.series == series for run in runs), ROUNDS if since_last else 1, now)
 
-    def carried(self, row: Row, state: str) -> Stored | None:
+    def carried(self, row: Row, state: str | None) -> Stored | None:
         """Return what is known of the dataset of ``row``, None if it must be looked at.
 
         Args:
             row: an entry with ``LOOK``.
-            state: the latest version.
+            state: the latest version; None without one.
         """
         look: Row | None = row["look"]
         if look is None or (look["location"], look["state"]) != (row["location"], state) or look["stored"] is None:
@@ -142,7 +138,7 @@ class Looks:
             {"catalog": row["catalog"], "key": row["key"], "look": self._look(row, stored)}
             for row, stored in zip(rows, found, strict=True)
             # What is not whole takes the place of an earlier look, which would hide the loss.
-            if stored.carried_from is None and (row.get("look") or (stored.state is not None and stored.is_whole))
+            if stored.carried_from is None and (row.get("look") or (stored.state and stored.is_whole))
         ]
         if not kept:
             return
@@ -151,7 +147,8 @@ class Looks:
             session.upload_file(Path(scratch, "looks"), f"{self.run}-{uuid.uuid4().hex}.parquet")
 
     def _look(self, row: Row, stored: Stored) -> Row:
-        text = _STORED.dump_json(stored, exclude_defaults=True).decode() if stored.is_whole else None
+        is_known = stored.state is not None and stored.is_whole
+        text = _STORED.dump_json(stored, exclude_defaults=True).decode() if is_known else None
         return {"location": row["location"], "state": stored.state, "run": self.run, "at": self.now, "stored": text}
 
     @contextmanager
