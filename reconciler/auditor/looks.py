@@ -23,7 +23,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from reconciler import storage
-from reconciler.auditor.records import ROUNDS, Stored
+from reconciler.auditor.records import Stored
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, LancensError
 from reconciler.spark.frames import frame_of
@@ -45,8 +45,7 @@ LOOK = pa.field("look", _LOOKED)
 is not whole."""
 
 # Another lancens may look at more, so its looks are not used.
-_MARK = {"lancens.looks": f"1 {version('lancens')}"}
-_KEPT = pa.schema([("catalog", STRING), ("key", STRING), LOOK], metadata=_MARK)
+_KEPT = pa.schema([("catalog", STRING), ("key", STRING), LOOK], metadata={"lancens.looks": f"1 {version('lancens')}"})
 _NAME = re.compile(r"(\d+)-[0-9a-f]{32}\.parquet")
 _ROWS_IN_A_FILE = 1_000  # about
 _FILES_IN_A_ROW = 16
@@ -76,13 +75,11 @@ class Looks:
     now: datetime
 
     @classmethod
-    def of(
-        cls, history: str, runs: Iterable[RunSummary], series: tuple[str, str], now: datetime, *, since_last: bool
-    ) -> Looks:
+    def of(cls, history: str, runs: Iterable[RunSummary], series: tuple[str, str], now: datetime, rounds: int) -> Looks:
         """Return the looks of the ``runs`` of a ``series`` in a history, for an audit that starts ``now``."""
         name = uuid.uuid5(uuid.NAMESPACE_OID, str(series)).hex
         folder = locations.join(locations.absolute(history, Path.cwd().as_posix()), FOLDER, name)
-        return cls(folder, sum(run.series == series for run in runs), ROUNDS if since_last else 1, now)
+        return cls(folder, sum(run.series == series for run in runs), rounds, now)
 
     def carried(self, row: Row, state: str | None) -> Stored | None:
         """Return what is known of the dataset of ``row``, None if it must be looked at.
@@ -140,11 +137,10 @@ class Looks:
             # What is not whole takes the place of an earlier look, which would hide the loss.
             if stored.carried_from is None and (row.get("look") or (stored.state and stored.is_whole))
         ]
-        if not kept:
-            return
-        with self._session() as session, tempfile.TemporaryDirectory() as scratch:
-            pq.write_table(pa.Table.from_pylist(kept, _KEPT), Path(scratch, "looks"), compression="zstd")
-            session.upload_file(Path(scratch, "looks"), f"{self.run}-{uuid.uuid4().hex}.parquet")
+        if kept:
+            with self._session() as session, tempfile.TemporaryDirectory() as scratch:
+                pq.write_table(pa.Table.from_pylist(kept, _KEPT), Path(scratch, "looks"), compression="zstd")
+                session.upload_file(Path(scratch, "looks"), f"{self.run}-{uuid.uuid4().hex}.parquet")
 
     def _look(self, row: Row, stored: Stored) -> Row:
         is_known = stored.state is not None and stored.is_whole

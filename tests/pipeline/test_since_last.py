@@ -91,7 +91,7 @@ def rules(document: dict[str, Any]) -> list[str]:
 
 
 def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(looks, "ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
     _, first = audit("--since-last")
     assert (sorted(looked), first["carried_since"]) == (NAMES, None)
     lance.write_dataset(pa.table({"id": [2]}), str(lake / "t1"), mode="append")
@@ -115,7 +115,7 @@ def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[
 
 
 def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(looks, "ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
     audit()
     looked.clear()
     write_manifest("expect: {indices: [id]}")
@@ -129,7 +129,7 @@ def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str]
 def test_a_lost_file_is_found_when_the_turn_comes(
     lake: Path, audit: Audit, looked: list[str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(looks, "ROUNDS", 3)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
     audit()
     (data,) = (lake / "t5/data").iterdir()
     kept = data.rename(lake.parent.parent / "kept")
@@ -151,7 +151,7 @@ def test_a_full_audit_looks_at_everything_again(lake: Path, audit: Audit, looked
 
 
 def test_looks_do_not_pile_up(lake: Path, audit: Audit, monkeypatch: Any) -> None:
-    monkeypatch.setattr(looks, "ROUNDS", 3)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
     for _ in range(8):
         audit("--since-last")
     (folder,) = Path("audits.lance/_looks").iterdir()
