@@ -10,7 +10,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -108,7 +108,8 @@ class Looks:
         with self._session() as session:
             for name, run in self._files().items():
                 if run <= self.run - self.rounds:
-                    session.delete_file(name)
+                    with suppress(OSError):  # the credentials may write and not delete
+                        session.delete_file(name)
 
     def _files(self) -> dict[str, int]:
         """Return the files with the number of their audit."""

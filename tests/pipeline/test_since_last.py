@@ -14,12 +14,15 @@ import lance
 import pyarrow as pa
 import pytest
 
+from benchmarks.looks import audits
 from reconciler import storage
 from reconciler.auditor import audit as auditing
 from reconciler.auditor import looks
+from reconciler.auditor.records import ROUNDS
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import Ran, lancens
 from tests.processes import writers
+from tests.soak import count
 
 Audit = Callable[..., tuple[Ran, dict[str, Any]]]
 NEVER = 2**40
@@ -223,3 +226,13 @@ def test_a_damaged_file_is_one_error(lake: Path, audit: Audit) -> None:
 def test_without_a_history_there_is_no_last_run(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = lancens(capsys, "audit", "--since-last")
     assert (ran.code, "--since-last needs --history" in ran.err) == (1, True)
+
+
+@pytest.mark.soak
+def test_a_hundredth_that_changed_takes_a_twentieth_of_the_looks() -> None:
+    (_, known, full), *since = audits(tables := count(2_000, 1_000_000), runs=count(ROUNDS, 2))
+    assert known == len(full) == tables
+    assert sum(len(looked) for _, _, looked in since) <= 0.05 * tables * len(since)
+    assert [known for _, known, _ in since] == [tables] * len(since)
+    if len(since) == ROUNDS:
+        assert set().union(*(looked for _, _, looked in since)) == set(range(tables))
