@@ -193,21 +193,15 @@ def manifests(location: str, options: Mapping[str, str], branch: str | None = No
 def latest_state(location: str, options: Mapping[str, str]) -> str | None:
     """Return a text that changes with each commit, of two listings; None without a version.
 
-    It names the latest manifest, and the latest transactions: a dataset that is written anew has its version 1 again.
+    It names the latest manifest and transaction: a dataset that is written anew has its version 1 again.
 
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
     """
     versions = manifests(location, options)
-    if not versions:
-        return None
-    transactions: dict[int, list[str]] = {}
-    for name in list_directory(locations.join(location, "_transactions"), options):
-        read, dash, _ = name.partition("-")
-        if dash and read.isdecimal():
-            transactions.setdefault(int(read), []).append(name)
-    latest = max(versions)
-    return " ".join([versions[latest].rpartition("/")[2], *sorted(transactions.get(max(transactions, default=0), []))])
+    transactions = [name.partition("-") for name in list_directory(locations.join(location, "_transactions"), options)]
+    last = max(((int(read), rest) for read, _, rest in transactions if read.isdecimal()), default=None)
+    return f"{versions[max(versions)]} {last}" if versions else None
 
 
 def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:
