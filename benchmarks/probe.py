@@ -56,7 +56,7 @@ def serve(cores: int, folder: Path, number: int) -> None:
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = probe_many((place, {}) for place in batch.column("location").to_pylist())
+            found = probe_many((place, {}, None) for place in batch.column("location").to_pylist())
             yield pa.RecordBatch.from_pylist([{"rows": one.rows} for one in found], schema=counts)
 
     places = [("lake", str(folder / "data" / f"{position}.lance")) for position in range(number)]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
+from reconciler.auditor.looks import Looks
 from reconciler.auditor.records import NOT_PROBED, Depth, Stored
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
@@ -36,6 +37,9 @@ AnswerT = TypeVar("AnswerT")
 ColumnMismatch: TypeAlias = EntryColumns | str | None
 """The columns of an entry that differ from the data's, or the error."""
 
+Recall: TypeAlias = Callable[[str], Stored | None]
+"""Returns what is known of a dataset in a state (``storage.latest_state``), None if it must be looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableProber:
@@ -46,10 +50,12 @@ class TableProber:
     Args:
         catalogs: the catalogs by name.
         stack: connections are closed when it closes.
+        looks: those of earlier audits, if they are kept.
     """
 
     catalogs: Mapping[str, CatalogInfo]
     stack: ExitStack
+    looks: Looks | None = None
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
     def probe(self, rows: Sequence[Row], depth: Depth) -> list[Stored]:
@@ -59,13 +65,23 @@ class TableProber:
             options = self._options(some)
             asked = zip(some, options, strict=True)
             looked = probe_many(
-                ((None, {}) if isinstance(one, CatalogError) else (row["location"], one) for row, one in asked), depth
+                (
+                    (None, {}, None) if isinstance(one, CatalogError) else (row["location"], one, self._recall(row))
+                    for row, one in asked
+                ),
+                depth,
             )
             found += [
                 Stored(StorageKind.UNKNOWN, str(one)) if isinstance(one, CatalogError) else stored
                 for one, stored in zip(options, looked, strict=True)
             ]
+        if self.looks is not None:
+            self.looks.write(rows, found)
         return found
+
+    def _recall(self, row: Row) -> Recall | None:
+        """Return what recalls the look at a table; an unregistered dataset has none."""
+        return None if self.looks is None or "look" not in row else partial(self.looks.carried, row)
 
     def column_mismatches(self, rows: Sequence[Row], stored: Sequence[Stored]) -> list[ColumnMismatch]:
         """Return the columns of each row's entry that differ from its data's."""
@@ -124,14 +140,20 @@ def _column_mismatches(tables: Mapping[Identifier, Schema], backend: Backend) ->
 # ---- one location ----------------------------------------------------------------------------------------------------
 
 
-def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> Stored:
+def probe(
+    location: str, options: Mapping[str, str], depth: Depth = Depth.FILES, recall: Recall | None = None
+) -> Stored:
     """Return the content of ``location``; errors of storage are in the result.
 
     It reads the latest manifest of a dataset, which has rows, bytes and fragments, and lists its files once if
-    ``depth`` asks for that.
+    ``depth`` asks for that. Where ``recall`` knows the dataset, two listings are all that is read.
     """
     if not location:
         return Stored(StorageKind.UNKNOWN, "the entry names no location")
+    if recall is not None:
+        state = _state_of(location, options)  # before the look, so that a commit during it is seen the next time
+        known = None if state is None else recall(state)
+        return known or replace(probe(location, options, depth), state=state)
     found = storage.examine(location, options, partial(_measured, location=location, options=options, depth=depth))
     if isinstance(found, Stored):
         return found
@@ -144,6 +166,14 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
         unversioned=_is_unversioned(found.kind, location, options),
         recovery=storage.recovery_of(location, options) if looks else None,
     )
+
+
+def _state_of(location: str, options: Mapping[str, str]) -> str | None:
+    try:
+        with storage.translated(location, options):
+            return storage.latest_state(location, options)
+    except BackendError:  # the look reports it
+        return None
 
 
 def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]) -> bool:
@@ -188,13 +218,15 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
     return Stored(StorageKind.NOTHING, reserved=reserved)
 
 
-def probe_many(questions: Iterable[tuple[str | None, Mapping[str, str]]], depth: Depth = Depth.FILES) -> list[Stored]:
+def probe_many(
+    questions: Iterable[tuple[str | None, Mapping[str, str], Recall | None]], depth: Depth = Depth.FILES
+) -> list[Stored]:
     """Return the content of each location, given with pylance's options."""
     asked = list(questions)
     return in_parallel(
-        lambda question: NOT_PROBED if question[0] is None else probe(question[0], question[1], depth),
+        lambda question: NOT_PROBED if question[0] is None else probe(question[0], question[1], depth, question[2]),
         asked,
         _PROBES_AT_ONCE
-        if any(location is not None and storage.local_path(location) is None for location, _ in asked)
+        if any(location is not None and storage.local_path(location) is None for location, _, _ in asked)
         else 1,
     )

@@ -23,6 +23,7 @@ from reconciler.storage.files import (
     look_into,
     place_of,
     real_places,
+    session_at,
 )
 from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
 from reconciler.storage.losses import MOST_VERSIONS
@@ -54,6 +55,7 @@ from reconciler.storage.reading import (
     cleanup_of,
     count_rows,
     examine,
+    latest_state,
     manifests,
     opened,
     probe,

@@ -114,7 +114,7 @@ def is_latest(location: str, version: int, options: Mapping[str, str]) -> bool:
 
     Otherwise others committed after it, or had used that number before a clean-up freed it.
     """
-    return max(manifests(location, options)) == version
+    return max(manifests(location, options), default=0) == version
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from reconciler.model import locations
@@ -16,6 +17,7 @@ from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import LAYOUTS
 from reconciler.model.errors import (
     InvalidInputError,
+    InvalidTableStateError,
     TableBranchAlreadyExistsError,
     TableColumnNotFoundError,
     TableTagAlreadyExistsError,
@@ -26,6 +28,7 @@ from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
 from reconciler.storage.pylance import expression_error
 from reconciler.storage.reading import Reference, opened
+from reconciler.storage.references import BRANCHES, or_none
 
 _TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
 _OF_THE_TYPE = ("ARROW:extension:", "lance-encoding:")
@@ -98,13 +101,27 @@ def create_branch(location: str, options: Mapping[str, str], name: str, at: Refe
     Raises:
         InvalidInputError: Lance accepts no branch of this name.
         TableBranchAlreadyExistsError: the dataset has the branch.
+        InvalidTableStateError: an earlier attempt ended halfway, and pylance 14 cannot go on from there.
         BackendError: see :func:`opened`.
     """
     _check_name("branch", _BRANCH, name)
     with opened(location, options, at) as dataset:
-        if name in (MAIN_BRANCH, *dataset.branches.list()):
-            raise TableBranchAlreadyExistsError(f"{locations.redact(location)} has a branch `{name}` already")
-        dataset.create_branch(name, (at.branch, dataset.version))
+
+        def expect_none() -> None:
+            if name in (MAIN_BRANCH, *dataset.branches.list()):
+                raise TableBranchAlreadyExistsError(f"{locations.redact(location)} has a branch `{name}` already")
+
+        expect_none()
+        if or_none(partial(dataset.checkout_version, (name, None))) is not None:
+            raise InvalidTableStateError(
+                f"{locations.redact(location)} holds `{BRANCHES}/{name}` of an attempt to create the branch that ended "
+                "halfway: take another name, or move the folder away"
+            )
+        try:
+            dataset.create_branch(name, (at.branch, dataset.version))
+        except OSError:
+            expect_none()  # another client was first
+            raise
 
 
 def _check_name(what: str, accepted: re.Pattern[str], name: str) -> None:

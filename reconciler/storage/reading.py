@@ -23,6 +23,7 @@ from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import content_of, list_directory, local_path, version_of
 from reconciler.storage.pylance import (
+    connection_of,
     expression_problem,
     is_denied,
     is_expression_error,
@@ -108,8 +109,11 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
                 return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
             if path.is_file():
                 return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
+        connection = connection_of(location, options)
+        if connection is not None and not connection.is_shared and not list_directory(location, options):
+            return Storage(StorageKind.NOTHING)  # pylance would connect anew to find out
         try:
-            return read(open_dataset(location, options))
+            return read(open_dataset(location, options, to_read=True))
         except ValueError as error:
             if not is_not_found(error):
                 raise
@@ -184,6 +188,26 @@ def manifests(location: str, options: Mapping[str, str], branch: str | None = No
     path = locations.normalise(folder).partition("://")[2].partition("/")[2] or locations.normalise(folder).lstrip("/")
     names = list_directory(folder, options)
     return {number: f"{path}/{name}" for name in names if (number := version_of(name)) is not None}
+
+
+def latest_state(location: str, options: Mapping[str, str]) -> str | None:
+    """Return a text that changes with each commit, of two listings; None without a version.
+
+    It names the latest manifest, and the latest transactions: a dataset that is written anew has its version 1 again.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
+    """
+    versions = manifests(location, options)
+    if not versions:
+        return None
+    transactions: dict[int, list[str]] = {}
+    for name in list_directory(locations.join(location, "_transactions"), options):
+        read, dash, _ = name.partition("-")
+        if dash and read.isdecimal():
+            transactions.setdefault(int(read), []).append(name)
+    latest = max(versions)
+    return " ".join([versions[latest].rpartition("/")[2], *sorted(transactions.get(max(transactions, default=0), []))])
 
 
 def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 __all__ = [
     "MAINTAIN",
+    "WIDTH",
     "append",
     "example",
     "files_of",
