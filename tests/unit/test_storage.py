@@ -300,6 +300,7 @@ def test_a_long_name_in_an_error_is_cut_without_a_part_of_a_secret(monkeypatch: 
         raise ValueError(f"Unable to open {secret}{'x' * 1_000_000}: No space left, /x/rust/a.rs:1:2")
 
     monkeypatch.setattr(lance, "dataset", fail)
+    monkeypatch.setattr("lance.file.LanceFileSession", fail)
     told = storage.probe("s3://b/a", {"secret": secret}).detail
     assert told.endswith("No space left")
     assert len(told) < 5000
