@@ -22,6 +22,7 @@ from reconciler.storage.files import (
     local_path,
     look_into,
     place_of,
+    places_of,
     real_places,
 )
 from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
