@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from reconciler.spark import rows
 from reconciler.spark.frames import frame_of, frame_of_units
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
-from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, record_batches
+from reconciler.spark.schemas import STRING, STRINGS, Row, chunks, record_batch, record_batches
 from reconciler.spark.tasks import batched, row_tasks, unbatched
 from reconciler.spark.units import Unit, list_units
 
@@ -62,6 +63,8 @@ the foreign one, else that of the block; ``claimed`` is the same normalised and 
 table with a location.
 """
 
+_ROWS_AT_ONCE = 4_096
+
 MOST_NAMED = 5
 """How many of the related tables of a table are named."""
 
@@ -82,10 +85,11 @@ _INSIDE = pa.schema([("directory", STRING), ("inside", STRINGS)])
 
 def unit_entries(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
     """Yield the content of a unit as ``_READ``."""
-    found = read_unit(unit, last_attempt=last_attempt, foreign=True)
-    return record_batches(
-        (_live_entry(row) if row["kind"] in (rows.TABLE, rows.FOREIGN) else row for row in found), _READ
-    )
+    for some in chunks(read_unit(unit, last_attempt=last_attempt, foreign=True), _ROWS_AT_ONCE):
+        tables = [row for row in some if row["kind"] in (rows.TABLE, rows.FOREIGN)]
+        others = (row for row in some if row["kind"] not in (rows.TABLE, rows.FOREIGN))
+        places = storage.places_of([row["location"] or "" for row in tables])
+        yield record_batch(chain(map(_live_entry, tables, places), others), _READ)
 
 
 def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -108,9 +112,9 @@ def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     return record_batches((entry for entry in entries.values() if "address" in entry), ENTRIES)
 
 
-def _live_entry(row: Row) -> Row:
+def _live_entry(row: Row, found: str) -> Row:
     location, identifier = row["location"], (*row["namespace"], row["name"])
-    place = storage.place_of(location) if location else None
+    place = found if location else None
     entry = {**_named(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": place}
     if row["kind"] == rows.FOREIGN:
         return {**entry, "foreign_location": location, "foreign_format": row["format"]}
