@@ -3,7 +3,7 @@
 A simulated lake is audited in full, and then again with `--since-last`, each time after a hundredth of the datasets has
 a new version. The stages that merge the entries with the looks of earlier audits, and that look, are lancens' own, and
 write and read the real files; the datasets are not there. Calls are counted, not seconds. To see whether a dataset has
-a new version takes two listings; a look opens it, reads its manifest and indices, and lists all its files.
+a new version takes one listing and the name of one file; a look opens it, and lists all its files.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class SimulatedLake:
 
         return mock.patch.multiple(storage, latest_state=self._state, examine=self._examine)
 
-    def _state(self, location: str, _options: object) -> str:
+    def _state(self, location: str, *_: object) -> str:
         return f"version {self._version(location)}"
 
     def _examine(self, location: str, _options: object, _read: Callable[[Any], Any]) -> Any:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
-from reconciler.auditor.looks import LOOK, Looks, order_of
+from reconciler.auditor.looks import LOOK, Looks
 from reconciler.auditor.records import OWNER
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
@@ -105,7 +105,8 @@ def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     a table of which nothing but a look is left has no entry.
     """
     said = [row for batch in batches for row in batch.to_pylist()]
-    said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None, order_of(row["look"])))
+    said.sort(key=lambda row: (row["look"]["run"], row["look"]["at"]) if row["look"] else (-1,))
+    said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
     entries: defaultdict[tuple[str, str], Row] = defaultdict(dict)
     for row in said:
         entries[row["catalog"], row["key"]] |= {name: value for name, value in row.items() if value is not None}

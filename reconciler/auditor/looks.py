@@ -28,7 +28,7 @@ from reconciler.model import locations
 from reconciler.model.errors import BackendError, LancensError
 from reconciler.spark.frames import frame_of
 from reconciler.spark.schemas import LONG, MOMENT, STRING, Row, record_batch
-from reconciler.spark.tasks import batched, probe_tasks, unbatched
+from reconciler.spark.tasks import batched, row_tasks, unbatched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,23 +39,14 @@ if TYPE_CHECKING:
 
 FOLDER = "_looks"
 
-_LOOKED = pa.struct([("location", STRING), ("state", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)])
-LOOK = pa.field("look", _LOOKED)
-"""The look of the audit number ``run`` at a dataset whose latest version was ``state``; ``stored`` is null for one that
-is not whole."""
+LOOK = pa.field("look", pa.struct([("location", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)]))
+"""The look of the audit number ``run`` at a dataset; ``stored`` is null for one that is not whole."""
 
 # Another lancens may look at more, so its looks are not used.
 _KEPT = pa.schema([("catalog", STRING), ("key", STRING), LOOK], metadata={"lancens.looks": f"1 {version('lancens')}"})
 _NAME = re.compile(r"(\d+)-[0-9a-f]{32}\.parquet")
-_ROWS_IN_A_FILE = 1_000  # about
-_FILES_IN_A_ROW = 16
 _LONGEST_BREAK = timedelta(days=1)
 _STORED = TypeAdapter(Stored)
-
-
-def order_of(look: Row | None) -> tuple[int, float]:
-    """Return the sort key of a look, so that the last one is the latest."""
-    return (-1, 0.0) if look is None else (look["run"], look["at"].timestamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +72,10 @@ class Looks:
         folder = locations.join(locations.absolute(history, Path.cwd().as_posix()), FOLDER, name)
         return cls(folder, sum(run.series == series for run in runs), rounds, now)
 
-    def carried(self, row: Row, state: str | None) -> Stored | None:
-        """Return what is known of the dataset of ``row``, None if it must be looked at.
-
-        Args:
-            row: an entry with ``LOOK``.
-            state: the latest version; None without one.
-        """
+    def carried(self, row: Row) -> Stored | None:
+        """Return what was seen of the dataset of ``row`` in its state then; None if it must be looked at anyway."""
         look: Row | None = row["look"]
-        if look is None or (look["location"], look["state"]) != (row["location"], state) or look["stored"] is None:
+        if look is None or look["stored"] is None or look["location"] != row["location"]:
             return None
         goes_on = look["run"] == self.run and self.now - look["at"] < _LONGEST_BREAK
         if not goes_on and (crc32(row["claimed"].encode()) - self.run) % self.rounds == 0:
@@ -99,9 +85,8 @@ class Looks:
     def entries(self, spark: SparkSession | None, schema: pa.Schema) -> Frame:
         """Return the looks with the columns of ``schema``; a table may have several."""
         names = self._files()
-        return frame_of(spark, batched(names, _FILES_IN_A_ROW)).map(
-            partial(self._read, schema), schema, probe_tasks(len(names) * _ROWS_IN_A_FILE)
-        )
+        shares = row_tasks(len(names) * 1_000)  # a file has up to 4,000 rows
+        return frame_of(spark, batched(names, 16)).map(partial(self._read, schema), schema, shares)
 
     def forget(self) -> None:
         """Remove the looks that later ones have replaced, once the audit is in the history."""
@@ -144,9 +129,9 @@ class Looks:
                 session.upload_file(Path(scratch, "looks"), f"{self.run}-{uuid.uuid4().hex}.parquet")
 
     def _look(self, row: Row, stored: Stored) -> Row:
-        is_known = stored.state is not None and stored.is_whole
-        text = _STORED.dump_json(stored, exclude_defaults=True).decode() if is_known else None
-        return {"location": row["location"], "state": stored.state, "run": self.run, "at": self.now, "stored": text}
+        is_whole = stored.state is not None and stored.is_whole
+        text = _STORED.dump_json(stored, exclude_defaults=True).decode() if is_whole else None
+        return {"location": row["location"], "run": self.run, "at": self.now, "stored": text}
 
     @contextmanager
     def _session(self, *file: str) -> Iterator[Any]:

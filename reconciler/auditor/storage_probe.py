@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import partial
@@ -74,10 +74,14 @@ class TableProber:
             return Stored(StorageKind.UNKNOWN, str(options))
         if location is None:
             return NOT_PROBED
-        if self.looks is None or "look" not in row:  # as an unregistered dataset
+        if self.looks is None or not location or "look" not in row:  # as an unregistered dataset
             return probe(location, options, depth)
-        state = _state_of(location, options)  # before the look, so that a commit meanwhile is seen the next time
-        return self.looks.carried(row, state) or replace(probe(location, options, depth), state=state)
+        carried = self.looks.carried(row)
+        # The state is older than the look, so that a commit meanwhile is seen the next time.
+        state = storage.latest_state(location, options, None if carried is None else carried.state)
+        if carried is not None and state == carried.state:
+            return carried
+        return replace(probe(location, options, depth), state=state)
 
     def column_mismatches(self, rows: Sequence[Row], stored: Sequence[Stored]) -> list[ColumnMismatch]:
         """Return the columns of each row's entry that differ from its data's."""
@@ -156,12 +160,6 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
         unversioned=_is_unversioned(found.kind, location, options),
         recovery=storage.recovery_of(location, options) if looks else None,
     )
-
-
-def _state_of(location: str, options: Mapping[str, str]) -> str | None:
-    with suppress(BackendError), storage.translated(location, options):
-        return storage.latest_state(location, options) if location else None
-    return None  # the look reports the error
 
 
 def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]) -> bool:

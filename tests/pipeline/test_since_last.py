@@ -22,6 +22,7 @@ from reconciler.auditor.records import ROUNDS
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import Ran, lancens
 from tests.processes import writers
+from tests.servers.s3 import BUCKET, guarded_s3
 from tests.soak import count
 
 Audit = Callable[..., tuple[Ran, dict[str, Any]]]
@@ -236,3 +237,26 @@ def test_a_hundredth_that_changed_takes_a_twentieth_of_the_looks() -> None:
     assert [known for _, known, _ in since] == [tables] * len(since)
     if len(since) == ROUNDS:
         assert set().union(*(looked for _, _, looked in since)) == set(range(tables))
+
+
+def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    with guarded_s3() as server:
+        options = {**server.where, **server.vended}
+        for name, value in options.items():
+            monkeypatch.setenv(f"AWS_{name.removeprefix('aws_').upper()}", value)
+        server.write("lake/looked")
+        server.denies = lambda method, _path: method == "DELETE"
+        config = {"root": f"s3://{BUCKET}/lake", **{f"storage.{name}": value for name, value in options.items()}}
+        Path("lancens.yaml").write_text(
+            json.dumps({"version": 1, "name": "store", "catalogs": {"lake": {"impl": "dir", "config": config}}})
+        )
+        history, carried = f"s3://{BUCKET}/audits-{tmp_path.name}.lance", []
+        for often in ((), ("--since-last",), ("--since-last",), ()):
+            ran = lancens(capsys, "audit", "--engine", "local", "--skip-rule", "orphan", "--history", history, *often)
+            assert ran.code == 0, ran.err
+            carried.append("1 table without a new version" in ran.out)
+    assert carried == [False, True, True, False]
