@@ -89,6 +89,7 @@ def before_commit(executors: Executors, happens: Callable[[], object]) -> Execut
 # ---- as in one process
 
 
+@pytest.mark.soak
 def test_jobs_end_as_in_one_process(executors: Executors, tmp_path: Path) -> None:
     names = [f"t{number}" for number in range(count(3, 200))]
     manifest = managed(tmp_path, *names)
@@ -128,6 +129,7 @@ SOME = (IndexType.BTREE, IndexType.INVERTED, IndexType.IVF_PQ, IndexType.IVF_RQ)
 KINDS = [*SOME, *[kind for kind in IndexType if kind not in (*SOME, IndexType.LABEL_LIST)][: count(0, 20)]]
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("small_segments")
 def test_indices_are_built_in_segments_and_merged(executors: Executors, tmp_path: Path) -> None:
     place, control = str(tmp_path / "lake/a.lance"), str(tmp_path / "control/lake/a.lance")
