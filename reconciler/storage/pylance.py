@@ -22,6 +22,7 @@ from reconciler.model.errors import (
     TableAlreadyExistsError,
 )
 from reconciler.model.redaction import scrub
+from reconciler.storage.connections import StoreConnection, connection_to
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,11 +83,17 @@ _PART = 2000
 _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
 
-def open_dataset(location: str, options: Mapping[str, str]) -> Any:
-    """Open a dataset at its latest version; errors stay pylance's own."""
+def open_dataset(location: str, options: Mapping[str, str], *, to_read: bool = False) -> Any:
+    """Open a dataset at its latest version; errors stay pylance's own.
+
+    One ``to_read`` shares the connection to its object store with others.
+    """
     import lance
 
-    opened = partial(lance.dataset, locations.pylance_uri(location), storage_options=dict(options) or None)
+    uri = locations.pylance_uri(location)
+    opened = partial(lance.dataset, uri, storage_options=dict(options) or None)
+    if to_read and (connection := connection_of(location, options)) is not None:
+        opened = partial(connection.open, uri)
     for _ in range(ATTEMPTS - 1):
         try:
             return opened()
@@ -94,6 +101,12 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
             if not _VERSION_GONE.search(str(error)):
                 raise
     return opened()
+
+
+def connection_of(location: str, options: Mapping[str, str]) -> StoreConnection | None:
+    """Return the connection to the object store that ``location`` is in, None for another kind of place."""
+    uri = locations.pylance_uri(location)
+    return connection_to("/".join(uri.split("/")[:3]), options) if locations.scheme(uri) in OBJECT_STORES else None
 
 
 def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> ReadT:
