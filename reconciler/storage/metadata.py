@@ -28,7 +28,7 @@ from reconciler.model.errors import (
 from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
 from reconciler.storage.pylance import expression_error, is_denied
-from reconciler.storage.reading import Reference, listed, opened
+from reconciler.storage.reading import Reference, has_tag, listed, opened
 from reconciler.storage.references import BRANCHES, or_none
 
 _TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
@@ -68,7 +68,7 @@ def create_tag(location: str, options: Mapping[str, str], name: str, at: Referen
     with opened(location, options, at) as dataset:
 
         def expect_none() -> None:
-            if name in listed(dataset.tags):
+            if has_tag(dataset, name):
                 raise TableTagAlreadyExistsError(f"{locations.redact(location)} has a tag `{name}` already")
 
         with _while(expect_none):
@@ -109,7 +109,7 @@ def _while(expect: Callable[[], None]) -> Iterator[None]:
 
 
 def _expect_tag(dataset: Any, location: str, name: str) -> None:
-    if name not in listed(dataset.tags):
+    if not has_tag(dataset, name):
         raise TableTagNotFoundError(f"{locations.redact(location)} has no tag `{name}`")
 
 

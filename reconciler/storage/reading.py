@@ -57,6 +57,7 @@ _LARGEST_METADATA = 16 * 1024 * 1024
 """Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
 _REFERENCE_GONE = re.compile(r"not found\b.*/_refs/", re.IGNORECASE)
+_TAG = re.compile(r"[\w.-]+")  # pylance has another error for a name that it does not take
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
 
 
@@ -106,6 +107,17 @@ def listed(references: Any) -> Mapping[str, Any]:
             return found
     last: Mapping[str, Any] = references.list()
     return last
+
+
+def has_tag(dataset: Any, name: str) -> bool:
+    """Return whether a dataset has a tag; pylance lists none if it cannot read the file of any one."""
+    if _TAG.fullmatch(name) is None:
+        return False
+    try:
+        dataset.tags.get_version(name)
+    except ValueError:
+        return False
+    return True
 
 
 def cleanup_of(dataset: Any) -> AutoCleanup | None:
@@ -231,7 +243,7 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
     if reference.tag is not None:
         if reference.version is not None or reference.branch is not None:
             raise InvalidInputError("a tag names one version of one branch; give it without version and branch")
-        if reference.tag not in listed(dataset.tags):
+        if not has_tag(dataset, reference.tag):
             raise TableTagNotFoundError(f"{shown} has no tag `{reference.tag}`")
         return dataset.checkout_version(reference.tag)
     if reference.branch is not None:
