@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -25,5 +26,5 @@ def sampled(every: Sequence[OneT], step: int) -> Sequence[OneT]:
 def seeded(what: str) -> random.Random:
     """Return a source of randomness whose seed is printed, and taken from LANCENS_SEED to run the same again."""
     seed = int(os.environ.get("LANCENS_SEED") or random.SystemRandom().randrange(2**32))
-    print(f"{what}: LANCENS_SEED={seed}")
+    print(f"{what}: LANCENS_SEED={seed}", file=sys.__stdout__, flush=True)  # a test that reads stdout drops the other
     return random.Random(seed)

@@ -30,6 +30,7 @@ from reconciler.auditor.document import (
 )
 from reconciler.auditor.entries import Coverage, read_entries, with_relations
 from reconciler.auditor.evaluate import EVALUATED, Evaluator
+from reconciler.auditor.looks import Looks
 from reconciler.auditor.orphans import DATASETS, DEEPEST, DatasetNamer, find_orphans
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
@@ -72,6 +73,7 @@ class AuditOptions:
         parallelism: how many requests each task has in flight at a catalog.
         most_findings: how many findings the document holds; all of them are counted.
         most_tables: how many tables the document lists.
+        looks: what earlier audits saw, if looks are kept.
     """
 
     now: datetime
@@ -82,10 +84,20 @@ class AuditOptions:
     parallelism: int = DEFAULT_PARALLELISM
     most_findings: int = 100_000
     most_tables: int = 100_000
+    looks: Looks | None = None
 
     def measures(self) -> RuleLimits:
         """Return the limits of the rules."""
         return RuleLimits(self.now, self.stale_after, **self.limits)
+
+    def settings(self) -> AuditSettings:
+        """Return the options for the document."""
+        return AuditSettings(
+            stale_after_days=None if self.stale_after is None else self.stale_after.days,
+            rules=tuple(RuleInfo.model_validate(RULES[name], from_attributes=True) for name in self.rules),
+            depth=self.depth,
+            limits={name: getattr(self.measures(), name) for name in LIMITS},
+        )
 
 
 def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions) -> AuditDocument:
@@ -103,7 +115,7 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
     suppressions = Suppressions.of(manifest, options.now.date())
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
-        entries, coverage = read_entries(spark, manifest, catalogs, stack)
+        entries, coverage = read_entries(spark, manifest, catalogs, stack, options.looks)
         evaluator = Evaluator(
             catalogs,
             options.measures(),
@@ -112,6 +124,7 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
             coverage.teams,
             options.depth,
             suppressions,
+            options.looks,
         )
         evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
         orphans = None
@@ -179,7 +192,7 @@ def _document(
         started=options.now,
         finished=options.now,
         manifest=reference(manifest),
-        settings=_settings(options),
+        settings=options.settings(),
         coverage=tuple(
             CatalogCoverage(
                 name=name,
@@ -187,11 +200,12 @@ def _document(
                 namespaces=coverage.namespaces.get(name, 0),
                 namespaces_unread=len(unread_in.get(name, frozenset()) - {()}),
                 tables=figures.tables[name],
-                tables_looked_at=figures.tables[name],
+                tables_looked_at=figures.tables[name] - figures.carried[name],
                 tables_unreadable=figures.unreadable[name],
             )
             for name, catalog in catalogs.items()
         ),
+        carried_since=figures.carried_since,
         failures=(*coverage.unread, *coverage.failures),
         notes=(*coverage.notes, *_unused(suppressed, options)),
         totals=Totals(
@@ -237,13 +251,3 @@ def _unused(suppressed: Sequence[Suppressed], options: AuditOptions) -> Iterator
     for one in suppressed:
         if not one.findings and one.rule in options.rules:
             yield f"{one.source}: the suppression of `{one.rule}` for `{one.match}` matches no finding in {one.catalog}"
-
-
-def _settings(options: AuditOptions) -> AuditSettings:
-    rules = map(RULES.__getitem__, options.rules)
-    return AuditSettings(
-        stale_after_days=None if options.stale_after is None else options.stale_after.days,
-        rules=tuple(RuleInfo.model_validate(rule, from_attributes=True) for rule in rules),
-        depth=options.depth,
-        limits={name: getattr(options.measures(), name) for name in LIMITS},
-    )

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
+from reconciler.auditor.looks import LOOK, Looks
 from reconciler.auditor.records import OWNER
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
@@ -49,15 +50,17 @@ ENTRIES = pa.schema(
         ("place", STRING),
         ("directory", STRING),
         ("claimed", STRING),
+        LOOK,
     ]
 )
 """A table in the manifest or a catalog.
 
 ``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` the fields ``rows.LIVE`` of a live
-table. ``foreign_location`` and ``foreign_format`` are those of a table of another format; a table that is marked as a
-Lance table and is of the wrong type has both. ``location`` is the live one, else the foreign one, else that of the
-block; ``claimed`` is the same normalised and with symbolic links resolved. ``scheme``, ``place`` (like ``claimed``) and
-``directory``, the one around the place, are null except for a live Lance table with a location.
+table, ``look`` what an earlier audit saw. ``foreign_location`` and ``foreign_format`` are those of a table of another
+format; a table that is marked as a Lance table and is of the wrong type has both. ``location`` is the live one, else
+the foreign one, else that of the block; ``claimed`` is the same normalised and with symbolic links resolved.
+``scheme``, ``place`` (like ``claimed``) and ``directory``, the one around the place, are null except for a live Lance
+table with a location.
 """
 
 _ROWS_AT_ONCE = 4_096
@@ -98,14 +101,16 @@ def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield one entry for each table; ``batches`` must hold all entries of it.
 
-    A live Lance table takes precedence over a table of another format, and that over the block.
+    A live Lance table takes precedence over a table of another format, and that over the block. The latest look counts;
+    a table of which nothing but a look is left has no entry.
     """
     said = [row for batch in batches for row in batch.to_pylist()]
+    said.sort(key=lambda row: (row["look"]["run"], row["look"]["at"]) if row["look"] else (-1,))
     said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
     entries: defaultdict[tuple[str, str], Row] = defaultdict(dict)
     for row in said:
         entries[row["catalog"], row["key"]] |= {name: value for name, value in row.items() if value is not None}
-    return record_batches(entries.values(), ENTRIES)
+    return record_batches((entry for entry in entries.values() if "address" in entry), ENTRIES)
 
 
 def _live_entry(row: Row, found: str) -> Row:
@@ -227,7 +232,11 @@ class Coverage:
 
 
 def read_entries(
-    spark: SparkSession | None, manifest: Manifest, catalogs: Mapping[str, CatalogInfo], stack: ExitStack
+    spark: SparkSession | None,
+    manifest: Manifest,
+    catalogs: Mapping[str, CatalogInfo],
+    stack: ExitStack,
+    looks: Looks | None = None,
 ) -> tuple[Frame, Coverage]:
     """Read each catalog once, and return ``ENTRIES`` and the coverage.
 
@@ -236,15 +245,18 @@ def read_entries(
         manifest: its blocks are merged with the entries.
         catalogs: its catalogs by name.
         stack: frames are released when it closes.
+        looks: are merged with the entries, too.
 
     Raises:
-        LancensError: a catalog cannot be read by other processes.
+        LancensError: a catalog cannot be read by other processes, or the looks cannot be read.
     """
     coverage = Coverage()
     read = _read(spark, catalogs, coverage, stack)
     blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
     wanted = frame_of(spark, batched(blocks)).map(block_entries, ENTRIES)
     said = read.where("kind", rows.TABLE).select(*ENTRIES.names).union(wanted)
+    if looks is not None:
+        said = said.union(looks.entries(spark, ENTRIES))
     return said.map(merge_entries, ENTRIES, row_tasks(coverage.tables + len(blocks)), ("catalog", "key")), coverage
 
 

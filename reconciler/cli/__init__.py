@@ -115,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _open_closed_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    if not debug:
+        os.environ.setdefault("LANCE_LOG", "lance=off")  # which pylance reads once, when it is imported
     everywhere = [option for option in ("--debug", "--quiet") if option in given]  # accepted after the command as well
     given = [*everywhere, *(argument for argument in given if argument not in everywhere)]
     try:

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import CLEANUP_REMEDY, UNBOUND_REMEDY, AutoCleanup, unbound
-from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, UnsupportedOperationError
+from reconciler.model.errors import (
+    BackendError,
+    ConcurrentModificationError,
+    InvalidTableStateError,
+    UnsupportedOperationError,
+)
 from reconciler.storage.files import local_path, rename_new
 from reconciler.storage.pylance import open_dataset, translated
 from reconciler.storage.reading import cleanup_of, manifests
@@ -109,7 +114,7 @@ def is_latest(location: str, version: int, options: Mapping[str, str]) -> bool:
 
     Otherwise others committed after it, or had used that number before a clean-up freed it.
     """
-    return max(manifests(location, options)) == version
+    return max(manifests(location, options), default=0) == version
 
 
 @contextmanager
@@ -125,12 +130,13 @@ def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -
 
     _expect_bound(location)
     with translated(location, options):
-        versions: Any = _NextVersions(location, options)
+        versions = _NextVersions(location, options)
         if locations.scheme(location) == "shared-memory":  # only this process writes there
             dataset = open_dataset(location, options)
         else:
             given = dict(options) or None
-            dataset = lance.dataset(namespace_client=versions, table_id=["t"], storage_options=given)
+            client: Any = versions
+            dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=given)
         expect_no_cleanup(location, cleanup_of(dataset), commits)
         looked_at = int(dataset.version)
         versions.left = [looked_at + number for number in range(1, commits + 1)]
@@ -138,12 +144,12 @@ def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -
             yield dataset
         except Exception:
             if not is_latest(location, int(dataset.version), options):
-                raise _lost_race(location) from None
+                raise _lost_race(location, versions) from None
             raise
         if dataset.version != looked_at and not is_latest(location, int(dataset.version), options):
             there = {field.name: field.nullable for field in open_dataset(location, options).schema}
             if any(there.get(field.name) not in (True, field.nullable) for field in dataset.schema):
-                raise _lost_race(location)
+                raise _lost_race(location, versions)
 
 
 @contextmanager
@@ -172,11 +178,13 @@ def rebased_versions(location: str, options: Mapping[str, str], commits: int = 1
         expect_no_cleanup(location, cleanup_of(dataset), commits)
         try:
             yield dataset
+        except BackendError:  # of an executor, whose text may name a conflict of another kind
+            raise
         except Exception as error:
             if versions.refusal is not None:
-                raise versions.refusal from None
+                raise InvalidTableStateError(f"{versions.refusal}{versions.remainder}") from None
             if _CONFLICT.search(str(error)):
-                raise _lost_race(location) from None
+                raise _lost_race(location, versions) from None
             raise
 
 
@@ -186,13 +194,14 @@ def _expect_bound(location: str) -> None:
         raise UnsupportedOperationError(f"{locations.redact(location)}: {reason}; {UNBOUND_REMEDY}")
 
 
-def _lost_race(location: str) -> ConcurrentModificationError:
-    shown = locations.redact(location)
-    return ConcurrentModificationError(f"{shown}: another writer has changed the dataset in the meantime")
-
-
 class _Versions(ABC):
-    """A namespace, as far as pylance asks one to commit versions."""
+    """A namespace, as far as pylance asks one to commit versions.
+
+    pylance writes each manifest under a name of its own first, and leaves that file where the version is not admitted.
+    ``remainder`` tells of it.
+    """
+
+    remainder = ""
 
     def __init__(self, location: str, options: Mapping[str, str]) -> None:
         self._location, self._options = location, options
@@ -222,10 +231,20 @@ class _Versions(ABC):
 
     def create_table_version(self, request: dict[str, Any]) -> dict[str, Any]:
         version, staged = request["version"], request["manifest_path"]
-        self.admit(version)
+        try:
+            self.admit(version)
+        except BackendError:
+            self.remainder = f"; the refused commit left `_versions/{staged.rpartition('/')[2]}`, which no reader opens"
+            raise
         path = f"{staged.rpartition('.manifest')[0]}.manifest"
         rename_new(self._folder, staged.rpartition("/")[2], path.rpartition("/")[2], self._options)
         return {"version": {"version": version, "manifest_path": path, "manifest_size": request["manifest_size"]}}
+
+
+def _lost_race(location: str, versions: _Versions) -> ConcurrentModificationError:
+    shown = locations.redact(location)
+    text = f"{shown}: another writer has changed the dataset in the meantime{versions.remainder}"
+    return ConcurrentModificationError(text)
 
 
 class _NextVersions(_Versions):

@@ -14,9 +14,13 @@ from urllib.parse import unquote
 
 from reconciler.model import locations
 from reconciler.model.errors import UnsupportedOperationError
+from reconciler.storage.connections import connection_to
 from reconciler.storage.pylance import translated
 
 MANIFEST_SUFFIX = ".manifest"
+
+# Paths that are the same as a URI and as the name of an object.
+_IN_A_BUCKET = re.compile(r"(?P<bucket>(?:az|gs|s3)://[^/]+)/(?P<path>[\w=-][\w.=-]*(?:/[\w=-][\w.=-]*)*)/?", re.ASCII)
 
 
 def local_path(location: str) -> Path | None:
@@ -103,9 +107,14 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
 
 
 def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    listed = session_at(location, options).list_with_delimiter()
+    shared = _IN_A_BUCKET.fullmatch(locations.pylance_uri(location))
+    if shared is None:
+        own, listed = "", session_at(location, options).list_with_delimiter()
+    else:
+        own = shared["path"]
+        listed = connection_to(shared["bucket"], options).files.list_with_delimiter(own)
     files, directories = (
-        [name for entry in entries if (name := entry.rstrip("/").rpartition("/")[2])]
+        [name for entry in entries if (path := entry.rstrip("/")) != own and (name := path.rpartition("/")[2])]
         for entries in (listed.objects, listed.common_prefixes)
     )
     return files, directories

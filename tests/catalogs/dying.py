@@ -30,13 +30,14 @@ _OF_A_BACKEND = (
 
 
 def writes_of(backend: type[Backend]) -> Writes:
-    """Return the calls that write to a catalog, and those that change the columns of a dataset."""
+    """Return the calls that write to a catalog, and those that change the columns and the tags of a dataset."""
     return [
         *((backend, name) for name in _OF_A_BACKEND if hasattr(backend, name)),
         (storage, "create_empty"),
         (storage, "add_columns"),
         (storage, "evolve_columns"),
         (storage, "annotate_columns"),
+        (storage, "write_tags"),
     ]
 
 

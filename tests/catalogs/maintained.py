@@ -12,7 +12,19 @@ import lance
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["MAINTAIN", "append", "example", "files_of", "fingerprint", "manifest_of", "needy", "recall", "rows"]
+__all__ = [
+    "MAINTAIN",
+    "WIDTH",
+    "append",
+    "example",
+    "files_of",
+    "fingerprint",
+    "found_by_index",
+    "manifest_of",
+    "needy",
+    "recall",
+    "rows",
+]
 
 WIDTH = 16
 MAINTAIN: Mapping[str, Any] = {
@@ -75,15 +87,20 @@ def files_of(place: Path | str) -> set[str]:
     return {path for path in found if path.endswith((".lance", ".manifest", ".idx", ".arrow", ".bin"))}
 
 
-def recall(place: str, queries: int = 20, nearest: int = 10) -> float:
+_QUERIES, _NEAREST = 20, 10
+
+
+def found_by_index(place: str, *, use_index: bool = True) -> list[list[int]]:
+    """Return the ids that each of some searches for the nearest vectors finds."""
+    search = {"column": "v", "k": _NEAREST, "metric": "cosine", "nprobes": 4, "use_index": use_index}
+    queries, dataset = np.random.default_rng(7).random((_QUERIES, WIDTH), dtype=np.float32), lance.dataset(place)
+    return [dataset.to_table(columns=["id"], nearest={**search, "q": one})["id"].to_pylist() for one in queries]
+
+
+def recall(place: str) -> float:
     """Return the share of the true nearest neighbours that a search by index finds."""
-    dataset, found = lance.dataset(place), 0
-    for query in np.random.default_rng(7).random((queries, WIDTH), dtype=np.float32):
-        search = {"column": "v", "q": query, "k": nearest, "metric": "cosine"}
-        true = dataset.to_table(columns=["id"], nearest={**search, "use_index": False})["id"].to_pylist()
-        by_index = dataset.to_table(columns=["id"], nearest={**search, "nprobes": 4})["id"].to_pylist()
-        found += len({*true} & {*by_index})
-    return found / (queries * nearest)
+    true, by_index = found_by_index(place, use_index=False), found_by_index(place)
+    return sum(len({*one} & {*other}) for one, other in zip(true, by_index, strict=True)) / (_QUERIES * _NEAREST)
 
 
 def manifest_of(names: list[str], maintain: Mapping[str, Any] = MAINTAIN) -> dict[str, Any]:

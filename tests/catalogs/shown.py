@@ -183,7 +183,8 @@ class Shown:
             columns = [{"name": f"age{number}", "type": "int32"} for number in range(cut + 1)]
             comment, was = f"cut {cut}", f"name{cut - 1}" if cut else "name"
             name = {"name": f"name{cut}", "type": "string", "comment": comment, "renamed_from": was}
-            showing.block.update({"evolve": "additive", "schema": [_SCHEMA[0], name, *columns]})
+            schema = [_SCHEMA[0], name, *columns]
+            showing.block.update({"evolve": "additive", "schema": schema, "tags": {"prod": cut + 1}})
             manifest = showing.manifest()
             plan = planned(manifest)
             with dying(writes_of(type(showing.connect())), cut) as death, suppress(Death):
@@ -195,6 +196,8 @@ class Shown:
             assert planned(manifest).is_empty
             added = [(column["name"], "int", None) for column in columns]
             assert showing.shown(showing.table) == [_SHOWN[0], (f"name{cut}", "string", comment), *added]
+            tags = lance.dataset(showing.data).tags.list()
+            assert {name: tag["version"] for name, tag in tags.items()} == {"prod": cut + 1}
             if not death.happened:
                 break
         assert cut > 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -25,8 +26,10 @@ from reconciler.backends.dir import DirBackend
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import Column
 from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, TableVersionNotFoundError
+from reconciler.model.maintenance import IndexType, WantedIndex
 from reconciler.namespace.catalog import CatalogNamespace
 from reconciler.planner.plan import Plan
+from reconciler.storage import commits
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
 from tests.soak import count, seeded
 from tests.writing import load_manifest
@@ -59,6 +62,9 @@ class Disk:
     def files(self, name: str) -> dict[str, bytes]:
         found = (path for path in (self.folder / name).rglob("*") if path.is_file())
         return {str(path.relative_to(self.folder / name)): path.read_bytes() for path in found}
+
+    def drop(self, name: str) -> None:
+        shutil.rmtree(self.folder / name)
 
     def meanwhile(self, act: Callable[[], None], source: random.Random) -> None:
         """Call ``act`` once, before one of pylance's steps."""
@@ -111,6 +117,10 @@ class Bucket:
         return {
             key.removeprefix(f"{name}/"): self.client.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys
         }
+
+    def drop(self, name: str) -> None:
+        for path in self.files(name):
+            self.client.delete_object(Bucket=BUCKET, Key=f"{name}/{path}")
 
     def meanwhile(self, act: Callable[[], None], source: random.Random) -> None:
         left = source.randrange(1, 15)
@@ -256,6 +266,39 @@ def test_keys_that_are_set_right_before_the_commit_set_nothing_off(
         storage.add_columns(place, [Column("added", "int64")], store.options)
     assert before
     _is_kept(store, f"late/{name}", before)
+
+
+REFUSED: Mapping[str, Callable[[str, Mapping[str, str]], object]] = {
+    "create_scalar_index": lambda place, given: storage.build_index(place, given, WantedIndex("id", IndexType.BTREE)),
+    "alter_columns": lambda place, given: storage.alter_columns(place, given, [{"path": "id", "name": "key"}]),
+}
+
+
+@pytest.mark.parametrize("commit", REFUSED)
+def test_a_refused_commit_names_the_file_that_it_leaves(
+    store: Disk | Bucket, monkeypatch: pytest.MonkeyPatch, commit: str
+) -> None:
+    name = f"refused_{commit}"
+    place = _dataset(store, name)
+    before = store.files(name)
+    _Meanwhile(monkeypatch, lance.LanceDataset, commit, lambda: _set(store, place, {AGE: "0s"}, due_next=True))
+    with pytest.raises((InvalidTableStateError, ConcurrentModificationError)) as raised:
+        REFUSED[commit](place, store.options)
+    left = [path for path in store.files(name) if ".manifest-" in path]
+    assert [path in str(raised.value) for path in left] == [True]
+    _is_kept(store, name, before)
+    assert len(lance.dataset(place, storage_options=dict(store.options)).versions()) == 5
+
+
+@pytest.mark.parametrize("commit", REFUSED)
+def test_a_dataset_that_is_dropped_before_a_commit_stays_dropped(
+    store: Disk | Bucket, monkeypatch: pytest.MonkeyPatch, commit: str
+) -> None:
+    place = _dataset(store, "dropped")
+    _Meanwhile(monkeypatch, commits._Versions, "create_table_version", lambda: store.drop("dropped"))
+    with pytest.raises(ConcurrentModificationError):
+        REFUSED[commit](place, store.options)
+    assert store.files("dropped") == {}
 
 
 def test_a_version_is_encrypted_as_the_options_say(guarded: GuardedS3) -> None:

@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial, partialmethod
+from math import sqrt
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
+from lance.indices import IndicesBuilder
 
 from reconciler import storage
 from reconciler.applier.report import Status
 from reconciler.manifest import Manifest
 from reconciler.model.errors import ConcurrentModificationError, PlanFileError, SelectionError, StalePlanError
+from reconciler.model.maintenance import IndexType, Metric, WantedIndex
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.apply import apply
 from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenance
 from reconciler.operations.plan import plan
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from tests.catalogs.maintained import MAINTAIN, append, files_of, fingerprint, manifest_of, needy, recall, rows
+from tests.catalogs.maintained import (
+    MAINTAIN,
+    append,
+    files_of,
+    fingerprint,
+    found_by_index,
+    manifest_of,
+    needy,
+    recall,
+    rows,
+)
 from tests.soak import sampled
 from tests.writing import load_manifest
 
@@ -62,13 +79,43 @@ def test_jobs_are_planned_with_costs_and_carried_out_once(tmp_path: Path) -> Non
     assert plan(manifest).is_empty
 
 
-def test_an_index_finds_what_the_same_call_by_hand_would_find(tmp_path: Path) -> None:
+def test_an_index_finds_exactly_what_the_same_call_by_hand_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training begins at random vectors, so both indices are given the outcome of one training."""
     manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
-    shutil.copytree(place, tmp_path / "hand.lance")
-    by_hand = lance.dataset(str(tmp_path / "hand.lance"))
-    by_hand.create_index("v", "IVF_PQ", metric="cosine", num_partitions=4, num_sub_vectors=8)
+    hand = shutil.copytree(place, tmp_path / "hand.lance")
+    builder = IndicesBuilder(lance.dataset(place), "v")
+    partitions = builder.train_ivf(num_partitions=4, distance_type="cosine", sample_rate=64)
+    codes = builder.train_pq(partitions, num_subvectors=8, sample_rate=2)
+    trained = {"ivf_centroids": partitions.centroids, "pq_codebook": codes.codebook}
+    create = partialmethod(lance.LanceDataset.create_index, **trained)
+    monkeypatch.setattr(lance.LanceDataset, "create_index", create)
+    lance.dataset(hand).create_index("v", "IVF_PQ", metric="cosine", num_partitions=4, num_sub_vectors=8)
     maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal")
-    assert recall(place) >= recall(str(tmp_path / "hand.lance")) - 0.1  # training begins at random vectors
+    assert found_by_index(place) == found_by_index(str(hand))
+    assert recall(place) == recall(str(hand))
+
+
+def test_an_index_is_trained_as_well_as_by_the_same_call_by_hand(tmp_path: Path) -> None:
+    """The mean of many trainings may differ by chance, by five standard errors at most."""
+    needed, number = needy(tmp_path / "a.lance"), 20
+    wanted = WantedIndex("v", IndexType.IVF_PQ, Metric.COSINE, num_partitions=4, num_sub_vectors=8)
+
+    def by_hand(place: str) -> None:
+        lance.dataset(place).create_index("v", "IVF_PQ", metric="cosine", num_partitions=4, num_sub_vectors=8)
+
+    def recalls(build: Callable[[str], None]) -> list[float]:
+        places = [tmp_path / f"{build.__name__}-{one}.lance" for one in range(number)]
+        for place in places:
+            build(str(shutil.copytree(needed, place)))
+        return [recall(str(place)) for place in places]
+
+    def by_lancens(place: str) -> None:
+        storage.build_index(place, {}, wanted)
+
+    hand, ours = recalls(by_hand), recalls(by_lancens)
+    assert mean(ours) >= mean(hand) - 5 * stdev(hand) * sqrt(2 / number)
 
 
 def test_new_rows_are_added_to_an_index_beyond_the_limit(tmp_path: Path) -> None:
@@ -350,13 +397,26 @@ def test_a_disk_that_fills_up_commits_nothing_unreadable(tmp_path: Path, largest
     assert fingerprint(place) == before
 
 
+def run_in(folder: Path, *given: str, command: str = "maintain", **variables: str) -> subprocess.CompletedProcess[str]:
+    called = [sys.executable, "-c", "from reconciler.cli import main; main()", command, *given]
+    environment = {**{name: text for name, text in os.environ.items() if name != "LANCE_LOG"}, **variables}
+    return subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "variables", "is_shown"), [((), {}, False), (("--debug",), {}, True), ((), {"LANCE_LOG": "warn"}, True)]
+)
+def test_the_log_of_pylance_is_shown_where_it_is_asked_for(
+    tmp_path: Path, given: tuple[str, ...], variables: dict[str, str], is_shown: bool
+) -> None:
+    managed(tmp_path, "a", asked={"indices": {"v": {"type": "IVF_PQ", "num_partitions": 8}}})
+    done = run_in(tmp_path, "--auto-approve", *given, **variables)
+    assert (done.returncode, "WARN " in done.stderr) == (0, is_shown), done.stderr
+
+
 def test_the_command_plans_saves_and_carries_out(tmp_path: Path) -> None:
     managed(tmp_path, "a")
-
-    def run(*given: str, command: str = "maintain") -> subprocess.CompletedProcess[str]:
-        called = [sys.executable, "-c", "from reconciler.cli import main; main()", command, *given]
-        return subprocess.run(called, cwd=tmp_path, capture_output=True, text=True, check=False)
-
+    run = partial(run_in, tmp_path)
     assert run("--dry-run", "--detailed-exitcode").returncode == 2
     assert run("-o", "jobs.json").returncode == 0
     assert json.loads((tmp_path / "jobs.json").read_text())["summary"]["build"] == 2

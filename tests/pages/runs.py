@@ -27,6 +27,7 @@ ADOPTING = "docs/adopt.md"
 ANSWERS = "docs/how-do-i.md"
 MIGRATING = "docs/migrate.md"
 TUTORIAL = "docs/tutorial.md"
+UPKEEP = "docs/tutorial-maintain.md"
 _TOKEN = "a-token-of-the-tests-of-the-pages"
 
 # ---- places
@@ -235,6 +236,7 @@ RUNS: Mapping[str, Run] = {
     "docs/index.md": Run(_datasets, ("No changes.",)),
     "docs/maintain.md": Run(_upkeep, ("Jobs: 2 datasets to compact, 2 indices to build", "Applied 4 of 4 changes")),
     "docs/maintain.md#Review, then run": Run(_upkeep, ("2 to compact", "Applied 4 of 4 changes")),
+    "docs/maintain.md#On Spark": Run(_upkeep, ("Starting Spark on local[2]", "Applied 4 of 4 changes")),
     "docs/manifest.md": Run(_from_page("docs/manifest.md"), ("is valid", "Plan: 2 to create", "Applied")),
     "docs/manifest.md#Environments": Run(
         _environments, ("at ./dev-lake/users.lance", "at ./prod-lake/users.lance", "Applied 1 of 1 change")
@@ -266,6 +268,11 @@ RUNS: Mapping[str, Run] = {
         _after(TUTORIAL, _from_page(TUTORIAL)),
         ("1 table in lake is not managed", "Added to lancens.yaml", "No changes."),
     ),
+    f"{UPKEEP}#Say what you want": Run(_from_page(UPKEEP)),
+    f"{UPKEEP}#Review the jobs, then run them": Run(
+        _after(UPKEEP, _from_page(UPKEEP)), ("1 dataset to compact, 1 index to build", "No jobs.", "ScalarIndexQuery")
+    ),
+    f"{UPKEEP}#Add rows": Run(_after(UPKEEP, _from_page(UPKEEP)), ("Jobs: 1 index to bring up to date",)),
     "docs/serve.md#Behind a proxy": Run(_behind_a_proxy),
 }
 """How each section is run; each answer of the page of answers is run alike."""
