@@ -15,14 +15,12 @@ from reconciler.model.desired import DesiredTable, Source
 from reconciler.model.errors import BackendError, ConcurrentModificationError
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable
-from reconciler.model.maintenance import Upkeep
-from reconciler.model.reasons import ReasonCode
+from reconciler.model.maintenance import Maintain, Upkeep
 from reconciler.planner.entries import Action, Blocked, Change, UpkeepJob
 from reconciler.planner.maintenance import jobs_of
 
 _ATTEMPTS = 4
 _NAMED = 10
-_OF_ONE_INDEX = (ReasonCode.NOT_INDEXABLE, ReasonCode.OTHER_INDEX)
 _NOWHERE = Source("", 1)
 
 
@@ -93,19 +91,26 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     Raises:
         StaleError: it must not be carried out.
     """
-    found = storage.upkeep_of(live.location, options, job.wanted)
-    table = DesiredTable(change.identifier, _NOWHERE, maintain=job.wanted)
-    planned = jobs_of(change.catalog, table, live, found)
+    wanted = _part(change.action, job)
+    found = storage.upkeep_of(live.location, options, wanted)
+    planned = jobs_of(change.catalog, DesiredTable(change.identifier, _NOWHERE, maintain=wanted), live, found)
     jobs = {(one.action, one.job.index): one.job for one in planned if isinstance(one, Change) and one.job is not None}
     needed = jobs.get((change.action, job.index))
-    named = change.params.get("name")
-    blocked = [one for one in planned if isinstance(one, Blocked)]
-    obstacle = next((one for one in blocked if one.code not in _OF_ONE_INDEX or one.params.get("name") == named), None)
+    obstacle = next((one for one in planned if isinstance(one, Blocked)), None)
     if needed is None and obstacle is not None:
         raise StaleError(obstacle.reason)
     if needed is not None and isinstance(found, Upkeep):
         _expect_planned(job, needed, found)
     return needed
+
+
+def _part(action: Action, job: UpkeepJob) -> Maintain:
+    """Return what the block asks of this job: to look at the rest takes time."""
+    if action is Action.COMPACT:
+        return Maintain(compact=job.wanted.compact)
+    if action is Action.BUILD_INDEX:
+        return Maintain(indices=tuple(one for one in job.wanted.indices if one.name == job.index))
+    return Maintain(max_unindexed_rows=job.wanted.max_unindexed_rows)
 
 
 def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:

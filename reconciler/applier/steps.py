@@ -50,9 +50,9 @@ def _step_with_tags(target: Target[LiveTable]) -> Step[LiveTable]:
 def _tag(target: Target[LiveTable]) -> ChangeOutcome:
     """Take the step of the entry and set the tags.
 
-    Tags come first: once the entry does not list one, nobody removes it. An entry of this data has to be there before.
+    Tags come first: once the entry does not list one, nobody removes it. But data and its entry have to be there.
     """
-    enters = target.change.action in (Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
+    enters = target.change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
     wrote = not enters and tag_dataset(target)
     outcome = _step_of_entry(target)(target)
     wrote = wrote or (enters and tag_dataset(target))

@@ -419,16 +419,11 @@ class AuditDocument(_Part):
         return sum(catalog.tables_unreadable for catalog in self.coverage)
 
     @property
-    def tables_carried(self) -> int:
-        """The number of tables that only an earlier audit looked at."""
-        return sum(catalog.tables - catalog.tables_looked_at for catalog in self.coverage)
-
-    @property
     def carried_over(self) -> str:
         """What an earlier audit looked at, in words."""
+        tables = sum(catalog.tables - catalog.tables_looked_at for catalog in self.coverage)
         found = sum(one.carried_from is not None for one in self.findings)
-        tables = f"{count(self.tables_carried, 'table')} without a new version"
-        return f"{tables}, and {count(found, 'finding')} about them"
+        return f"{count(tables, 'table')} without a new version, and {count(found, 'finding')} about them"
 
     def summary(self) -> RunSummary:
         """Return the row of this run in the history."""

@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
-from reconciler.auditor.looks import LOOK, Looks, order_of
+from reconciler.auditor.looks import LOOK, Looks
 from reconciler.auditor.records import OWNER
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
@@ -24,7 +25,7 @@ from reconciler.spark import rows
 from reconciler.spark.frames import frame_of, frame_of_units
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
-from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, record_batches
+from reconciler.spark.schemas import STRING, STRINGS, Row, chunks, record_batch, record_batches
 from reconciler.spark.tasks import batched, row_tasks, unbatched
 from reconciler.spark.units import Unit, list_units
 
@@ -62,6 +63,8 @@ the foreign one, else that of the block; ``claimed`` is the same normalised and 
 table with a location.
 """
 
+_ROWS_AT_ONCE = 4_096
+
 MOST_NAMED = 5
 """How many of the related tables of a table are named."""
 
@@ -82,10 +85,11 @@ _INSIDE = pa.schema([("directory", STRING), ("inside", STRINGS)])
 
 def unit_entries(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
     """Yield the content of a unit as ``_READ``."""
-    found = read_unit(unit, last_attempt=last_attempt, foreign=True)
-    return record_batches(
-        (_live_entry(row) if row["kind"] in (rows.TABLE, rows.FOREIGN) else row for row in found), _READ
-    )
+    for some in chunks(read_unit(unit, last_attempt=last_attempt, foreign=True), _ROWS_AT_ONCE):
+        tables = [row for row in some if row["kind"] in (rows.TABLE, rows.FOREIGN)]
+        others = (row for row in some if row["kind"] not in (rows.TABLE, rows.FOREIGN))
+        places = storage.places_of([row["location"] or "" for row in tables])
+        yield record_batch(chain(map(_live_entry, tables, places), others), _READ)
 
 
 def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,16 +105,17 @@ def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     a table of which nothing but a look is left has no entry.
     """
     said = [row for batch in batches for row in batch.to_pylist()]
-    said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None, order_of(row["look"])))
+    said.sort(key=lambda row: (row["look"]["run"], row["look"]["at"]) if row["look"] else (-1,))
+    said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
     entries: defaultdict[tuple[str, str], Row] = defaultdict(dict)
     for row in said:
         entries[row["catalog"], row["key"]] |= {name: value for name, value in row.items() if value is not None}
     return record_batches((entry for entry in entries.values() if "address" in entry), ENTRIES)
 
 
-def _live_entry(row: Row) -> Row:
+def _live_entry(row: Row, found: str) -> Row:
     location, identifier = row["location"], (*row["namespace"], row["name"])
-    place = storage.place_of(location) if location else None
+    place = found if location else None
     entry = {**_named(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": place}
     if row["kind"] == rows.FOREIGN:
         return {**entry, "foreign_location": location, "foreign_format": row["format"]}

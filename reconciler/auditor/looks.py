@@ -6,13 +6,11 @@ them. Of a dataset that has lost files nothing is remembered, so it is looked at
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,12 +23,12 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from reconciler import storage
-from reconciler.auditor.records import ROUNDS, Stored
+from reconciler.auditor.records import Stored
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, LancensError
 from reconciler.spark.frames import frame_of
 from reconciler.spark.schemas import LONG, MOMENT, STRING, Row, record_batch
-from reconciler.spark.tasks import batched, probe_tasks, unbatched
+from reconciler.spark.tasks import batched, row_tasks, unbatched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,26 +39,14 @@ if TYPE_CHECKING:
 
 FOLDER = "_looks"
 
-LOOK = pa.field(
-    "look",
-    pa.struct([("location", STRING), ("state", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)]),
-)
-"""The look of the audit number ``run`` at a dataset whose latest version was ``state``; ``stored`` is null for one that
-is not whole."""
+LOOK = pa.field("look", pa.struct([("location", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)]))
+"""The look of the audit number ``run`` at a dataset; ``stored`` is null for one that is not whole."""
 
 # Another lancens may look at more, so its looks are not used.
-_MARK = {"lancens.looks": f"1 {version('lancens')}"}
-_KEPT = pa.schema([("catalog", STRING), ("key", STRING), LOOK], metadata=_MARK)
+_KEPT = pa.schema([("catalog", STRING), ("key", STRING), LOOK], metadata={"lancens.looks": f"1 {version('lancens')}"})
 _NAME = re.compile(r"(\d+)-[0-9a-f]{32}\.parquet")
-_ROWS_IN_A_FILE = 1_000  # about
-_FILES_IN_A_ROW = 16
 _LONGEST_BREAK = timedelta(days=1)
 _STORED = TypeAdapter(Stored)
-
-
-def order_of(look: Row | None) -> tuple[int, float]:
-    """Return the sort key of a look, so that the last one is the latest."""
-    return (-1, 0.0) if look is None else (look["run"], look["at"].timestamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +66,16 @@ class Looks:
     now: datetime
 
     @classmethod
-    def of(
-        cls, history: str, runs: Iterable[RunSummary], series: tuple[str, str], now: datetime, *, since_last: bool
-    ) -> Looks:
+    def of(cls, history: str, runs: Iterable[RunSummary], series: tuple[str, str], now: datetime, rounds: int) -> Looks:
         """Return the looks of the ``runs`` of a ``series`` in a history, for an audit that starts ``now``."""
-        digest = hashlib.sha256(json.dumps(series).encode()).hexdigest()
-        folder = locations.join(locations.absolute(history, Path.cwd().as_posix()), FOLDER, digest[:32])
-        return cls(folder, sum(run.series == series for run in runs), ROUNDS if since_last else 1, now)
+        name = uuid.uuid5(uuid.NAMESPACE_OID, str(series)).hex
+        folder = locations.join(locations.absolute(history, Path.cwd().as_posix()), FOLDER, name)
+        return cls(folder, sum(run.series == series for run in runs), rounds, now)
 
-    def carried(self, row: Row, state: str) -> Stored | None:
-        """Return what is known of the dataset of ``row``, None if it must be looked at.
-
-        Args:
-            row: an entry with ``LOOK``.
-            state: the latest version.
-        """
+    def carried(self, row: Row) -> Stored | None:
+        """Return what was seen of the dataset of ``row`` in its state then; None if it must be looked at anyway."""
         look: Row | None = row["look"]
-        if look is None or (look["location"], look["state"]) != (row["location"], state) or look["stored"] is None:
+        if look is None or look["stored"] is None or look["location"] != row["location"]:
             return None
         goes_on = look["run"] == self.run and self.now - look["at"] < _LONGEST_BREAK
         if not goes_on and (crc32(row["claimed"].encode()) - self.run) % self.rounds == 0:
@@ -106,16 +85,16 @@ class Looks:
     def entries(self, spark: SparkSession | None, schema: pa.Schema) -> Frame:
         """Return the looks with the columns of ``schema``; a table may have several."""
         names = self._files()
-        return frame_of(spark, batched(names, _FILES_IN_A_ROW)).map(
-            partial(self._read, schema), schema, probe_tasks(len(names) * _ROWS_IN_A_FILE)
-        )
+        shares = row_tasks(len(names) * 1_000)  # a file has up to 4,000 rows
+        return frame_of(spark, batched(names, 16)).map(partial(self._read, schema), schema, shares)
 
     def forget(self) -> None:
         """Remove the looks that later ones have replaced, once the audit is in the history."""
         with self._session() as session:
             for name, run in self._files().items():
                 if run <= self.run - self.rounds:
-                    session.delete_file(name)
+                    with suppress(OSError):  # the credentials may write and not delete
+                        session.delete_file(name)
 
     def _files(self) -> dict[str, int]:
         """Return the files with the number of their audit."""
@@ -142,17 +121,17 @@ class Looks:
             {"catalog": row["catalog"], "key": row["key"], "look": self._look(row, stored)}
             for row, stored in zip(rows, found, strict=True)
             # What is not whole takes the place of an earlier look, which would hide the loss.
-            if stored.carried_from is None and (row.get("look") or (stored.state is not None and stored.is_whole))
+            if stored.carried_from is None and (row.get("look") or (stored.state and stored.is_whole))
         ]
-        if not kept:
-            return
-        with self._session() as session, tempfile.TemporaryDirectory() as scratch:
-            pq.write_table(pa.Table.from_pylist(kept, _KEPT), Path(scratch, "looks"), compression="zstd")
-            session.upload_file(Path(scratch, "looks"), f"{self.run}-{uuid.uuid4().hex}.parquet")
+        if kept:
+            with self._session() as session, tempfile.TemporaryDirectory() as scratch:
+                pq.write_table(pa.Table.from_pylist(kept, _KEPT), Path(scratch, "looks"), compression="zstd")
+                session.upload_file(Path(scratch, "looks"), f"{self.run}-{uuid.uuid4().hex}.parquet")
 
     def _look(self, row: Row, stored: Stored) -> Row:
-        text = _STORED.dump_json(stored, exclude_defaults=True).decode() if stored.is_whole else None
-        return {"location": row["location"], "state": stored.state, "run": self.run, "at": self.now, "stored": text}
+        is_whole = stored.state is not None and stored.is_whole
+        text = _STORED.dump_json(stored, exclude_defaults=True).decode() if is_whole else None
+        return {"location": row["location"], "run": self.run, "at": self.now, "stored": text}
 
     @contextmanager
     def _session(self, *file: str) -> Iterator[Any]:

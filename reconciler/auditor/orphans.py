@@ -181,15 +181,15 @@ class _Lister:
             yield _listed(_DATASET, catalog, directory)
         if looked.is_data:
             yield _listed(_DATASET, catalog, directory.rstrip("/").rpartition("/")[0])
-        for below in looked.below:
+        for below, place in zip(looked.below, storage.places_of(looked.below), strict=True):
             if as_unicode(below) != below:
                 yield _failure(catalog, below, "its name is not Unicode")
-            elif (found := _listed(_DIRECTORY, catalog, below))["claimed"] not in self.closed:
-                yield found
+            elif place not in self.closed:
+                yield _listed(_DIRECTORY, catalog, below, place)
 
 
-def _listed(kind: str, catalog: str, location: str) -> Row:
-    return {"kind": kind, "catalog": catalog, "location": location, "claimed": storage.place_of(location)}
+def _listed(kind: str, catalog: str, location: str, place: str | None = None) -> Row:
+    return {"kind": kind, "catalog": catalog, "location": location, "claimed": place or storage.place_of(location)}
 
 
 def _failure(catalog: str, directory: str, reason: str) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -37,9 +37,6 @@ AnswerT = TypeVar("AnswerT")
 ColumnMismatch: TypeAlias = EntryColumns | str | None
 """The columns of an entry that differ from the data's, or the error."""
 
-Recall: TypeAlias = Callable[[str], Stored | None]
-"""Returns what is known of a dataset in a state (``storage.latest_state``), None if it must be looked at."""
-
 
 @dataclass(frozen=True, slots=True)
 class TableProber:
@@ -62,26 +59,29 @@ class TableProber:
         """Return the content of the location of each row."""
         found: list[Stored] = []
         for some in chunks(rows, _TOGETHER):
-            options = self._options(some)
-            asked = zip(some, options, strict=True)
-            looked = probe_many(
-                (
-                    (None, {}, None) if isinstance(one, CatalogError) else (row["location"], one, self._recall(row))
-                    for row, one in asked
-                ),
-                depth,
-            )
-            found += [
-                Stored(StorageKind.UNKNOWN, str(one)) if isinstance(one, CatalogError) else stored
-                for one, stored in zip(options, looked, strict=True)
-            ]
+            places = [row["location"] for row in some]
+            is_remote = any(place is not None and storage.local_path(place) is None for place in places)
+            asked = zip(some, self._options(some), strict=True)
+            found += in_parallel(lambda one: self._look(*one, depth), asked, _PROBES_AT_ONCE if is_remote else 1)
         if self.looks is not None:
             self.looks.write(rows, found)
         return found
 
-    def _recall(self, row: Row) -> Recall | None:
-        """Return what recalls the look at a table; an unregistered dataset has none."""
-        return None if self.looks is None or "look" not in row else partial(self.looks.carried, row)
+    def _look(self, row: Row, options: Mapping[str, str] | CatalogError, depth: Depth) -> Stored:
+        """Return the content of the location of a row, carried over if nothing was committed since."""
+        location: str | None = row["location"]
+        if isinstance(options, CatalogError):
+            return Stored(StorageKind.UNKNOWN, str(options))
+        if location is None:
+            return NOT_PROBED
+        if self.looks is None or not location or "look" not in row:  # as an unregistered dataset
+            return probe(location, options, depth)
+        carried = self.looks.carried(row)
+        # The state is older than the look, so that a commit meanwhile is seen the next time.
+        state = storage.latest_state(location, options, None if carried is None else carried.state)
+        if carried is not None and state == carried.state:
+            return carried
+        return replace(probe(location, options, depth), state=state)
 
     def column_mismatches(self, rows: Sequence[Row], stored: Sequence[Stored]) -> list[ColumnMismatch]:
         """Return the columns of each row's entry that differ from its data's."""
@@ -140,20 +140,14 @@ def _column_mismatches(tables: Mapping[Identifier, Schema], backend: Backend) ->
 # ---- one location ----------------------------------------------------------------------------------------------------
 
 
-def probe(
-    location: str, options: Mapping[str, str], depth: Depth = Depth.FILES, recall: Recall | None = None
-) -> Stored:
+def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> Stored:
     """Return the content of ``location``; errors of storage are in the result.
 
     It reads the latest manifest of a dataset, which has rows, bytes and fragments, and lists its files once if
-    ``depth`` asks for that. Where ``recall`` knows the dataset, two listings are all that is read.
+    ``depth`` asks for that.
     """
     if not location:
         return Stored(StorageKind.UNKNOWN, "the entry names no location")
-    if recall is not None:
-        state = _state_of(location, options)  # before the look, so that a commit during it is seen the next time
-        known = None if state is None else recall(state)
-        return known or replace(probe(location, options, depth), state=state)
     found = storage.examine(location, options, partial(_measured, location=location, options=options, depth=depth))
     if isinstance(found, Stored):
         return found
@@ -166,14 +160,6 @@ def probe(
         unversioned=_is_unversioned(found.kind, location, options),
         recovery=storage.recovery_of(location, options) if looks else None,
     )
-
-
-def _state_of(location: str, options: Mapping[str, str]) -> str | None:
-    try:
-        with storage.translated(location, options):
-            return storage.latest_state(location, options)
-    except BackendError:  # the look reports it
-        return None
 
 
 def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]) -> bool:
@@ -216,17 +202,3 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
     if is_object:
         return Stored(StorageKind.NOT_LANCE, "it is an object, not a directory")
     return Stored(StorageKind.NOTHING, reserved=reserved)
-
-
-def probe_many(
-    questions: Iterable[tuple[str | None, Mapping[str, str], Recall | None]], depth: Depth = Depth.FILES
-) -> list[Stored]:
-    """Return the content of each location, given with pylance's options."""
-    asked = list(questions)
-    return in_parallel(
-        lambda question: NOT_PROBED if question[0] is None else probe(question[0], question[1], depth, question[2]),
-        asked,
-        _PROBES_AT_ONCE
-        if any(location is not None and storage.local_path(location) is None for location, _, _ in asked)
-        else 1,
-    )

@@ -136,8 +136,8 @@ def command(
         parallelism=parallelism,
     )
     if history is not None:
-        series = (manifest.name, options.settings().text)
-        options = replace(options, looks=Looks.of(history, earlier, series, options.now, since_last=since_last))
+        series, rounds = (manifest.name, options.settings().text), ROUNDS if since_last else 1
+        options = replace(options, looks=Looks.of(history, earlier, series, options.now, rounds))
     with session as spark:
         document = run.document = audit(spark, manifest, options)
     if history is not None:

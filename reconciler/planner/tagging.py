@@ -12,10 +12,12 @@ from reconciler.model import ownership
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.reasons import Params, ReasonCode, Why
-from reconciler.model.tags import FoundTags
+from reconciler.model.tags import FoundTags, TagTarget
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.views import ObjectView
+
+_FIRST_VERSION = str(TagTarget(1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ def tag_change(
     recorded = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
     found, wanted = facts.tags if facts else None, dict(sorted(desired.tags.items()))
     if found is None and facts is not None and facts.storage.kind is StorageKind.NOTHING:
-        found = FoundTags(missing=tuple(wanted))
+        created = () if desired.schema is None else (_FIRST_VERSION,)
+        found = FoundTags(missing=tuple(name for name, target in wanted.items() if target not in created))
     if found is None:
         return TagChange(tuple(sorted(recorded)))
     before = {name: found.there[name] for name in sorted(wanted.keys() | recorded) if name in found.there}

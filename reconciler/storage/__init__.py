@@ -22,6 +22,7 @@ from reconciler.storage.files import (
     local_path,
     look_into,
     place_of,
+    places_of,
     real_places,
     session_at,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,12 +38,12 @@ def real_places(found: Iterable[str]) -> dict[str, str]:
     directories: dict[str, str] = {}
     for location in found:
         place = locations.normalise(location)
-        if local_path(location) is None or not place.startswith("/"):
+        if locations.path_of(location) is None or not place.startswith("/"):
             continue
         above, _, name = place.rpartition("/")
         if above not in directories:
             directories[above] = _real(above or "/")
-        real = str(Path(directories[above], name))
+        real = f"{directories[above].rstrip('/')}/{name}"
         if os.path.islink(real):  # noqa: PTH114 - `Path.is_symlink` raises for an impossible file name
             real = _real(real)
         if real != place:
@@ -61,8 +61,13 @@ def _real(path: str) -> str:
 
 def place_of(location: str) -> str:
     """Return one location normalised, with symbolic links followed."""
-    place = locations.normalise(location)
-    return real_places([location]).get(place, place)
+    return places_of([location])[0]
+
+
+def places_of(found: Sequence[str]) -> list[str]:
+    """Return :func:`place_of` for each location, with one look at each directory around them."""
+    elsewhere = real_places(found)
+    return [elsewhere.get(place, place) for place in map(locations.normalise, found)]
 
 
 def list_directory(location: str, options: Mapping[str, str]) -> list[str]:

@@ -78,6 +78,8 @@ _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>
 # Durations of requests, and a list whose order varies, left out so that equal errors have equal texts.
 _VARYING = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b|\s*Valid schemes: [\w+, -]+")
 
+_PART = 2000
+
 _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
 
@@ -209,6 +211,9 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
     XML, source positions and what varies are removed, too.
     """
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = scrub(text.replace(location, locations.redact(location)), options.values())
+    if len(text) > 2 * _PART:  # it repeats a long name, which the patterns below would take hours for
+        text = f"{text[:_PART]} … {text[-_PART:]}"
     if _WITHOUT_CREDENTIALS.search(text):
         return _WITHOUT
     answer = _XML_ERROR.search(text)
@@ -216,5 +221,4 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
     if _is_panic(error):
         text = f"pylance panicked: {text}"
-    line = " ".join(_VARYING.sub("", _RUST_PLACE.sub("", text)).split())
-    return scrub(line.replace(location, locations.redact(location)), options.values())
+    return " ".join(_VARYING.sub("", _RUST_PLACE.sub("", text)).split())

@@ -6,13 +6,14 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.errors import (
+    BackendError,
     InvalidInputError,
     InvalidTableStateError,
     TableBranchNotFoundError,
@@ -21,7 +22,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
-from reconciler.storage.files import content_of, list_directory, local_path, version_of
+from reconciler.storage.files import content_of, list_directory, local_path, session_at, version_of
 from reconciler.storage.pylance import (
     connection_of,
     expression_problem,
@@ -44,7 +45,8 @@ DEREGISTERED_MARKER = ".lance-deregistered"
 """A file that takes a directory out of a directory namespace, whatever else it holds."""
 
 # A first write that was interrupted before its commit leaves these; they count as no data.
-_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions"})
+_TRANSACTIONS = "_transactions"
+_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, _TRANSACTIONS, "_versions"})
 
 # An Iceberg catalog keeps the metadata of a table below its location; a Lance table entered there has it too.
 _ICEBERG_METADATA = "metadata"
@@ -190,24 +192,22 @@ def manifests(location: str, options: Mapping[str, str], branch: str | None = No
     return {number: f"{path}/{name}" for name in names if (number := version_of(name)) is not None}
 
 
-def latest_state(location: str, options: Mapping[str, str]) -> str | None:
-    """Return a text that changes with each commit, of two listings; None without a version.
+def latest_state(location: str, options: Mapping[str, str], before: str | None = None) -> str | None:
+    """Return the names of the latest manifest and of a latest transaction; None without a version, or if unknown.
 
-    It names the latest manifest, and the latest transactions: a dataset that is written anew has its version 1 again.
-
-    Raises:
-        OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
+    A dataset that is written anew has its version 1 again, and other transactions. If the state ``before`` still holds,
+    that takes one listing and a question for one file, otherwise two listings.
     """
-    versions = manifests(location, options)
-    if not versions:
-        return None
-    transactions: dict[int, list[str]] = {}
-    for name in list_directory(locations.join(location, "_transactions"), options):
-        read, dash, _ = name.partition("-")
-        if dash and read.isdecimal():
-            transactions.setdefault(int(read), []).append(name)
-    latest = max(versions)
-    return " ".join([versions[latest].rpartition("/")[2], *sorted(transactions.get(max(transactions, default=0), []))])
+    with suppress(BackendError), translated(location, options):
+        versions = manifests(location, options)
+        manifest = versions[max(versions)].rpartition("/")[2] if versions else None
+        known, _, transaction = (before or "").partition(" ")
+        if known == manifest and session_at(location, options).contains(f"{_TRANSACTIONS}/{transaction}"):
+            return before
+        names = [name.partition("-") for name in list_directory(locations.join(location, _TRANSACTIONS), options)]
+        last = max(((int(name[0]), "".join(name)) for name in names if name[0].isdecimal()), default=(0, ""))
+        return manifest and f"{manifest} {last[1]}"
+    return None
 
 
 def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:

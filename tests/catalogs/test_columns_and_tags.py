@@ -101,14 +101,16 @@ def test_columns_and_tags_follow_the_manifest_and_no_data_file_changes(
     monkeypatch.chdir(tmp_path)
     names = [f"t{number:03}" for number in range(TABLES)]
     schema = [{"name": "id", "type": "int64"}, {"name": "label", "type": "string"}]
-    place.write({name: {"schema": schema} for name in names})
+    place.write({name: {"schema": schema, "tags": {"first": 1}} for name in names})
     assert lancens(capsys, "apply", "--auto-approve").code == 0
+    assert lancens(capsys, "drift").code == 0
     locations = place.locations()
     assert locations.keys() == set(names)
     rows = pa.table({"id": range(ROWS), "label": [f"n{number}" for number in range(ROWS)]})
     for location in locations.values():
         lance.write_dataset(rows, location, mode="append", storage_options=dict(place.options))
         place.open(location).create_scalar_index("id", "BTREE")
+        assert place.open(location).tags.list()["first"]["version"] == 1
     before = {name: place.data_files(location) for name, location in locations.items()}
     assert all(before.values())
 

@@ -61,6 +61,11 @@ class LanceDb:
     def _open(self, table: Identifier) -> Any:
         return self._db.open_table(table[-1], namespace_path=list(table[:-1]))
 
+    def comments(self, table: Identifier) -> dict[str, str]:
+        """Return the comment of each column that has one."""
+        found = ((field.name, (field.metadata or {}).get(b"comment")) for field in self._open(table).schema)
+        return {name: text.decode() for name, text in found if text is not None}
+
     @_refusals()
     def ids(self, table: Identifier) -> list[int]:
         return sorted(self._open(table).to_arrow().column("id").to_pylist())

@@ -110,6 +110,11 @@ class SparkSql:
     def _rows(self, ids: Sequence[int]) -> str:
         return ", ".join(f"({one}L, array(float({one}), float(0)))" for one in ids)
 
+    def comments(self, table: Identifier) -> dict[str, str]:
+        """Return the comment of each column that has one."""
+        described = self._sql(f"DESCRIBE TABLE {self._name(table)}")
+        return {str(name): str(comment) for name, _, comment in described if comment}
+
     def append(self, table: Identifier, ids: Sequence[int]) -> None:
         self._sql(f"INSERT INTO {self._name(table)} VALUES {self._rows(ids)}")
 

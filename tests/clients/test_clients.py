@@ -6,13 +6,18 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import reconciler
 from tests.clients.catalogs import CATALOGS, Catalog, running_catalog
+from tests.clients.in_python import LanceDb
 from tests.clients.older import RELEASES, ended
-from tests.clients.spark import SparkSession, spark_session
+from tests.clients.spark import SparkSession, SparkSql, spark_session
 from tests.clients.trials import ALL, SAMPLE, SPARK, Trial, outcome, serving, tried
+from tests.soak import count
+from tests.writing import blocks_of, load_manifest
 
 _ORDER = list(CATALOGS)
 TRIALS = sorted(ALL if os.environ.get("LANCENS_SOAK") else SAMPLE, key=lambda trial: _ORDER.index(trial.catalog))
@@ -51,6 +56,28 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def test_a_client_on_a_catalog(running: Running, trial: Trial, request: pytest.FixtureRequest) -> None:
     spark = request.getfixturevalue("spark") if trial.client == SPARK else None
     assert outcome(trial, tried(trial, running.catalog, running.url, spark)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("running", ["dir", "Glue", "Hive 3.1"][: count(1, 3)], indirect=True, scope="module")
+def test_clients_see_the_comments_of_columns(running: Running, spark: SparkSession, tmp_path: Path) -> None:
+    catalog, comments = running.catalog, {"id": "the user's number", "vector": "of two numbers"}
+    table = (*catalog.new_namespace(), "users")
+    block: dict[str, Any] = {"schema": [{"name": "id", "type": "int64"}, {"name": "vector", "type": "list<float32>"}]}
+
+    def applied() -> None:
+        config = {"impl": catalog.impl, "config": dict(catalog.config), "scope": [f"{'/'.join(table[:-1])}/**"]}
+        manifest = load_manifest(tmp_path, {"lake": {**config, **blocks_of({table: block})}})
+        assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").ok
+
+    applied()
+    block["evolve"] = "additive"
+    block["schema"] = [{**column, "comment": comments[column["name"]]} for column in block["schema"]]
+    applied()
+    reconciler.register_impls()
+    assert LanceDb(f"lancens.{catalog.impl}", catalog.config).comments(table) == comments
+    assert LanceDb("rest", {"uri": running.url}).comments(table) == comments
+    assert SparkSql(spark, running.url).comments(table) == comments
 
 
 @pytest.mark.soak

@@ -27,6 +27,7 @@ ADOPTING = "docs/adopt.md"
 ANSWERS = "docs/how-do-i.md"
 MIGRATING = "docs/migrate.md"
 TUTORIAL = "docs/tutorial.md"
+UPKEEP = "docs/tutorial-maintain.md"
 _TOKEN = "a-token-of-the-tests-of-the-pages"
 
 # ---- places
@@ -267,6 +268,11 @@ RUNS: Mapping[str, Run] = {
         _after(TUTORIAL, _from_page(TUTORIAL)),
         ("1 table in lake is not managed", "Added to lancens.yaml", "No changes."),
     ),
+    f"{UPKEEP}#Say what you want": Run(_from_page(UPKEEP)),
+    f"{UPKEEP}#Review the jobs, then run them": Run(
+        _after(UPKEEP, _from_page(UPKEEP)), ("1 dataset to compact, 1 index to build", "No jobs.", "ScalarIndexQuery")
+    ),
+    f"{UPKEEP}#Add rows": Run(_after(UPKEEP, _from_page(UPKEEP)), ("Jobs: 1 index to bring up to date",)),
     "docs/serve.md#Behind a proxy": Run(_behind_a_proxy),
 }
 """How each section is run; each answer of the page of answers is run alike."""

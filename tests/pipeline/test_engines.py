@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import reconciler
-from reconciler.auditor import looks
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import Ran, lancens
 from tests.pipeline.troubled import Troubled
@@ -63,7 +62,7 @@ def test_reports_and_history_are_the_same(
             for engine in ("local", "spark")
         }
 
-    monkeypatch.setattr(looks, "ROUNDS", 2**40)  # no turn comes by chance
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 2**40)  # no turn comes by chance
     audits()
     ran = audits("--since-last")
     assert ran["local"].code == 0, ran["local"].err

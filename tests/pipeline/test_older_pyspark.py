@@ -46,6 +46,11 @@ try:
     register(spark)
     told["format"] = spark.read.format("lancens").option("manifest", "lancens.yaml").load().count()
     told["plan"] = len(plan_on_spark(spark, manifest).changes)
+    from reconciler.auditor import history
+    from reconciler.auditor.history_source import register_history
+    history.append("audits.lance", found.document, {})
+    register_history(spark)
+    told["runs"] = spark.read.format("lancens-history").load("audits.lance").count()
 except reconciler.LancensError as error:
     told["refused"] = str(error)
 print(json.dumps(told))
@@ -82,7 +87,7 @@ def test_an_older_pyspark_audits(
     assert told["tables"] == here.tables.num_rows
     assert told["inventory"] == sorted(reconciler.inventory(manifest)["kind"].to_pylist())
     if has_formats:
-        assert (told["format"], told["plan"]) == (5, 0)
+        assert (told["format"], told["plan"], told["runs"]) == (5, 0, 1)
     else:
         assert f"PySpark {told['version']} is too old" in told["refused"]
 

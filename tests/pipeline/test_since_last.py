@@ -14,12 +14,16 @@ import lance
 import pyarrow as pa
 import pytest
 
+from benchmarks.looks import audits
 from reconciler import storage
 from reconciler.auditor import audit as auditing
 from reconciler.auditor import looks
+from reconciler.auditor.records import ROUNDS
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import Ran, lancens
 from tests.processes import writers
+from tests.servers.s3 import BUCKET, guarded_s3
+from tests.soak import count
 
 Audit = Callable[..., tuple[Ran, dict[str, Any]]]
 NEVER = 2**40
@@ -91,7 +95,7 @@ def rules(document: dict[str, Any]) -> list[str]:
 
 
 def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(looks, "ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
     _, first = audit("--since-last")
     assert (sorted(looked), first["carried_since"]) == (NAMES, None)
     lance.write_dataset(pa.table({"id": [2]}), str(lake / "t1"), mode="append")
@@ -115,7 +119,7 @@ def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[
 
 
 def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(looks, "ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
     audit()
     looked.clear()
     write_manifest("expect: {indices: [id]}")
@@ -129,7 +133,7 @@ def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str]
 def test_a_lost_file_is_found_when_the_turn_comes(
     lake: Path, audit: Audit, looked: list[str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(looks, "ROUNDS", 3)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
     audit()
     (data,) = (lake / "t5/data").iterdir()
     kept = data.rename(lake.parent.parent / "kept")
@@ -151,7 +155,7 @@ def test_a_full_audit_looks_at_everything_again(lake: Path, audit: Audit, looked
 
 
 def test_looks_do_not_pile_up(lake: Path, audit: Audit, monkeypatch: Any) -> None:
-    monkeypatch.setattr(looks, "ROUNDS", 3)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
     for _ in range(8):
         audit("--since-last")
     (folder,) = Path("audits.lance/_looks").iterdir()
@@ -223,3 +227,36 @@ def test_a_damaged_file_is_one_error(lake: Path, audit: Audit) -> None:
 def test_without_a_history_there_is_no_last_run(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = lancens(capsys, "audit", "--since-last")
     assert (ran.code, "--since-last needs --history" in ran.err) == (1, True)
+
+
+@pytest.mark.soak
+def test_a_hundredth_that_changed_takes_a_twentieth_of_the_looks() -> None:
+    (_, known, full), *since = audits(tables := count(2_000, 1_000_000), runs=count(ROUNDS, 2))
+    assert known == len(full) == tables
+    assert sum(len(looked) for _, _, looked in since) <= 0.05 * tables * len(since)
+    assert [known for _, known, _ in since] == [tables] * len(since)
+    if len(since) == ROUNDS:
+        assert set().union(*(looked for _, _, looked in since)) == set(range(tables))
+
+
+def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    with guarded_s3() as server:
+        options = {**server.where, **server.vended}
+        for name, value in options.items():
+            monkeypatch.setenv(f"AWS_{name.removeprefix('aws_').upper()}", value)
+        server.write("lake/looked")
+        server.denies = lambda method, _path: method == "DELETE"
+        config = {"root": f"s3://{BUCKET}/lake", **{f"storage.{name}": value for name, value in options.items()}}
+        Path("lancens.yaml").write_text(
+            json.dumps({"version": 1, "name": "store", "catalogs": {"lake": {"impl": "dir", "config": config}}})
+        )
+        history, carried = f"s3://{BUCKET}/audits-{tmp_path.name}.lance", []
+        for often in ((), ("--since-last",), ("--since-last",), ()):
+            ran = lancens(capsys, "audit", "--engine", "local", "--skip-rule", "orphan", "--history", history, *often)
+            assert ran.code == 0, ran.err
+            carried.append("1 table without a new version" in ran.out)
+    assert carried == [False, True, True, False]

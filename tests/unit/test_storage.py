@@ -293,6 +293,20 @@ def test_xml_in_an_answer_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) ->
     assert storage.probe("s3://b/a", {}).detail.endswith("404: NoSuchBucket: It is not there")
 
 
+def test_a_long_name_in_an_error_is_cut_without_a_part_of_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "a-secret-" * 1000
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError(f"Unable to open {secret}{'x' * 1_000_000}: No space left, /x/rust/a.rs:1:2")
+
+    monkeypatch.setattr(lance, "dataset", fail)
+    monkeypatch.setattr("lance.file.LanceFileSession", fail)
+    told = storage.probe("s3://b/a", {"secret": secret}).detail
+    assert told.endswith("No space left")
+    assert len(told) < 5000
+    assert "secret" not in told
+
+
 def test_the_three_names_of_s3_are_one_to_pylance() -> None:
     assert [storage.pylance_uri(f"{scheme}://b/x") for scheme in ("s3", "s3a", "s3n", "S3A")] == ["s3://b/x"] * 4
     assert storage.pylance_uri("/data/s3a:x") == "/data/s3a:x"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from reconciler.applier.report import Status
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredTable, Thresholds
 from reconciler.model.errors import SafetyError, StalePlanError
 from reconciler.model.live import LiveTable, StorageKind
@@ -119,8 +120,39 @@ def test_a_stale_plan_names_the_tags_that_the_entry_lists_now(world: World) -> N
         world.apply(plan)
 
 
-def test_a_table_without_data_has_no_version_to_tag(world: World) -> None:
-    assert_blocked(planned(world, {"prod": "1"}), "lake/t", ReasonCode.TAG_WITHOUT_VERSION, names=("prod: 1",))
+@pytest.mark.parametrize(
+    ("schema", "missing"),
+    [(USERS, ("branch: trial:1", "second: 2")), (None, ("branch: trial:1", "first: 1", "second: 2"))],
+)
+def test_a_new_dataset_has_no_version_but_the_first(
+    world: World, schema: Schema | None, missing: tuple[str, ...]
+) -> None:
+    wanted = replace(tagged({"first": "1", "second": "2", "branch": "trial:1"}), schema=schema)
+    plan = world.plan(desired(wanted))
+    assert plan.changes == ()
+    assert_blocked(plan, "lake/t", ReasonCode.TAG_WITHOUT_VERSION, names=missing)
+
+
+@given(st.integers(0, 8), st.booleans(), st.booleans(), st.sampled_from(["", "other", "first"]))
+def test_the_first_version_of_a_new_dataset_is_tagged(lives: int, replan: bool, enters: bool, recorded: str) -> None:
+    """``enters``: there is no entry yet; else there is one whose data was never written."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        if not enters:
+            world.has(live(entry(*filter(None, [recorded]))))
+        with world.storage.installed():
+            manifest = desired(tagged({"first": "1"}))
+            plan = world.plan(manifest)
+            assert [change.action for change in plan.changes] == [Action.CREATE_TABLE]
+            world.ledger.crash_after = lives
+            with suppress(Crash):
+                world.apply(plan)
+            world.revive()
+            again = world.plan(manifest) if replan else Plan.from_json(plan.to_json())
+            assert world.apply(again).ok
+            assert world.plan(manifest).is_empty
+        assert [*world.storage.tags.values()] == [{"first": "1"}]
+        assert ownership.recorded_tags(world.table("t").properties) == {"first"}
 
 
 def test_an_entry_that_nobody_manages_is_tagged_or_adoptable(world: World) -> None:

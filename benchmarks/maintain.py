@@ -1,0 +1,119 @@
+"""`lancens maintain` beside a bare loop of pylance's calls: `python -m benchmarks.maintain [ROUNDS [DATASETS]]`.
+
+Both compact DATASETS datasets of ROWS rows in FRAGMENTS fragments each, and give them a BTREE and an IVF_PQ index, with
+equal parameters. They are whole processes, in turns, each on its own copies. The loop neither looks first, nor guards
+its commits, nor keeps a journal. Ratios are of CPU seconds, user and system, pair by pair. A third run finds nothing to
+do, and shows what it costs to look.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from benchmarks.page import Goal, Section, Used, spread, table, used_by
+
+DATASETS = 200
+ROWS, FRAGMENTS, WIDTH = 5_000, 20, 32
+ROUNDS = 3
+MOST = 1.15
+LOOP, MAINTAIN, AGAIN = "pylance, a bare loop", "`lancens maintain`", "`lancens maintain`, nothing to do"
+_INDICES = {
+    "id": {"type": "BTREE"},
+    "v": {"type": "IVF_PQ", "metric": "cosine", "num_partitions": 16, "num_sub_vectors": 8},
+}
+_LOOP = """
+import pathlib
+import lance
+for place in sorted(pathlib.Path("lake").iterdir()):
+    dataset = lance.dataset(place)
+    dataset.optimize.compact_files()
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.create_index("v", "IVF_PQ", metric="cosine", num_partitions=16, num_sub_vectors=8)
+"""
+_LANCENS = (sys.executable, "-c", "from reconciler.cli import main; main()", "maintain", "--auto-approve")
+
+
+def write_datasets(lake: Path, number: int) -> None:
+    """Write the datasets, which are all the same."""
+    import lance
+    import numpy as np
+    import pyarrow as pa
+
+    first, each = lake / "t0000.lance", ROWS // FRAGMENTS
+    vectors = np.random.default_rng(7).random((ROWS, WIDTH), dtype=np.float32)
+    for at in range(0, ROWS, each):
+        column = pa.FixedSizeListArray.from_arrays(pa.array(vectors[at : at + each].ravel()), WIDTH)
+        rows = pa.table({"id": pa.array(range(at, at + each), pa.int64()), "v": column})
+        lance.write_dataset(rows, first, mode="append" if at else "create")
+    for one in range(1, number):
+        shutil.copytree(first, lake / f"t{one:04}.lance")
+
+
+def maintained(lake: Path, folder: Path, names: tuple[str, ...]) -> dict[str, Used]:
+    """Return what each way uses on copies of the datasets in ``lake``, in the order of ``names``."""
+    found: dict[str, Used] = {}
+    for name in names:
+        here = folder / name.partition(",")[0].strip("`").replace(" ", "-")
+        if not here.exists():
+            shutil.copytree(lake, here / "lake")
+        maintain = {"compact": {"max_small_fragments": 5}, "indices": _INDICES}
+        tables = {one.stem: {"maintain": maintain} for one in sorted((here / "lake").iterdir())}
+        catalogs = {"lake": {"impl": "dir", "config": {"root": "./lake"}, "tables": tables}}
+        text = json.dumps({"version": 1, "name": "bench", "catalogs": catalogs})
+        (here / "lancens.yaml").write_text(text)
+        found[name] = used_by((sys.executable, "-c", _LOOP) if name == LOOP else _LANCENS, None, here)
+    for place in sorted(folder.glob("*/lake/*")):
+        _check(place)
+    return found
+
+
+def _check(place: Path) -> None:
+    """Raise unless a dataset is what it should be."""
+    import lance
+
+    dataset = lance.dataset(place)
+    indices = {index.name: index.num_rows_indexed for index in dataset.describe_indices()}
+    if (len(dataset.get_fragments()), indices) != (1, {"id_idx": ROWS, "v_idx": ROWS}):
+        raise AssertionError(f"{place} has {len(dataset.get_fragments())} fragments and {indices}")
+
+
+def section(rounds: int = ROUNDS, number: int = DATASETS) -> Section:
+    """Measure and return the part of the page."""
+    found: list[dict[str, Used]] = []
+    with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
+        folder = Path(name)
+        write_datasets(folder / "lake", number)
+        for round_ in range(rounds):
+            here, pair = folder / str(round_), (LOOP, MAINTAIN) if round_ % 2 else (MAINTAIN, LOOP)
+            found.append(maintained(folder / "lake", here, (*pair, AGAIN)))
+            shutil.rmtree(here)
+    ratios = {name: [one[name].cpu / one[LOOP].cpu for one in found] for name in (LOOP, MAINTAIN, AGAIN)}
+    lines = [
+        [
+            name,
+            spread(ratios[name]) if name != LOOP else "",
+            spread(one[name].cpu for one in found),
+            spread(one[name].seconds for one in found),
+            spread((one[name].memory for one in found), 0),
+        ]
+        for name in ratios
+    ]
+    about = (__doc__ or "").partition("\n\n")[2].strip()
+    for word, size in (("DATASETS", number), ("ROWS", ROWS), ("FRAGMENTS", FRAGMENTS)):
+        about = about.replace(word, f"{size:,}")
+    text = f"{about}\n\n{table(['', 'ratio', 'CPU s', 's', 'MiB'], lines)}"
+    more = median(one[MAINTAIN].cpu - one[LOOP].cpu for one in found) / number
+    look = median(one[AGAIN].cpu for one in found) / number
+    why = f"{1000 * more:.0f} ms of CPU more a dataset; a run with nothing to do takes {1000 * look:.0f} ms"
+    goal = Goal(f"maintain of {number:,} datasets, against a bare loop of pylance", median(ratios[MAINTAIN]), MOST, why)
+    return Section("Maintain", "python -m benchmarks.maintain", text, [goal])
+
+
+if __name__ == "__main__":
+    measured = section(*map(int, sys.argv[1:]))
+    print(measured.text, *measured.goals, sep="\n")
