@@ -141,7 +141,9 @@ def _evaluated_tables(
 ) -> tuple[Frame, Figures]:
     """Return ``entries`` as ``EVALUATED``, and the figures of the live tables."""
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
-        evaluated = with_relations(entries.kept(stack)).map(evaluator, EVALUATED, probe_tasks(number)).kept(stack)
+        evaluated = (
+            with_relations(entries.kept(stack), number).map(evaluator, EVALUATED, probe_tasks(number)).kept(stack)
+        )
         return evaluated, figures_of(evaluated)  # this query computes the frame, so it belongs to the stage
 
 

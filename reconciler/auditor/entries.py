@@ -282,8 +282,8 @@ def _read(
     return read
 
 
-def with_relations(tables: Frame) -> Frame:
-    """Return ``tables`` with the tables at the same place and around it.
+def with_relations(tables: Frame, number: int) -> Frame:
+    """Return ``tables``, of which there are about ``number``, with the tables at the same place and around it.
 
     It adds ``sharing``, ``schemes`` and ``inside`` as in a ``TableRecord``, null for none; ``sharing`` may also name
     the table itself. It needs ``address``, ``scheme``, ``place`` and ``directory`` of ``ENTRIES``.
@@ -292,7 +292,8 @@ def with_relations(tables: Frame) -> Frame:
     directories above, so these are asked for once for each directory.
     """
     placed = tables.select("address", "scheme", "place", "directory").map(placed_tables, _PLACED)
-    found = placed.map(tables_at_places, _AT_PLACE, keys=("place",))
+    tasks = row_tasks(number)  # left to Spark, they are as few as its compressed rows allow
+    found = placed.map(tables_at_places, _AT_PLACE, tasks, ("place",))
     shared = found.where("inner", "").select("place", "sharing", "schemes")
-    inside = found.map(tables_around, _INSIDE, keys=("inner",))
+    inside = found.map(tables_around, _INSIDE, tasks, ("inner",))
     return tables.joined(shared, "place").joined(inside, "directory")
