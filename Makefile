@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/peers/.installed
+OLDER := $(VENV)/pyspark-35/.installed $(VENV)/pyspark-40/.installed
 SYSTEM := $(VENV)/.system
 
 # With this set, every Python that a test starts would compile all that it imports anew.
@@ -37,6 +38,12 @@ $(INSTALLED): requirements.lock pyproject.toml | $(SYSTEM) $(BIN)/uv
 $(PEERS): peers.lock | $(BIN)/uv
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/peers
 	$(BIN)/uv pip sync --quiet --python $(VENV)/peers/bin/python --require-hashes peers.lock
+	touch $@
+
+# The PySpark of managed platforms: each folder comes before the environment's own on the path.
+$(OLDER): $(VENV)/%/.installed: tests/pipeline/%.lock | $(BIN)/uv
+	rm -rf $(@D)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --target $(@D) --no-deps --require-hashes --requirement $<
 	touch $@
 
 ## make demo       plan, apply and plan again on examples/quickstart, with real Lance datasets
@@ -113,7 +120,7 @@ $(filter-out run-types run-end-to-end run-catalogs,$(RUNS)): run-%:
 	$(call pytest,$*) $(firstword $(wildcard tests/$* tests/catalogs/$*))
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
-soak: $(INSTALLED) $(PEERS)
+soak: $(INSTALLED) $(PEERS) $(OLDER)
 	LANCENS_SOAK=1 $(BIN)/pytest -m soak -s --timeout 14400 tests
 
 ## make torture    every server under faults, kills and races, against what it truly holds (docs/reliability.md)
@@ -138,12 +145,16 @@ schemas: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/zensical build --clean --strict
 
-## make lock       resolve what both locks pin; UPGRADE=--upgrade takes the newest versions
+## make lock       resolve what all locks pin; UPGRADE=--upgrade takes the newest versions
 lock: $(BIN)/uv
 	$(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--extra dev --output-file requirements.lock pyproject.toml
 	$(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--group peers --output-file peers.lock
+	for each in pyspark-35 pyspark-40; do \
+		$(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --group $$each --output-file tests/pipeline/$$each.lock || exit 1; \
+	done
 
 ## make dist       build what is released into dist/, and check it in an environment of its own
 dist: $(INSTALLED)

@@ -47,7 +47,7 @@ def serve(cores: int, folder: Path, number: int) -> None:
     """Look at every dataset whenever a line comes in, and say how many seconds that took."""
     import pyarrow as pa
 
-    from reconciler.auditor.storage_probe import probe_many
+    from reconciler.auditor.storage_probe import probe
     from reconciler.spark.schemas import LONG, spark_schema
     from reconciler.spark.session import SparkOptions, spark_session
     from reconciler.spark.tasks import probe_tasks
@@ -56,7 +56,7 @@ def serve(cores: int, folder: Path, number: int) -> None:
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = probe_many((place, {}) for place in batch.column("location").to_pylist())
+            found = [probe(place, {}) for place in batch.column("location").to_pylist()]
             yield pa.RecordBatch.from_pylist([{"rows": one.rows} for one in found], schema=counts)
 
     places = [("lake", str(folder / "data" / f"{position}.lance")) for position in range(number)]

@@ -21,7 +21,7 @@ _FINDINGS = 2
 def audit(job: Job) -> StepEnd:
     """Audit, and add the report to the artifact.
 
-    It runs in a separate process, since Spark takes over its own.
+    It runs in a separate process, since Spark takes over its own if it is used.
 
     Raises:
         ManifestError: the manifest cannot be used.
@@ -54,13 +54,14 @@ def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
     """Return the lines of stdout and stderr, and the exit code."""
     inputs = job.inputs
     command = ["audit", *inputs.manifest, "--out", str(folder), "--fail-on", inputs.fail_on]
-    command += ["--parallelism", str(inputs.parallelism)]
+    command += ["--parallelism", str(inputs.parallelism), "--engine", inputs.engine]
     command += [f"--var-file={path}" for path in inputs.var_file]
     command += [f"--var={name}={value}" for name, value in inputs.variables.items()]
     command += [f"--allow-env={name}" for name in sorted(inputs.environment) or [""]]
     command += [f"--allow-host={host}" for host in inputs.allow_hosts]
-    if inputs.allow_outside:
-        command.append("--allow-outside")
+    command += [
+        f"--{name}" for name, on in (("allow-outside", inputs.allow_outside), ("since-last", inputs.since_last)) if on
+    ]
     command += [f"--rule={rule}" for rule in inputs.rules]
     command += [f"--skip-rule={rule}" for rule in inputs.skip_rules]
     command += [f"--spark-conf={key}={value}" for key, value in inputs.spark_conf.items()]

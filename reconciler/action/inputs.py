@@ -146,18 +146,20 @@ class Inputs(BaseModel):
     skip_rules: Words = ()
     stale_after: Annotated[int | None, _number(36_500)] = None
     history: str = ""
+    since_last: Switch = False
     token: str = Field("", repr=False)
 
 
 _ONLY_WITH: Mapping[str, Command] = {
     "plan_file": Command.APPLY,
     "history": Command.AUDIT,
+    "since_last": Command.AUDIT,
     "rules": Command.AUDIT,
     "skip_rules": Command.AUDIT,
     "stale_after": Command.AUDIT,
     "fail_on_unmanaged": Command.DRIFT,
 }
-_OF_A_PLAN = ("select", "adopt", "take_over", "engine")
+_OF_A_PLAN = ("select", "adopt", "take_over")
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
@@ -192,13 +194,13 @@ def _check_together(inputs: Inputs) -> None:
     for name, wanted in _ONLY_WITH.items():
         if name in given and command is not wanted:
             raise InputError(f"input `{_shown(name)}` goes with `command: {wanted}`, not with `{command}`")
-    for name in _OF_A_PLAN:
-        if name in given and command is Command.AUDIT:
+    for name in (*_OF_A_PLAN, "engine"):
+        if name in given and command is Command.AUDIT and name != "engine":
             raise InputError(f"input `{_shown(name)}` does not go with `command: audit`, which plans nothing")
         if name in given and inputs.plan_file:
             raise InputError(f"a saved plan is applied unchanged: give `plan-file` or `{_shown(name)}`, not both")
-    if not (inputs.engine == "spark" or command is Command.AUDIT) and {"master", "spark_conf"} & given.keys():
-        raise InputError("inputs `master` and `spark-conf` go with `engine: spark`, or with `command: audit`")
+    if inputs.engine != "spark" and {"master", "spark_conf"} & given.keys():
+        raise InputError("inputs `master` and `spark-conf` go with `engine: spark`")
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,7 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
     if preinstalled == "true":
         return InstallPlace()
     extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
-    command, engine = (environment.get(f"INPUT_{name}", "").strip() for name in ("COMMAND", "ENGINE"))
-    if command == "audit" or engine == "spark":
+    if environment.get("INPUT_ENGINE", "").strip() == "spark":
         extras.add(_ON_SPARK)
     named = tuple(sorted(extras))
     action_path = environment["LANCENS_ACTION_PATH"]

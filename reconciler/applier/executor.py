@@ -31,6 +31,7 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.redaction import REDACTED, is_stand_in, scrub
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.plan import Plan
+from reconciler.storage import Executors
 
 ItemT = TypeVar("ItemT")
 
@@ -53,6 +54,7 @@ def execute(
     on_event: Callable[[Event], None] = lambda _: None,
     secrets: Collection[str] = (),
     missing: Collection[Key] = (),
+    executors: Executors | None = None,
 ) -> ApplyReport:
     """Carry out the changes of ``plan`` and return how each ended.
 
@@ -70,13 +72,14 @@ def execute(
         on_event: gets every start and end, in the calling thread.
         secrets: texts that no message may show.
         missing: objects that ``check_plan`` has just found missing.
+        executors: do the work of jobs; this process does if there are none.
 
     Raises:
         ApplyError: the plan cannot be carried out at all; nothing was changed.
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
     _refuse_unusable(plan, backends)
-    run = _Run(plan.changes, backends, journal, secrets, frozenset(missing))
+    run = _Run(plan.changes, backends, journal, secrets, frozenset(missing), executors)
     run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.in_order(), journal.where, interrupted=stop.is_set())
     try:
@@ -124,9 +127,10 @@ class _Run:
         journal: Journal,
         secrets: Collection[str],
         missing: Collection[Key],
+        executors: Executors | None,
     ) -> None:
         self.changes, self.backends, self.journal = changes, backends, journal
-        self.secrets, self.missing = secrets, missing
+        self.secrets, self.missing, self.executors = secrets, missing, executors
         self.results: dict[int, ChangeResult] = {}
         self.working = threading.Semaphore()
 
@@ -233,7 +237,7 @@ class _Run:
         change = self.changes[position]
         backend = self.backends[change.catalog]
         if change.job is not None:
-            return carry_out_job(change, change.job, backend, partial(self._announce, position))
+            return carry_out_job(change, change.job, backend, partial(self._announce, position), self.executors)
         if change.moved_from is not None:
             move = move_of(change, backend)
             if move.is_done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from reconciler import storage
 from reconciler.applier.live import load_table
@@ -11,7 +12,7 @@ from reconciler.applier.step import ChangeOutcome, StaleError
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.desired import DesiredTable, Source
-from reconciler.model.errors import ConcurrentModificationError
+from reconciler.model.errors import BackendError, ConcurrentModificationError
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable
 from reconciler.model.maintenance import Maintain, Upkeep
@@ -19,23 +20,55 @@ from reconciler.planner.entries import Action, Blocked, Change, UpkeepJob
 from reconciler.planner.maintenance import jobs_of
 
 _ATTEMPTS = 4
+_NAMED = 10
 _NOWHERE = Source("", 1)
 
 
 def carry_out_job(
-    change: Change, job: UpkeepJob, backend: Backend, announce: Callable[[LiveTable], None]
+    change: Change,
+    job: UpkeepJob,
+    backend: Backend,
+    announce: Callable[[LiveTable], None],
+    executors: storage.Executors | None = None,
 ) -> ChangeOutcome:
     """Carry out the job of ``change`` if it is still needed; ``announce`` is called before the first write.
 
-    A job that loses a race against another writer starts over with what is there then.
+    A job that loses a race against another writer starts over with what is there then. The work is done on
+    ``executors`` if there are any, and the files that they leave are named.
 
     Raises:
         StaleError: the dataset has other indices, another configuration or more than twice the work.
-        BackendError: the catalog or storage failed.
+        BackendError: the catalog, storage or an executor failed.
     """
     live = load_table(backend, backend.table_id(change.identifier))
     if live is None:
         raise StaleError("the table is gone")
+    if executors is None:
+        return _carried_out(change, job, backend, live, announce)
+    files = storage.NewFiles(live.location, optional.table_storage_options(backend, live))
+    try:
+        outcome = _carried_out(change, job, backend, live, announce, executors)
+    except (BackendError, StaleError) as error:
+        left = _left(files)
+        raise type(error)(f"{error}; {left}" if left else str(error)) from None
+    return replace(outcome, note=_left(files))
+
+
+def _left(files: storage.NewFiles) -> str:
+    """Return the names of files that retried tasks and merged segments leave; they may be another writer's, too."""
+    found = files.unneeded()
+    rest = [f"{len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
+    return f"new files that the latest version does not need: {', '.join([*found[:_NAMED], *rest])}" if found else ""
+
+
+def _carried_out(
+    change: Change,
+    job: UpkeepJob,
+    backend: Backend,
+    live: LiveTable,
+    announce: Callable[[LiveTable], None],
+    executors: storage.Executors | None = None,
+) -> ChangeOutcome:
     for left in reversed(range(_ATTEMPTS)):
         needed = _needed(change, job, live, optional.table_storage_options(backend, live))
         if needed is None:
@@ -43,7 +76,7 @@ def carry_out_job(
         if left == _ATTEMPTS - 1:
             announce(live)
         try:
-            _work(change, job, live, optional.table_storage_options(backend, live, writes=True))
+            _work(change, job, live, optional.table_storage_options(backend, live, writes=True), executors)
         except ConcurrentModificationError:
             if not left:
                 raise
@@ -92,12 +125,15 @@ def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:
         raise StaleError(f"it would read {size(now.reads)}, more than twice the planned {size(job.reads)}; plan again")
 
 
-def _work(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str]) -> None:
+def _work(
+    change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str], executors: storage.Executors | None
+) -> None:
     location, wanted = live.location, job.wanted
     if change.action is Action.COMPACT and wanted.compact is not None:
-        if not storage.compact(location, options, wanted.compact, job.most_bytes):
+        if not storage.compact(location, options, wanted.compact, job.most_bytes, executors):
             raise StaleError(f"no part of it is within twice the planned {size(job.reads)}; plan again")
     elif change.action is Action.BUILD_INDEX:
-        storage.build_index(location, options, next(one for one in wanted.indices if one.name == job.index))
+        index = next(one for one in wanted.indices if one.name == job.index)
+        storage.build_index(location, options, index, executors)
     elif job.index is not None:
-        storage.optimize_index(location, options, job.index)
+        storage.optimize_index(location, options, job.index, executors)

@@ -30,7 +30,8 @@ from reconciler.auditor.document import (
 )
 from reconciler.auditor.entries import Coverage, read_entries, with_relations
 from reconciler.auditor.evaluate import EVALUATED, Evaluator
-from reconciler.auditor.orphans import DEEPEST, find_orphans, named_datasets
+from reconciler.auditor.looks import Looks
+from reconciler.auditor.orphans import DATASETS, DEEPEST, DatasetNamer, find_orphans
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
 from reconciler.auditor.suppressions import Suppressions
@@ -49,7 +50,6 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
 from reconciler.operations.plan import reference
-from reconciler.spark.frames import frame_of
 from reconciler.spark.progress import stage
 from reconciler.spark.tasks import probe_tasks, row_tasks
 
@@ -73,6 +73,7 @@ class AuditOptions:
         parallelism: how many requests each task has in flight at a catalog.
         most_findings: how many findings the document holds; all of them are counted.
         most_tables: how many tables the document lists.
+        looks: what earlier audits saw, if looks are kept.
     """
 
     now: datetime
@@ -83,10 +84,20 @@ class AuditOptions:
     parallelism: int = DEFAULT_PARALLELISM
     most_findings: int = 100_000
     most_tables: int = 100_000
+    looks: Looks | None = None
 
     def measures(self) -> RuleLimits:
         """Return the limits of the rules."""
         return RuleLimits(self.now, self.stale_after, **self.limits)
+
+    def settings(self) -> AuditSettings:
+        """Return the options for the document."""
+        return AuditSettings(
+            stale_after_days=None if self.stale_after is None else self.stale_after.days,
+            rules=tuple(RuleInfo.model_validate(RULES[name], from_attributes=True) for name in self.rules),
+            depth=self.depth,
+            limits={name: getattr(self.measures(), name) for name in LIMITS},
+        )
 
 
 def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions) -> AuditDocument:
@@ -104,7 +115,7 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
     suppressions = Suppressions.of(manifest, options.now.date())
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
-        entries, coverage = read_entries(spark, manifest, catalogs, stack)
+        entries, coverage = read_entries(spark, manifest, catalogs, stack, options.looks)
         evaluator = Evaluator(
             catalogs,
             options.measures(),
@@ -113,6 +124,7 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
             coverage.teams,
             options.depth,
             suppressions,
+            options.looks,
         )
         evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
         orphans = None
@@ -129,7 +141,9 @@ def _evaluated_tables(
 ) -> tuple[Frame, Figures]:
     """Return ``entries`` as ``EVALUATED``, and the figures of the live tables."""
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
-        evaluated = with_relations(entries.kept(stack)).map(evaluator, EVALUATED, probe_tasks(number)).kept(stack)
+        evaluated = (
+            with_relations(entries.kept(stack), number).map(evaluator, EVALUATED, probe_tasks(number)).kept(stack)
+        )
         return evaluated, figures_of(evaluated)  # this query computes the frame, so it belongs to the stage
 
 
@@ -143,16 +157,16 @@ def _evaluated_orphans(
         return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
         claims = evaluated.aggregated(("claimed",), {"closed": "max"}).kept(stack, row_tasks(coverage.tables))
-        found = find_orphans(spark, search, evaluator.catalogs, claims)
+        found = find_orphans(spark, search, evaluator.catalogs, claims, stack)
         coverage.failures += found.failures
         coverage.notes += found.notes
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
-        if not found.datasets:
+        if found.datasets is None:
             running.note(count(0, "orphan"))
             return None
-        named = frame_of(spark, named_datasets(found.datasets, evaluator.catalogs, search))
-        orphans = named.map(evaluator, EVALUATED, probe_tasks(len(found.datasets))).kept(stack)
+        named = found.datasets.map(DatasetNamer.of(evaluator.catalogs, search), DATASETS)
+        orphans = named.map(evaluator, EVALUATED, probe_tasks(found.number)).kept(stack)
         counted = orphans.aggregated(("sound",), {"name": "count"}).rows()
         running.note(count(sum(row["name"] for row in counted if not row["sound"]), "orphan"))
     return orphans
@@ -178,7 +192,7 @@ def _document(
         started=options.now,
         finished=options.now,
         manifest=reference(manifest),
-        settings=_settings(options),
+        settings=options.settings(),
         coverage=tuple(
             CatalogCoverage(
                 name=name,
@@ -186,11 +200,12 @@ def _document(
                 namespaces=coverage.namespaces.get(name, 0),
                 namespaces_unread=len(unread_in.get(name, frozenset()) - {()}),
                 tables=figures.tables[name],
-                tables_looked_at=figures.tables[name],
+                tables_looked_at=figures.tables[name] - figures.carried[name],
                 tables_unreadable=figures.unreadable[name],
             )
             for name, catalog in catalogs.items()
         ),
+        carried_since=figures.carried_since,
         failures=(*coverage.unread, *coverage.failures),
         notes=(*coverage.notes, *_unused(suppressed, options)),
         totals=Totals(
@@ -236,13 +251,3 @@ def _unused(suppressed: Sequence[Suppressed], options: AuditOptions) -> Iterator
     for one in suppressed:
         if not one.findings and one.rule in options.rules:
             yield f"{one.source}: the suppression of `{one.rule}` for `{one.match}` matches no finding in {one.catalog}"
-
-
-def _settings(options: AuditOptions) -> AuditSettings:
-    rules = map(RULES.__getitem__, options.rules)
-    return AuditSettings(
-        stale_after_days=None if options.stale_after is None else options.stale_after.days,
-        rules=tuple(RuleInfo.model_validate(rule, from_attributes=True) for rule in rules),
-        depth=options.depth,
-        limits={name: getattr(options.measures(), name) for name in LIMITS},
-    )

@@ -25,7 +25,7 @@ from reconciler.model.redaction import redact_properties
 from reconciler.planner.plan import ManifestRef
 from reconciler.spark.rows import ReadFailure
 
-FORMAT_VERSION = "2.0"
+FORMAT_VERSION = "2.1"
 
 Count = Annotated[int, Field(ge=0)]
 Location = Annotated[str, AfterValidator(locations.redact)]
@@ -76,7 +76,8 @@ class CatalogCoverage(_Part):
     """How much of one catalog was read.
 
     ``namespaces`` and ``tables`` count what was found. ``namespaces_unread`` of the namespaces could not be read.
-    ``tables_looked_at`` tables were probed in storage; ``tables_unreadable`` of them could not be opened.
+    ``tables_looked_at`` of the tables were probed in storage by this audit; the others were by an earlier one, and have
+    no new version since. ``tables_unreadable`` could not be opened.
     """
 
     name: str
@@ -228,6 +229,11 @@ class Distribution(_Part):
 # ---- findings and tables ---------------------------------------------------------------------------------------------
 
 
+_CARRIED_FROM = Field(
+    default=None, description="The start of the earlier audit that looked at its storage; null if this one did."
+)
+
+
 class _Table(_Part):
     """A table, or an unregistered dataset, whose names are the path below its root.
 
@@ -296,6 +302,7 @@ class Finding(_Found):
     manager: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
     source: Source | None = Field(default=None, description="The place of the table's block in the manifest.")
     details: Details = Field(default_factory=dict)
+    carried_from: Moment | None = _CARRIED_FROM
     first_seen: Moment | None = Field(
         default=None, description="The end of the first run with it; null without a history."
     )
@@ -332,6 +339,7 @@ class ReportedTable(_Table):
     committed: Moment | None = None
     bytes_on_disk: Count | None = None
     reclaimable: Count | None = None
+    carried_from: Moment | None = _CARRIED_FROM
     rules: tuple[str, ...] = ()
 
 
@@ -351,6 +359,11 @@ class RunSummary(_Part):
     by_rule: tuple[RuleCount, ...] = ()
     by_catalog: tuple[CatalogCount, ...] = ()
 
+    @property
+    def series(self) -> tuple[str, str]:
+        """The manifest and the settings, equal in runs that can be compared."""
+        return self.manifest, self.settings
+
 
 class AuditDocument(_Part):
     """The result of one audit.
@@ -368,6 +381,7 @@ class AuditDocument(_Part):
     manifest: ManifestRef
     settings: AuditSettings = AuditSettings()
     coverage: tuple[CatalogCoverage, ...] = ()
+    carried_since: Moment | None = Field(default=None, description="The earliest `carried_from` of a table.")
     failures: tuple[ReadFailure, ...] = ()
     notes: tuple[str, ...] = ()
     totals: Totals = Totals()
@@ -403,6 +417,13 @@ class AuditDocument(_Part):
     def tables_unreadable(self) -> int:
         """The number of tables that could not be opened, without those of ``probe: false``."""
         return sum(catalog.tables_unreadable for catalog in self.coverage)
+
+    @property
+    def carried_over(self) -> str:
+        """What an earlier audit looked at, in words."""
+        tables = sum(catalog.tables - catalog.tables_looked_at for catalog in self.coverage)
+        found = sum(one.carried_from is not None for one in self.findings)
+        return f"{count(tables, 'table')} without a new version, and {count(found, 'finding')} about them"
 
     def summary(self) -> RunSummary:
         """Return the row of this run in the history."""

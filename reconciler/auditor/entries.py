@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
+from reconciler.auditor.looks import LOOK, Looks
 from reconciler.auditor.records import OWNER
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
@@ -23,7 +25,7 @@ from reconciler.spark import rows
 from reconciler.spark.frames import frame_of, frame_of_units
 from reconciler.spark.progress import stage
 from reconciler.spark.reading import read_unit
-from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, record_batches
+from reconciler.spark.schemas import STRING, STRINGS, Row, chunks, record_batch, record_batches
 from reconciler.spark.tasks import batched, row_tasks, unbatched
 from reconciler.spark.units import Unit, list_units
 
@@ -48,16 +50,20 @@ ENTRIES = pa.schema(
         ("place", STRING),
         ("directory", STRING),
         ("claimed", STRING),
+        LOOK,
     ]
 )
 """A table in the manifest or a catalog.
 
 ``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` the fields ``rows.LIVE`` of a live
-table. ``foreign_location`` and ``foreign_format`` are those of a table of another format; a table that is marked as a
-Lance table and is of the wrong type has both. ``location`` is the live one, else the foreign one, else that of the
-block; ``claimed`` is the same normalised and with symbolic links resolved. ``scheme``, ``place`` (like ``claimed``) and
-``directory``, the one around the place, are null except for a live Lance table with a location.
+table, ``look`` what an earlier audit saw. ``foreign_location`` and ``foreign_format`` are those of a table of another
+format; a table that is marked as a Lance table and is of the wrong type has both. ``location`` is the live one, else
+the foreign one, else that of the block; ``claimed`` is the same normalised and with symbolic links resolved.
+``scheme``, ``place`` (like ``claimed``) and ``directory``, the one around the place, are null except for a live Lance
+table with a location.
 """
+
+_ROWS_AT_ONCE = 4_096
 
 MOST_NAMED = 5
 """How many of the related tables of a table are named."""
@@ -79,10 +85,11 @@ _INSIDE = pa.schema([("directory", STRING), ("inside", STRINGS)])
 
 def unit_entries(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
     """Yield the content of a unit as ``_READ``."""
-    found = read_unit(unit, last_attempt=last_attempt, foreign=True)
-    return record_batches(
-        (_live_entry(row) if row["kind"] in (rows.TABLE, rows.FOREIGN) else row for row in found), _READ
-    )
+    for some in chunks(read_unit(unit, last_attempt=last_attempt, foreign=True), _ROWS_AT_ONCE):
+        tables = [row for row in some if row["kind"] in (rows.TABLE, rows.FOREIGN)]
+        others = (row for row in some if row["kind"] not in (rows.TABLE, rows.FOREIGN))
+        places = storage.places_of([row["location"] or "" for row in tables])
+        yield record_batch(chain(map(_live_entry, tables, places), others), _READ)
 
 
 def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -94,19 +101,21 @@ def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield one entry for each table; ``batches`` must hold all entries of it.
 
-    A live Lance table takes precedence over a table of another format, and that over the block.
+    A live Lance table takes precedence over a table of another format, and that over the block. The latest look counts;
+    a table of which nothing but a look is left has no entry.
     """
     said = [row for batch in batches for row in batch.to_pylist()]
+    said.sort(key=lambda row: (row["look"]["run"], row["look"]["at"]) if row["look"] else (-1,))
     said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
     entries: defaultdict[tuple[str, str], Row] = defaultdict(dict)
     for row in said:
         entries[row["catalog"], row["key"]] |= {name: value for name, value in row.items() if value is not None}
-    return record_batches(entries.values(), ENTRIES)
+    return record_batches((entry for entry in entries.values() if "address" in entry), ENTRIES)
 
 
-def _live_entry(row: Row) -> Row:
+def _live_entry(row: Row, found: str) -> Row:
     location, identifier = row["location"], (*row["namespace"], row["name"])
-    place = storage.place_of(location) if location else None
+    place = found if location else None
     entry = {**_named(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": place}
     if row["kind"] == rows.FOREIGN:
         return {**entry, "foreign_location": location, "foreign_format": row["format"]}
@@ -223,7 +232,11 @@ class Coverage:
 
 
 def read_entries(
-    spark: SparkSession | None, manifest: Manifest, catalogs: Mapping[str, CatalogInfo], stack: ExitStack
+    spark: SparkSession | None,
+    manifest: Manifest,
+    catalogs: Mapping[str, CatalogInfo],
+    stack: ExitStack,
+    looks: Looks | None = None,
 ) -> tuple[Frame, Coverage]:
     """Read each catalog once, and return ``ENTRIES`` and the coverage.
 
@@ -232,15 +245,18 @@ def read_entries(
         manifest: its blocks are merged with the entries.
         catalogs: its catalogs by name.
         stack: frames are released when it closes.
+        looks: are merged with the entries, too.
 
     Raises:
-        LancensError: a catalog cannot be read by other processes.
+        LancensError: a catalog cannot be read by other processes, or the looks cannot be read.
     """
     coverage = Coverage()
     read = _read(spark, catalogs, coverage, stack)
     blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
     wanted = frame_of(spark, batched(blocks)).map(block_entries, ENTRIES)
     said = read.where("kind", rows.TABLE).select(*ENTRIES.names).union(wanted)
+    if looks is not None:
+        said = said.union(looks.entries(spark, ENTRIES))
     return said.map(merge_entries, ENTRIES, row_tasks(coverage.tables + len(blocks)), ("catalog", "key")), coverage
 
 
@@ -266,8 +282,8 @@ def _read(
     return read
 
 
-def with_relations(tables: Frame) -> Frame:
-    """Return ``tables`` with the tables at the same place and around it.
+def with_relations(tables: Frame, number: int) -> Frame:
+    """Return ``tables``, of which there are about ``number``, with the tables at the same place and around it.
 
     It adds ``sharing``, ``schemes`` and ``inside`` as in a ``TableRecord``, null for none; ``sharing`` may also name
     the table itself. It needs ``address``, ``scheme``, ``place`` and ``directory`` of ``ENTRIES``.
@@ -276,7 +292,8 @@ def with_relations(tables: Frame) -> Frame:
     directories above, so these are asked for once for each directory.
     """
     placed = tables.select("address", "scheme", "place", "directory").map(placed_tables, _PLACED)
-    found = placed.map(tables_at_places, _AT_PLACE, keys=("place",))
+    tasks = row_tasks(number)  # left to Spark, they are as few as its compressed rows allow
+    found = placed.map(tables_at_places, _AT_PLACE, tasks, ("place",))
     shared = found.where("inner", "").select("place", "sharing", "schemes")
-    inside = found.map(tables_around, _INSIDE, keys=("inner",))
+    inside = found.map(tables_around, _INSIDE, tasks, ("inner",))
     return tables.joined(shared, "place").joined(inside, "directory")

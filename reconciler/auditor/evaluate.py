@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from reconciler.auditor.catalog_info import CatalogInfo, RootIndex
 from reconciler.auditor.document import Finding, ReportedTable
+from reconciler.auditor.looks import Looks
 from reconciler.auditor.records import Depth, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.entries import stale_columns
@@ -33,8 +34,9 @@ ABOUT = (
     ("catalog", STRING),
     ("namespace", STRINGS),
     *((name, STRING) for name in ("name", "address", "location", "owner", "manager")),
+    ("carried_from", MOMENT),
 )
-"""The columns that identify a table, its location and its owner."""
+"""The columns that identify a table, its location, its owner, and the earlier audit that looked at it."""
 
 _LATEST = ("rows", "bytes", "fragments", "small_fragments", "version")
 AMOUNTS = (*_LATEST, "versions", "bytes_on_disk", "reclaimable")
@@ -97,6 +99,7 @@ class Evaluator:
         teams: the owners of the namespaces of each catalog.
         depth: how much of each dataset is read.
         suppressions: those of the manifest.
+        looks: those of earlier audits, if they are kept.
     """
 
     catalogs: Mapping[str, CatalogInfo]
@@ -106,6 +109,7 @@ class Evaluator:
     teams: Mapping[str, Mapping[Identifier, str]]
     depth: Depth
     suppressions: Suppressions
+    looks: Looks | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row of ``EVALUATED`` for each table or unregistered dataset.
@@ -115,7 +119,7 @@ class Evaluator:
         """
         roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
         with ExitStack() as stack:
-            prober = TableProber(self.catalogs, stack)
+            prober = TableProber(self.catalogs, stack, self.looks)
             for batch in batches:
                 rows = [row for row in batch.to_pylist() if not self._is_unread(row)]
                 stored = prober.probe(rows, self.depth)
@@ -183,6 +187,7 @@ class Evaluator:
             "location": locations.redact(record.location),
             "owner": record.responsible,
             "manager": record.manager,
+            "carried_from": stored.carried_from,
             "source": None if source is None else {"file": source.file, "line": source.line},
             "live": record.live is not None,
             "claimed": record.place,

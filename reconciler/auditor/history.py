@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from reconciler.auditor.document import AuditDocument, PastFinding, RunSummary
+from reconciler.auditor.looks import FOLDER
 from reconciler.auditor.rules.stored import unreadable
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
@@ -29,8 +30,8 @@ FORMAT_VERSION = 1
 _MARK = b"lancens.history"
 _ATTEMPTS = 30
 _RUNS_SHOWN = 200
-# What a first append that was interrupted before its commit can leave; Lance never reads it.
-_CUT_OFF = frozenset({"data", "_transactions", "_versions"})
+# What a first audit that was interrupted before its commit can leave; Lance never reads it.
+_CUT_OFF = frozenset({"data", "_transactions", "_versions", FOLDER})
 
 
 def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> None:
@@ -77,9 +78,7 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
 def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
     """Return ``document`` with the latest ``runs`` of its manifest and settings, and its own."""
     own = document.summary()
-    earlier = [
-        run for run in runs if (run.manifest, run.settings) == (own.manifest, own.settings) and run.run_id != own.run_id
-    ]
+    earlier = [run for run in runs if run.series == own.series and run.run_id != own.run_id]
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], own)})
 
 

@@ -7,22 +7,26 @@ names begin with ``_`` or ``.``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from reconciler import storage
-from reconciler.auditor.catalog_info import CatalogInfo, RootIndex, Search, SearchedRoot
+from reconciler.auditor.catalog_info import CatalogInfo, RootIndex, Search
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError
+from reconciler.model.names import Identifier
 from reconciler.spark.frames import frame_of
 from reconciler.spark.reading import as_unicode
 from reconciler.spark.rows import ReadFailure
-from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch
-from reconciler.spark.tasks import batched, probe_tasks, unbatched
+from reconciler.spark.schemas import LONG, STRING, STRINGS, Row, chunks, record_batch, record_batches
+from reconciler.spark.tasks import probe_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,9 +35,12 @@ if TYPE_CHECKING:
 
 
 DEEPEST = storage.DEEPEST
+DATASETS = pa.schema([("catalog", STRING), ("id", STRINGS), ("location", STRING), ("claimed", STRING)])
+"""An unregistered dataset, for the evaluator."""
+
 _DATASET, _DIRECTORY, _FAILURE = "dataset", "directory", "failure"
 _LISTED = pa.schema([(name, STRING) for name in ("catalog", "location", "claimed", "kind", "message")])
-_DATASETS = pa.schema([("catalog", STRING), ("id", STRINGS), ("location", STRING), ("claimed", STRING)])
+_TOLD = pa.schema([*_LISTED, ("number", LONG)])
 _LISTINGS_AT_ONCE = 16
 
 
@@ -42,22 +49,26 @@ class OrphanSearchResult:
     """The result of a search.
 
     Args:
-        datasets: the unregistered datasets.
+        datasets: the unregistered datasets, None for none; they have the columns that :class:`DatasetNamer` takes.
+        number: the number of datasets.
         failures: the directories below a configured root that could not be listed.
         notes: the directories below the places of namespaces, which may be foreign, that could not be listed.
         is_cut_short: whether there are directories deeper than ``DEEPEST``.
     """
 
-    datasets: list[SearchedRoot] = field(default_factory=list)
+    datasets: Frame | None = None
+    number: int = 0
     failures: list[ReadFailure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     is_cut_short: bool = False
 
 
 def find_orphans(
-    spark: SparkSession | None, search: Search, catalogs: Mapping[str, CatalogInfo], claims: Frame
+    spark: SparkSession | None, search: Search, catalogs: Mapping[str, CatalogInfo], claims: Frame, stack: ExitStack
 ) -> OrphanSearchResult:
     """Return the datasets under the roots of ``search`` that are not claimed.
+
+    Directories and datasets stay on the executors; the driver gets their numbers, and the failures.
 
     Args:
         spark: the session to work in; None for this process.
@@ -65,6 +76,7 @@ def find_orphans(
         catalogs: the catalogs by name.
         claims: the places of entries and blocks (``storage.place_of``) as ``claimed``, and whether each is ``closed``,
             so that nothing below it is searched.
+        stack: frames are released when it closes.
     """
     lister = _Lister(
         {name: catalog.options for name, catalog in catalogs.items()},
@@ -72,53 +84,67 @@ def find_orphans(
     )
     configured = [root for catalog in catalogs.values() for root in catalog.roots]
     found = OrphanSearchResult()
-    level: list[SearchedRoot] = []
+    roots: list[Row] = []
     for root in search.roots:
-        place = SearchedRoot(root.catalog, storage.as_plain_path(root.location))
-        if as_unicode(place.location) == place.location:
-            level.append(place)
+        location = storage.as_plain_path(root.location)
+        if as_unicode(location) == location:
+            roots.append(_listed(_DIRECTORY, root.catalog, location))
         else:  # Arrow cannot hold a lone surrogate
-            found.notes.append(f"{place.catalog}: {_failure(place, 'it is not Unicode')['message']}")
+            found.notes.append(f"{root.catalog}: {_failure(root.catalog, location, 'it is not Unicode')['message']}")
+    level, number = frame_of(spark, pa.Table.from_pylist(roots, schema=_LISTED)), len(roots)
     for _ in range(DEEPEST + 1):
-        if not level:
+        if not number:
             break
-        level = _search_level(spark, level, lister, claims, found, configured)
-    found.is_cut_short = bool(level)
-    found.datasets = sorted(set(found.datasets))
+        listed = level.map(lister, _LISTED, probe_tasks(number)).joined(claims, "claimed")
+        there = listed.map(_unclaimed, _LISTED).kept(stack)
+        level, number = there.where("kind", _DIRECTORY), _add(found, there, configured)
+    found.is_cut_short = bool(number)
     found.failures.sort(key=lambda failure: (failure.catalog, failure.message))
     found.notes.sort()
     return found
 
 
-def _search_level(
-    spark: SparkSession | None,
-    level: list[SearchedRoot],
-    lister: _Lister,
-    claims: Frame,
-    found: OrphanSearchResult,
-    configured: Collection[str],
-) -> list[SearchedRoot]:
-    """Search the directories of ``level``, and return the next level.
-
-    The driver holds the directories between levels: the plan of a frame of all levels would double with each.
-    """
-    places = frame_of(spark, batched(level, _LISTINGS_AT_ONCE))
-    listed = places.map(lister, _LISTED, probe_tasks(len(level)))
-    below: list[SearchedRoot] = []
-    for row in listed.joined(claims, "claimed").rows():
-        place = SearchedRoot(row["catalog"], row["location"])
+def _add(found: OrphanSearchResult, there: Frame, configured: Collection[str]) -> int:
+    """Add a level to ``found``, and return the number of directories to search next."""
+    numbers: Counter[str] = Counter()
+    for row in there.map(_told, _TOLD).rows():
+        numbers[row["kind"]] += row["number"]
         if row["kind"] == _FAILURE:
-            directory = place.location
-            own = (locations.same(root, directory) or locations.is_under(root, directory) for root in configured)
-            if any(own):
-                found.failures.append(ReadFailure(catalog=place.catalog, message=row["message"]))
+            catalog, directory, message = row["catalog"], row["location"], row["message"]
+            if any(locations.same(root, directory) or locations.is_under(root, directory) for root in configured):
+                found.failures.append(ReadFailure(catalog=catalog, message=message))
             else:
-                found.notes.append(f"{place.catalog}: {row['message']}")
-        elif row["kind"] == _DIRECTORY:
-            below += [] if row["closed"] else [place]
-        elif row["closed"] is None:
-            found.datasets.append(place)
-    return below
+                found.notes.append(f"{catalog}: {message}")
+    if numbers[_DATASET]:
+        datasets = there.where("kind", _DATASET)
+        found.datasets = datasets if found.datasets is None else found.datasets.union(datasets)
+        found.number += numbers[_DATASET]
+    return numbers[_DIRECTORY]
+
+
+def _unclaimed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the datasets without an entry, the directories that are not closed, and the failures."""
+    import pyarrow.compute as pc
+
+    for batch in batches:
+        is_open = pc.or_kleene(pc.is_null(batch["closed"]), pc.and_(pc.invert(batch["closed"]), _is(batch, _DIRECTORY)))
+        yield batch.select(_LISTED.names).filter(pc.or_(is_open, _is(batch, _FAILURE)))
+
+
+def _told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the failures, and the numbers of the other rows."""
+    for batch in batches:
+        failures = batch.filter(_is(batch, _FAILURE)).to_pylist()
+        numbers = Counter(batch["kind"].to_pylist())
+        rows = [{**row, "number": 1} for row in failures]
+        rows += [{"kind": kind, "number": numbers[kind]} for kind in (_DATASET, _DIRECTORY) if numbers[kind]]
+        yield record_batch(rows, _TOLD)
+
+
+def _is(batch: pa.RecordBatch, kind: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.equal(batch["kind"], kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,56 +159,83 @@ class _Lister:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield ``_LISTED``: datasets, and the directories in other directories."""
-        for places in unbatched(batches):
-            for rows in in_parallel(lambda place: list(self._list(place)), places, _LISTINGS_AT_ONCE):
-                if rows:
-                    yield record_batch(rows, _LISTED)
+        return record_batches(chain.from_iterable(map(self._rows, batches)), _LISTED)
 
-    def _list(self, place: SearchedRoot) -> Iterator[Row]:
-        catalog, directory = place
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
+        """Yield the rows of each directory; one can hold millions."""
+        for some in chunks(batch.to_pylist(), _LISTINGS_AT_ONCE):
+            for place, looked in zip(some, in_parallel(self._look, some, _LISTINGS_AT_ONCE), strict=True):
+                yield from self._found(place["catalog"], place["location"], looked)
+
+    def _look(self, place: Row) -> storage.Looked | BackendError:
         try:
-            looked = storage.look_into(directory, self.options[catalog])
+            return storage.look_into(place["location"], self.options[place["catalog"]])
         except BackendError as error:
-            yield _failure(place, str(error))
+            return error
+
+    def _found(self, catalog: str, directory: str, looked: storage.Looked | BackendError) -> Iterator[Row]:
+        if isinstance(looked, BackendError):
+            yield _failure(catalog, directory, str(looked))
             return
         if looked.is_dataset:
             yield _listed(_DATASET, catalog, directory)
         if looked.is_data:
             yield _listed(_DATASET, catalog, directory.rstrip("/").rpartition("/")[0])
-        for below in looked.below:
+        for below, place in zip(looked.below, storage.places_of(looked.below), strict=True):
             if as_unicode(below) != below:
-                yield _failure(SearchedRoot(catalog, below), "its name is not Unicode")
-            elif (found := _listed(_DIRECTORY, catalog, below))["claimed"] not in self.closed:
-                yield found
+                yield _failure(catalog, below, "its name is not Unicode")
+            elif place not in self.closed:
+                yield _listed(_DIRECTORY, catalog, below, place)
 
 
-def _listed(kind: str, catalog: str, location: str) -> Row:
-    return {"kind": kind, "catalog": catalog, "location": location, "claimed": storage.place_of(location)}
+def _listed(kind: str, catalog: str, location: str, place: str | None = None) -> Row:
+    return {"kind": kind, "catalog": catalog, "location": location, "claimed": place or storage.place_of(location)}
 
 
-def _failure(place: SearchedRoot, reason: str) -> Row:
-    location = as_unicode(place.location)
+def _failure(catalog: str, directory: str, reason: str) -> Row:
+    location = as_unicode(directory)
     message = as_unicode(f"{locations.redact(location)} could not be searched for orphans: {reason}")
-    return {"kind": _FAILURE, "catalog": place.catalog, "location": location, "message": message}
+    return {"kind": _FAILURE, "catalog": catalog, "location": location, "message": message}
 
 
-def named_datasets(datasets: Sequence[SearchedRoot], catalogs: Mapping[str, CatalogInfo], search: Search) -> pa.Table:
-    """Return ``datasets`` as rows for the evaluator.
+@dataclass(frozen=True, slots=True)
+class DatasetNamer:
+    """Names unregistered datasets, in any process.
 
     A dataset belongs to the catalog with the innermost root around it, or else the innermost directory of a namespace;
     its ``id`` is the path below that, in the namespace.
+
+    Args:
+        configured: the catalog of each configured root, by its normal form.
+        owners: the same with the roots that were searched.
+        namespaces: those whose tables go to a place, by its normal form.
     """
-    configured = {
-        locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)
-    }
-    owners = {locations.normalise(root.location): root.catalog for root in search.roots} | configured
-    index = RootIndex(owners)
-    rows: list[Row] = []
-    for dataset in datasets:
-        place = locations.normalise(dataset.location)
+
+    configured: Mapping[str, str]
+    owners: Mapping[str, str]
+    namespaces: Mapping[str, Identifier]
+
+    @classmethod
+    def of(cls, catalogs: Mapping[str, CatalogInfo], search: Search) -> DatasetNamer:
+        """Return the namer of the datasets that ``search`` finds."""
+        configured = {
+            locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)
+        }
+        searched = {locations.normalise(root.location): root.catalog for root in search.roots}
+        return cls(configured, searched | configured, search.namespaces)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield ``DATASETS``; ``batches`` have the columns ``catalog`` and ``location``."""
+        index = RootIndex(self.owners)
+        for batch in batches:
+            yield record_batch(
+                (self._named(row["catalog"], row["location"], index) for row in batch.to_pylist()), DATASETS
+            )
+
+    def _named(self, catalog: str, location: str, index: RootIndex) -> Row:
+        place = locations.normalise(location)
         root = index.of(place) or place
         path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
-        within = () if root in configured else search.namespaces.get(root, ())
-        named = {"catalog": owners.get(root, dataset.catalog), "id": [*within, *path.split("/")]}
-        rows.append({**named, "location": dataset.location, "claimed": place})
-    return pa.Table.from_pylist(rows, schema=_DATASETS)
+        within = () if root in self.configured else self.namespaces.get(root, ())
+        named = {"catalog": self.owners.get(root, catalog), "id": [*within, *path.split("/")]}
+        return {**named, "location": location, "claimed": place}

@@ -20,6 +20,9 @@ from reconciler.storage import Files, Index, Recovery
 OWNER = "owner"
 """The property with the owner of a table, or of the tables in a namespace."""
 
+ROUNDS = 30
+"""In so many audits with ``--since-last`` every dataset is looked at, changed or not."""
+
 
 class Severity(Enum):
     """The severity of a finding: data at risk, a probable mistake, worth knowing."""
@@ -58,6 +61,8 @@ class Stored:
         files: the listed files; None if they were not listed.
         recovery: of a dataset that cannot be opened, what can still be read.
         cleanup: the dataset's auto clean-up, if it has one.
+        state: the latest version as ``storage.latest_state`` names it, if audits are kept.
+        carried_from: the start of the earlier audit that looked at it; None if this one did.
     """
 
     kind: StorageKind
@@ -75,6 +80,13 @@ class Stored:
     files: Files | None = None
     recovery: Recovery | None = None
     cleanup: AutoCleanup | None = None
+    state: str | None = None
+    carried_from: datetime | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether it is a dataset, and nothing of it is known to be lost."""
+        return self.kind is StorageKind.DATASET and (self.files is None or self.files.is_whole)
 
 
 NOT_PROBED = Stored(StorageKind.UNKNOWN)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
+from reconciler.auditor.looks import Looks
 from reconciler.auditor.records import NOT_PROBED, Depth, Stored
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
@@ -46,26 +47,41 @@ class TableProber:
     Args:
         catalogs: the catalogs by name.
         stack: connections are closed when it closes.
+        looks: those of earlier audits, if they are kept.
     """
 
     catalogs: Mapping[str, CatalogInfo]
     stack: ExitStack
+    looks: Looks | None = None
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
     def probe(self, rows: Sequence[Row], depth: Depth) -> list[Stored]:
         """Return the content of the location of each row."""
         found: list[Stored] = []
         for some in chunks(rows, _TOGETHER):
-            options = self._options(some)
-            asked = zip(some, options, strict=True)
-            looked = probe_many(
-                ((None, {}) if isinstance(one, CatalogError) else (row["location"], one) for row, one in asked), depth
-            )
-            found += [
-                Stored(StorageKind.UNKNOWN, str(one)) if isinstance(one, CatalogError) else stored
-                for one, stored in zip(options, looked, strict=True)
-            ]
+            places = [row["location"] for row in some]
+            is_remote = any(place is not None and storage.local_path(place) is None for place in places)
+            asked = zip(some, self._options(some), strict=True)
+            found += in_parallel(lambda one: self._look(*one, depth), asked, _PROBES_AT_ONCE if is_remote else 1)
+        if self.looks is not None:
+            self.looks.write(rows, found)
         return found
+
+    def _look(self, row: Row, options: Mapping[str, str] | CatalogError, depth: Depth) -> Stored:
+        """Return the content of the location of a row, carried over if nothing was committed since."""
+        location: str | None = row["location"]
+        if isinstance(options, CatalogError):
+            return Stored(StorageKind.UNKNOWN, str(options))
+        if location is None:
+            return NOT_PROBED
+        if self.looks is None or not location or "look" not in row:  # as an unregistered dataset
+            return probe(location, options, depth)
+        carried = self.looks.carried(row)
+        # The state is older than the look, so that a commit meanwhile is seen the next time.
+        state = storage.latest_state(location, options, None if carried is None else carried.state)
+        if carried is not None and state == carried.state:
+            return carried
+        return replace(probe(location, options, depth), state=state)
 
     def column_mismatches(self, rows: Sequence[Row], stored: Sequence[Stored]) -> list[ColumnMismatch]:
         """Return the columns of each row's entry that differ from its data's."""
@@ -186,15 +202,3 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
     if is_object:
         return Stored(StorageKind.NOT_LANCE, "it is an object, not a directory")
     return Stored(StorageKind.NOTHING, reserved=reserved)
-
-
-def probe_many(questions: Iterable[tuple[str | None, Mapping[str, str]]], depth: Depth = Depth.FILES) -> list[Stored]:
-    """Return the content of each location, given with pylance's options."""
-    asked = list(questions)
-    return in_parallel(
-        lambda question: NOT_PROBED if question[0] is None else probe(question[0], question[1], depth),
-        asked,
-        _PROBES_AT_ONCE
-        if any(location is not None and storage.local_path(location) is None for location, _ in asked)
-        else 1,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -39,6 +40,8 @@ class Figures:
         amounts: the sums of rows, bytes, fragments and more.
         tables: the number of tables in each catalog.
         unreadable: the number of tables in each catalog that could not be opened.
+        carried: the number of tables in each catalog that only an earlier audit looked at.
+        carried_since: the start of the earliest of these audits.
         sizes: the distribution of their sizes.
         ages: the distribution of the ages of their last commits.
     """
@@ -46,6 +49,8 @@ class Figures:
     amounts: Mapping[str, int]
     tables: Counter[str]
     unreadable: Counter[str]
+    carried: Counter[str]
+    carried_since: datetime | None
     sizes: Distribution
     ages: Distribution
 
@@ -54,13 +59,16 @@ def figures_of(evaluated: Frame) -> Figures:
     """Return the figures of the live tables in ``evaluated``."""
     live = evaluated.where("live", True)
     sums = live.aggregated(
-        ("catalog", "kind", "size_bin", "age_bin"), {"name": "count", **dict.fromkeys(_AMOUNTS, "sum")}
+        ("catalog", "kind", "size_bin", "age_bin", "carried_from"), {"name": "count", **dict.fromkeys(_AMOUNTS, "sum")}
     )
     groups = sums.rows()
+    carried = [group for group in groups if group["carried_from"] is not None]
     return Figures(
         amounts={name: sum(group[name] or 0 for group in groups) for name in _AMOUNTS},
         tables=_tables(groups, "catalog"),
         unreadable=_tables((group for group in groups if group["kind"] in _UNREADABLE), "catalog"),
+        carried=_tables(carried, "catalog"),
+        carried_since=min((group["carried_from"] for group in carried), default=None),
         sizes=Distribution.of(SIZES, _tables(groups, "size_bin")),
         ages=Distribution.of(AGES, _tables(groups, "age_bin")),
     )

@@ -84,6 +84,17 @@ possible_tables = _asking(ReadsOneByOne.possible_tables)
 tables_among = _asking(ReadsOneByOne.tables_among)
 
 
+class ReadsParts(Backend):
+    """A catalog that reads some tables of a namespace, or all but some, for less than all of them."""
+
+    def large_namespaces(self, more_than: int) -> Mapping[Identifier, Sequence[str]]:
+        """Return the names of the tables in each namespace that has more than ``more_than``."""
+        return {}
+
+
+large_namespaces = _asking(ReadsParts.large_namespaces)
+
+
 class LearnsCapabilities(Backend):
     """A catalog whose capabilities only the service knows."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from reconciler.auditor.records import Depth, Severity
+from reconciler.auditor.records import ROUNDS, Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import CatalogSource, catalog_options, parallelism_option, session_options
@@ -51,6 +52,12 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 @click.option("--out", metavar="DIR", help="Write the report here: HTML, JSON, SARIF, JUnit and Parquet.")
 @click.option("--history", metavar="URI", help="Append the run to this Lance dataset; the report shows the trend.")
 @click.option(
+    "--since-last",
+    is_flag=True,
+    help="Look in storage only at datasets with a new version since the last run in --history, and at a share of the "
+    f"others, all of them in {ROUNDS} runs.",
+)
+@click.option(
     "--stale-after",
     type=click.IntRange(1),
     default=180,
@@ -86,6 +93,7 @@ def command(
     source: CatalogSource,
     out: str | None,
     history: str | None,
+    since_last: bool,
     stale_after: int,
     depth: str,
     limits: Mapping[str, int],
@@ -105,15 +113,18 @@ def command(
     Examples:
       lancens audit --impl hive3 --config uri=thrift://metastore:9083
       lancens audit --out report
-      lancens audit prod.yaml --out report --history s3://ops/audits.lance --fail-on error
+      lancens audit prod.yaml --out report --history s3://ops/audits.lance --since-last --fail-on error
       lancens audit prod.yaml --out report --rule orphan --rule dangling
     """
+    if since_last and history is None:
+        raise click.UsageError("--since-last needs --history, which keeps what the last run saw")
     applied = _applied(rules, skipped, source.impl)
     manifest = source.load_existing()
     run.manifest = manifest.name
     folder = None if out is None else _create_folder(out)
     from reconciler.auditor import history as runs
     from reconciler.auditor.audit import AuditOptions, audit
+    from reconciler.auditor.looks import Looks
 
     earlier = runs.read(history, {}) if history is not None else []
     options = AuditOptions(
@@ -124,6 +135,9 @@ def command(
         rules=applied,
         parallelism=parallelism,
     )
+    if history is not None:
+        series, rounds = (manifest.name, options.settings().text), ROUNDS if since_last else 1
+        options = replace(options, looks=Looks.of(history, earlier, series, options.now, rounds))
     with session as spark:
         document = run.document = audit(spark, manifest, options)
     if history is not None:
@@ -131,8 +145,9 @@ def command(
     if folder is not None:
         _write(document, folder)
     _print(document, folder)
-    if history is not None:
+    if history is not None and options.looks is not None:
         runs.append(history, document, {})
+        options.looks.forget()
     sys.exit(_exit_code(document, fail_on))
 
 
@@ -212,6 +227,8 @@ def _summary(document: AuditDocument) -> Iterator[str]:
     yield f"Checked {count(totals.tables, 'table')} in {where}, {figures.size(totals.bytes)} of data."
     if document.tables_unreadable:
         yield f"{count(document.tables_unreadable, 'table')} could not be opened."
+    if document.carried_since is not None:
+        yield f"Carried over since {figures.moment(document.carried_since)}: {document.carried_over}."
     if document.suppressed:
         yield f"{count(sum(one.findings for one in document.suppressed), 'finding')} suppressed by the manifest."
     if gone := sum(one.gone for one in document.past):

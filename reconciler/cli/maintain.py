@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from reconciler.cli.carrying_out import carry_out
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     CatalogSource,
+    engine_options,
     full_option,
     journal_option,
     manifest_options,
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
     from reconciler.operations.maintain import WorkLimits
     from reconciler.planner.plan import Plan
+    from reconciler.spark.session import SparkOptions
+    from reconciler.storage import Executors
 
 _SIZE = re.compile(r"(\d{1,15})\s*([KMGT]i?)?B?", re.IGNORECASE)
 
@@ -73,6 +78,7 @@ def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime
 @journal_option
 @metrics_option
 @parallelism_option("Datasets at once.")
+@engine_options("Rewrite and index data in this process, or on the executors of Spark.")
 def command(
     run: RunMetrics,
     source: CatalogSource,
@@ -88,6 +94,7 @@ def command(
     detailed_exitcode: bool,
     journal: str,
     parallelism: int,
+    spark: SparkOptions | None,
 ) -> None:
     """Compact datasets, and build and update their indices, as `maintain` in their blocks says.
 
@@ -101,6 +108,7 @@ def command(
       lancens maintain --dry-run
       lancens maintain --select 'lake/ads/**' --max-bytes 500GiB --until 02:00 --auto-approve
       lancens maintain -o jobs.json && lancens maintain jobs.json
+      lancens maintain --engine spark --master spark://host:7077
     """
     from reconciler.operations.maintain import WorkLimits, maintain
 
@@ -116,14 +124,25 @@ def command(
     if not plan.is_empty and out is None and not dry_run:
 
         def carried_out(**watched: Any) -> ApplyReport:
-            run.report = maintain(plan, manifest, journal=journal, until=until, parallelism=parallelism, **watched)
+            limits: Mapping[str, Any] = {"until": until, "parallelism": parallelism, "executors": executors}
+            run.report = maintain(plan, manifest, journal=journal, **limits, **watched)
             return run.report
 
-        carry_out(plan, carried_out, auto_approve=auto_approve, verb="Maintain")
+        # Spark starts before its Ctrl-C handler is replaced.
+        with _executors(spark) as executors:
+            carry_out(plan, carried_out, auto_approve=auto_approve, verb="Maintain")
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty and (out is not None or dry_run):
         sys.exit(2)
+
+
+def _executors(spark: SparkOptions | None) -> AbstractContextManager[Executors | None]:
+    if spark is None:
+        return nullcontext()
+    from reconciler.spark.upkeep_tasks import executors_of
+
+    return executors_of(spark)
 
 
 def _saved(source: CatalogSource, asked: tuple[object, ...]) -> tuple[Plan, Manifest] | None:

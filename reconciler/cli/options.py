@@ -336,15 +336,25 @@ def _spark_options(master: str | None, conf: dict[str, str]) -> SparkOptions:
     return SparkOptions(master, conf, show_log=bool(click.get_current_context().find_root().params.get("debug")))
 
 
-def _session(engine: str | None, master: str | None, conf: dict[str, str]) -> Session:
-    """Return what opens the session to work in, or gives None for this process.
+def _engine(engine: str, master: str | None, conf: dict[str, str]) -> SparkOptions | None:
+    """Return where Spark runs, None for this process.
 
     Raises:
         UsageError: options of Spark are given without it.
     """
     if engine == "local" and (master or conf):
         raise click.UsageError("--master and --spark-conf are for --engine spark")
+    return None if engine == "local" else _spark_options(master, conf)
+
+
+def _session(engine: str | None, master: str | None, conf: dict[str, str]) -> Session:
+    """Return what opens the session to work in, or gives None for this process.
+
+    Raises:
+        UsageError: options of Spark are given without it.
+    """
     if engine == "local":
+        _engine(engine, master, conf)
         return nullcontext()
     from reconciler.spark.session import is_installed, spark_session
 
@@ -362,6 +372,7 @@ def _without_spark() -> Iterator[None]:
     yield
 
 
+_ENGINES = click.Choice(["local", "spark"])
 _SPARK = (
     click.option(
         "--master",
@@ -379,14 +390,19 @@ _SPARK = (
     ),
 )
 
-spark_options = gathered("spark", _spark_options, *_SPARK)
+
+def engine_options(text: str) -> Option:
+    """Return the options of a command that uses Spark only if asked; it receives where, or None for this process."""
+    engine = click.option("--engine", type=_ENGINES, default="local", help=text)
+    return gathered("spark", _engine, engine, *_SPARK)
+
 
 session_options = gathered(
     "session",
     _session,
     click.option(
         "--engine",
-        type=click.Choice(["local", "spark"]),
+        type=_ENGINES,
         help="Work in this process, or on Spark; by default, on Spark if it is installed. The result is the same.",
     ),
     *_SPARK,

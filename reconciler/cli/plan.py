@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.metrics import RunMetrics, metrics_option
-from reconciler.cli.options import PlanFlags, full_option, plan_flags, plan_format_option, spark_options
+from reconciler.cli.options import PlanFlags, engine_options, full_option, plan_flags, plan_format_option
 from reconciler.cli.results import check_folder, inform, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model import display
@@ -23,25 +23,18 @@ if TYPE_CHECKING:
 @full_option
 @click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`. `-` is stdout.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there are changes.")
-@click.option(
-    "--engine",
-    type=click.Choice(["local", "spark"]),
-    default="local",
-    help="Compare in this process, or on Spark for catalogs too large for it. The plan is the same.",
-)
 @click.option("--profile", metavar="FILE", help="Write the duration of each stage and catalog as JSON.")
 @metrics_option
-@spark_options
+@engine_options("Compare in this process, or on Spark for catalogs too large for it. The plan is the same.")
 def command(
     flags: PlanFlags,
     form: str,
     full: bool,
     out: str | None,
     detailed_exitcode: bool,
-    engine: str,
     profile: str | None,
     run: RunMetrics,
-    spark: SparkOptions,
+    spark: SparkOptions | None,
 ) -> None:
     """Show what apply would change. Nothing is changed.
 
@@ -57,17 +50,15 @@ def command(
       lancens plan --format markdown > comment.md
       lancens plan fleet/ --engine spark --master 'local[8]' -o plan.json
     """
-    if engine == "local" and (spark.master or spark.conf):
-        raise click.UsageError("--master and --spark-conf are for --engine spark")
     if out == "-":
         if form not in ("text", "json"):
             raise click.UsageError(f"-o - prints the plan as it is saved: leave --format {form} out")
         form, out = "json", None
     if out is not None:
         check_folder(out)
-    if engine == "spark" and profile is not None:
+    if spark is not None and profile is not None:
         raise click.UsageError("--profile is for --engine local; Spark's own UI shows each stage")
-    plan = plan_and_show(run, flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)
+    plan = plan_and_show(run, flags, form, full=full, spark=spark, profiled=profile)
     if out is not None:
         write_result(plan.to_json(), out, private=True)
         inform(display.message(f"Saved to {out}; `lancens apply {out}` applies exactly this plan."))

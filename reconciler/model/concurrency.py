@@ -23,7 +23,7 @@ def in_parallel(function: Callable[[ItemT], ResultT], items: Iterable[ItemT], co
     The first item that fails, in that order, raises its error; items that have not started by then never do.
     """
     todo = list(items)
-    if len(todo) <= 1:
+    if len(todo) <= 1 or concurrency == 1:
         return [function(item) for item in todo]
     pool = ThreadPoolExecutor(max_workers=min(concurrency, len(todo)))
     context = copy_context()  # workers see the caller's context variables

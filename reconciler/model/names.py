@@ -170,13 +170,13 @@ EVERYTHING = Scope(("**",))
 
 
 class ChildrenOf(Scope):
-    """The objects directly in some namespaces, named literally; the empty identifier is the root.
+    """The objects directly in some namespaces, named literally, but those ``without``; the empty one is the root.
 
     Unlike with globs, the time of a match does not depend on the number of namespaces.
     """
 
-    def __init__(self, namespaces: Iterable[Identifier]) -> None:
-        self.namespaces = frozenset(namespaces)
+    def __init__(self, namespaces: Iterable[Identifier], without: Iterable[Identifier] = ()) -> None:
+        self.namespaces, self.without = frozenset(namespaces), frozenset(without)
         super().__init__(tuple(sorted("/".join((*namespace, "*")) for namespace in self.namespaces)))
 
     @cached_property
@@ -189,8 +189,8 @@ class ChildrenOf(Scope):
         return frozenset(namespace[:depth] for namespace in self.namespaces for depth in range(len(namespace) + 1))
 
     def contains(self, identifier: Sequence[str]) -> bool:
-        """Return whether ``identifier`` is directly in one of the namespaces."""
-        return bool(identifier) and tuple(identifier[:-1]) in self.namespaces
+        """Return whether ``identifier`` is directly in one of the namespaces, and not left out."""
+        return bool(identifier) and tuple(identifier[:-1]) in self.namespaces and tuple(identifier) not in self.without
 
     def reaches(self, identifier: Sequence[str]) -> bool:
         """Return whether ``identifier`` is one of the namespaces or above one."""

@@ -123,11 +123,12 @@ def maintain(
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = ignore_event,
     stop: threading.Event | None = None,
+    executors: storage.Executors | None = None,
 ) -> ApplyReport:
     """Carry out the jobs of :func:`plan_maintenance`, those of one dataset one after the other.
 
     Each dataset is looked at again before each of its jobs. Jobs that have not begun at ``until`` are left out of the
-    report.
+    report. The work of a job is done on ``executors``, such as Spark's, if there are any; this process commits.
 
     Raises:
         StalePlanError: the manifest has changed, asks for no such job, or a catalog is another one.
@@ -151,6 +152,7 @@ def maintain(
                 on_event=on_event,
                 stop=_Deadline(stop, until),
                 secrets=[secret for connection in connections.values() for secret in connection.spec.secrets],
+                executors=executors,
             )
     if stop.is_set() or not report.interrupted:
         return report

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import LancensError
@@ -22,9 +21,15 @@ from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.spark.reading import read_unit
 from reconciler.spark.rows import VIEWS, View
 from reconciler.spark.schemas import record_batches, spark_schema
-from reconciler.spark.session import task_attempts
+from reconciler.spark.session import OLDEST_WITH_FORMATS, require_pyspark, task_attempts
 from reconciler.spark.tasks import is_last_attempt
 from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
+
+try:
+    from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+except ModuleNotFoundError:
+    require_pyspark(OLDEST_WITH_FORMATS)
+    raise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

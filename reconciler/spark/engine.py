@@ -45,6 +45,7 @@ from reconciler.spark.comparing import (
     units_with_blocks,
 )
 from reconciler.spark.progress import stage
+from reconciler.spark.session import OLDEST_WITH_FORMATS, require_pyspark
 from reconciler.spark.tasks import in_tasks, probe_tasks, tasks_at_once
 from reconciler.spark.units import Listing, Unit, list_catalogs, require_reachable
 
@@ -77,6 +78,7 @@ def plan_on_spark(
 
     The other arguments and the errors raised are those of :func:`reconciler.plan`.
     """
+    require_pyspark(OLDEST_WITH_FORMATS)
     selection, concerned = selected_catalogs(manifest, select)
     with ExitStack() as stack:
         connections = stack.enter_context(open_connections(manifest, concerned, parallelism=parallelism))

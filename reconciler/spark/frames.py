@@ -31,6 +31,7 @@ Act: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ReadUnit: TypeAlias = Callable[["Unit", bool], Iterator[pa.RecordBatch]]
 Aggregates: TypeAlias = Mapping[str, Literal["count", "max", "sum"]]
 
+_CARRIED = pa.schema([("batch", pa.binary())])
 _ATTEMPTS = 4
 _UNITS_AT_ONCE = 8
 
@@ -130,12 +131,21 @@ class _SparkFrame(Frame):
         return type(self)(found)
 
     def rows(self) -> list[Row]:
-        return list(self.content.toArrow().to_pylist())
+        if _knows_arrow():
+            return list(self.content.toArrow().to_pylist())
+        carried = self.content.mapInArrow(_carried, spark_schema(_CARRIED)).collect()
+        return list(chain.from_iterable(pa.ipc.open_stream(row["batch"]).read_all().to_pylist() for row in carried))
 
 
 def frame_of(spark: SparkSession | None, table: pa.Table) -> Frame:
     """Return the rows of ``table``, on Spark if there is a session."""
-    return Frame(table) if spark is None else _SparkFrame(spark.createDataFrame(table))
+    if spark is None:
+        return Frame(table)
+    if _knows_arrow():
+        return _SparkFrame(spark.createDataFrame(table))
+    carried = [(batch["batch"][0].as_py(),) for batch in _carried(table.to_batches())]
+    frame = spark.createDataFrame(carried, spark_schema(_CARRIED))
+    return _SparkFrame(frame.mapInArrow(_unpacked_batches, spark_schema(table.schema)))
 
 
 def frame_of_units(spark: SparkSession | None, units: Collection[Unit], read: ReadUnit, schema: pa.Schema) -> Frame:
@@ -155,6 +165,28 @@ def frame_of_units(spark: SparkSession | None, units: Collection[Unit], read: Re
             return attempt(unit, left - 1)
 
     return Frame(_table(in_parallel(attempt, units, _UNITS_AT_ONCE), schema))
+
+
+def _knows_arrow() -> bool:
+    """Return whether PySpark hands tables of Arrow's to and from the driver, which it does from 4.0 on."""
+    from pyspark.sql import DataFrame
+
+    return hasattr(DataFrame, "toArrow")
+
+
+def _carried(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield each batch in Arrow's stream format, as one value."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.record_batch([[sink.getvalue().to_pybytes()]], schema=_CARRIED)
+
+
+def _unpacked_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches in those of :func:`_carried`."""
+    for value in (value for batch in batches for value in batch["batch"]):
+        yield from pa.ipc.open_stream(value.as_py())
 
 
 def _table(batches: Iterable[Iterable[pa.RecordBatch]], schema: pa.Schema) -> pa.Table:

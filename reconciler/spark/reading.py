@@ -36,10 +36,10 @@ class _UnitScope(ChildrenOf):
     """The objects in the namespaces of a unit within the scope, or above it."""
 
     def __init__(self, unit: Unit) -> None:
-        super().__init__(unit.namespaces)
-        self._scope = unit.spec.scope
         # A namespace may have the name of a table in another part, and must not be left out with it.
-        self._without = frozenset((*unit.namespaces[0], name) for name in unit.without) - unit.known
+        without = frozenset((*unit.namespaces[0], name) for name in unit.without) - unit.known
+        super().__init__(unit.namespaces, without)
+        self._scope = unit.spec.scope
 
     @cached_property
     def outermost(self) -> frozenset[str]:
@@ -48,7 +48,7 @@ class _UnitScope(ChildrenOf):
 
     def contains(self, identifier: Sequence[str]) -> bool:
         """Return whether the unit may read ``identifier``, by its name alone."""
-        if not super().contains(identifier) or tuple(identifier) in self._without:
+        if not super().contains(identifier):
             return False
         return self._scope.contains(identifier) or self._scope.reaches(identifier)
 

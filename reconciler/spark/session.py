@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+OLDEST_WITH_FORMATS = (4, 0)
+"""The first PySpark with data sources in Python, and with tables of Arrow's on the driver."""
+
 _ATTEMPTS = 4
 _SECONDS_TO_END = 10
 _OLDEST_PYSPARK = (4, 1)
@@ -99,7 +102,7 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
             block; the message names Spark's log.
     """
     options = options or SparkOptions()
-    _require_packages()
+    require_pyspark()
     there = session_there()
     if there is not None:
         with spark_errors():
@@ -321,18 +324,17 @@ def _set(variables: Mapping[str, str | None]) -> None:
 # ---- what Spark needs ------------------------------------------------------------------------------------------------
 
 
-def _require_packages() -> None:
+def require_pyspark(oldest: tuple[int, int] = _OLDEST_PYSPARK) -> None:
     """Raise a LancensError when PySpark is missing or too old."""
     if not is_installed():
         raise MissingExtraError("Spark", "spark")
     import pyspark
 
     found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
-    if found < _OLDEST_PYSPARK:
-        oldest = ".".join(map(str, _OLDEST_PYSPARK))
+    if found < oldest:
+        needed = ".".join(map(str, oldest))
         raise LancensError(
-            f"PySpark {pyspark.__version__} is too old, lancens needs {oldest}: "
-            f"pip install -U '{installed_as()}[spark]'"
+            f"PySpark {pyspark.__version__} is too old, this needs {needed}: pip install -U '{installed_as()}[spark]'"
         )
 
 

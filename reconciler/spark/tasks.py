@@ -22,13 +22,13 @@ from reconciler.spark.session import task_attempts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.spark.units import Unit
-
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
-_LOADS = pa.schema([("position", LONG), ("load", pa.binary())])
+LOADS = pa.schema([("position", LONG), ("load", pa.binary())])
+"""The rows that tasks take and return: the position of an object, and the object packed."""
+
 _SLICES = "spark.sql.leafNodeDefaultParallelism"
 _IN_THE_PLAN = "spark.sql.execution.arrow.localRelationThreshold"
 _CORES_ELSEWHERE = 32
@@ -57,12 +57,12 @@ def in_tasks(
         for batch in batches:
             for row in batch.to_pylist():
                 answer = act(unpacked(row["load"]), last)
-                yield record_batch([{"position": row["position"], "load": packed(answer)}], _LOADS)
+                yield record_batch([{"position": row["position"], "load": packed(answer)}], LOADS)
 
-    loads = pa.table({"position": range(len(work)), "load": [packed(item) for item in work]}, schema=_LOADS)
+    loads = pa.table({"position": range(len(work)), "load": [packed(item) for item in work]}, schema=LOADS)
     # Only rows in the plan are partitioned as requested without a shuffle.
     with _settings(spark, {_SLICES: str(len(work)), _IN_THE_PLAN: str(2**31 - 1)}):
-        rows = spark.createDataFrame(loads).mapInArrow(run, spark_schema(_LOADS)).collect()
+        rows = spark.createDataFrame(loads).mapInArrow(run, spark_schema(LOADS)).collect()
     answers = [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
     for answer in answers:
         if isinstance(answer, CatalogError):
@@ -72,15 +72,15 @@ def in_tasks(
 
 def each_unit(
     spark: SparkSession,
-    units: Collection[Unit],
-    read: Callable[[Unit, bool], Iterator[pa.RecordBatch]],
+    units: Collection[ItemT],
+    read: Callable[[ItemT, bool], Iterator[pa.RecordBatch]],
     schema: pa.Schema,
 ) -> DataFrame:
     """Return the batches that ``read`` yields for each unit, in a task of its own.
 
     Args:
         spark: the session to work in.
-        units: the units.
+        units: such as those of a catalog.
         read: is called with a unit, and whether this is the last attempt of its task.
         schema: the schema of the batches.
     """

@@ -139,11 +139,8 @@ def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
                     children[parent] = names or ()
             below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
             level = [child for child in below if selected.contains(child) or selected.reaches(child)]
-        if not backend.reads_by_name:
-            return Listing(spec, selected, children)
-        named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
-    large = {parent: names for parent, names in zip(children, named, strict=True) if len(names) > split}
-    return Listing(spec, selected, children, large, split)
+        large = _large(backend, spec.scope, children, split)
+    return Listing(spec, selected, children, {one: names for one, names in large.items() if len(names) > split}, split)
 
 
 def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
@@ -155,10 +152,22 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
     return found and [identifier for identifier in found if scope.contains(identifier) or scope.reaches(identifier)]
 
 
-def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
-    """Return the names of possible tables in ``parent`` within ``scope``."""
-    found = _named_in(parent, partial(optional.possible_tables, backend))
-    return [identifier[-1] for identifier in found or () if scope.contains(identifier)]
+def _large(
+    backend: Backend, scope: Scope, parents: Collection[Identifier], split: int
+) -> dict[Identifier, Sequence[str]]:
+    """Return the names of possible tables within ``scope`` in each namespace that may have more than ``split``."""
+    if backend.reads_by_name:
+        read = partial(_named_in, names=partial(optional.possible_tables, backend))
+        found = [found or () for found in in_parallel(read, parents, backend.parallelism)]
+    else:
+        try:
+            names = optional.large_namespaces(backend, split)
+        except Exception:  # noqa: BLE001 - as below
+            names = {}
+        parents = [parent for parent in parents if parent in names]
+        found = [_named_in(parent, names.__getitem__) or () for parent in parents]
+    named = zip(parents, found, strict=True)
+    return {parent: [one[-1] for one in tables if scope.contains(one)] for parent, tables in named}
 
 
 def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) -> Sequence[Identifier] | None:

@@ -22,7 +22,9 @@ from reconciler.storage.files import (
     local_path,
     look_into,
     place_of,
+    places_of,
     real_places,
+    session_at,
 )
 from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
 from reconciler.storage.losses import MOST_VERSIONS
@@ -37,6 +39,7 @@ from reconciler.storage.metadata import (
     update_field_metadata,
     update_tag,
 )
+from reconciler.storage.new_files import NewFiles
 from reconciler.storage.pylance import (
     OBJECT_STORES,
     SCHEMES,
@@ -53,11 +56,14 @@ from reconciler.storage.reading import (
     cleanup_of,
     count_rows,
     examine,
+    latest_state,
+    listed,
     manifests,
     opened,
     probe,
 )
 from reconciler.storage.references import BrokenReference
+from reconciler.storage.segments import Executors
 from reconciler.storage.tags import find_tags, write_tags
 from reconciler.storage.upkeep import build_index, compact, optimize_index, upkeep_of
 from reconciler.storage.writing import (

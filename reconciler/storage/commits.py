@@ -178,6 +178,8 @@ def rebased_versions(location: str, options: Mapping[str, str], commits: int = 1
         expect_no_cleanup(location, cleanup_of(dataset), commits)
         try:
             yield dataset
+        except BackendError:  # of an executor, whose text may name a conflict of another kind
+            raise
         except Exception as error:
             if versions.refusal is not None:
                 raise InvalidTableStateError(f"{versions.refusal}{versions.remainder}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +14,13 @@ from urllib.parse import unquote
 
 from reconciler.model import locations
 from reconciler.model.errors import UnsupportedOperationError
+from reconciler.storage.connections import connection_to
 from reconciler.storage.pylance import translated
 
 MANIFEST_SUFFIX = ".manifest"
+
+# Paths that are the same as a URI and as the name of an object.
+_IN_A_BUCKET = re.compile(r"(?P<bucket>(?:az|gs|s3)://[^/]+)/(?P<path>[\w=-][\w.=-]*(?:/[\w=-][\w.=-]*)*)/?", re.ASCII)
 
 
 def local_path(location: str) -> Path | None:
@@ -34,12 +38,12 @@ def real_places(found: Iterable[str]) -> dict[str, str]:
     directories: dict[str, str] = {}
     for location in found:
         place = locations.normalise(location)
-        if local_path(location) is None or not place.startswith("/"):
+        if locations.path_of(location) is None or not place.startswith("/"):
             continue
         above, _, name = place.rpartition("/")
         if above not in directories:
             directories[above] = _real(above or "/")
-        real = str(Path(directories[above], name))
+        real = f"{directories[above].rstrip('/')}/{name}"
         if os.path.islink(real):  # noqa: PTH114 - `Path.is_symlink` raises for an impossible file name
             real = _real(real)
         if real != place:
@@ -57,8 +61,13 @@ def _real(path: str) -> str:
 
 def place_of(location: str) -> str:
     """Return one location normalised, with symbolic links followed."""
-    place = locations.normalise(location)
-    return real_places([location]).get(place, place)
+    return places_of([location])[0]
+
+
+def places_of(found: Sequence[str]) -> list[str]:
+    """Return :func:`place_of` for each location, with one look at each directory around them."""
+    elsewhere = real_places(found)
+    return [elsewhere.get(place, place) for place in map(locations.normalise, found)]
 
 
 def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
@@ -98,9 +107,14 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
 
 
 def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    listed = session_at(location, options).list_with_delimiter()
+    shared = _IN_A_BUCKET.fullmatch(locations.pylance_uri(location))
+    if shared is None:
+        own, listed = "", session_at(location, options).list_with_delimiter()
+    else:
+        own = shared["path"]
+        listed = connection_to(shared["bucket"], options).files.list_with_delimiter(own)
     files, directories = (
-        [name for entry in entries if (name := entry.rstrip("/").rpartition("/")[2])]
+        [name for entry in entries if (path := entry.rstrip("/")) != own and (name := path.rpartition("/")[2])]
         for entries in (listed.objects, listed.common_prefixes)
     )
     return files, directories

@@ -68,6 +68,11 @@ class Files:
     broken_branches: tuple[BrokenReference, ...] = ()
     problem: str | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether everything could be looked at, and nothing is lost."""
+        return replace(self, bytes=0, reclaimable=None, versions=0) == Files()
+
 
 def small_fragments_of(dataset: Any) -> int:
     """Return how many fragments of a ``lance.LanceDataset`` are small."""
@@ -100,7 +105,7 @@ def files_of(dataset: Any, location: str, options: Mapping[str, str]) -> Files:
             # A listing of a local directory fails if a file is removed in the meantime.
             looked, state = Files(problem=message_of(error, location, options)), None
         lost = replace(looked, bytes=0, reclaimable=None, versions=0)
-        if lost == Files() or before == (lost, state):
+        if looked.is_whole or before == (lost, state):
             return looked
         before, dataset = (lost, state), open_dataset(location, options)
     return Files(looked.bytes, looked.reclaimable, looked.versions, problem=looked.problem)

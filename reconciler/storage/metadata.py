@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from reconciler.model import locations
@@ -16,6 +18,7 @@ from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import LAYOUTS
 from reconciler.model.errors import (
     InvalidInputError,
+    InvalidTableStateError,
     TableBranchAlreadyExistsError,
     TableColumnNotFoundError,
     TableTagAlreadyExistsError,
@@ -24,10 +27,15 @@ from reconciler.model.errors import (
 )
 from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
-from reconciler.storage.pylance import expression_error
-from reconciler.storage.reading import Reference, opened
+from reconciler.storage.pylance import expression_error, is_denied
+from reconciler.storage.reading import Reference, listed, opened
+from reconciler.storage.references import BRANCHES, or_none
 
 _TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
+_IN_A_BRANCH = re.compile(r"/(_|data(/|$))")
+"""The folders of a branch itself, such as ``_versions``, in which Lance lists files and cleans up."""
+_SLASH, _LONGEST = "%252F", 200
+"""What pylance 14 makes of a slash in the name of a branch's file, and what a file system has room for."""
 _OF_THE_TYPE = ("ARROW:extension:", "lance-encoding:")
 """Metadata of a field that is a part of its type: without it, pylance reads the values as another type."""
 
@@ -58,9 +66,13 @@ def create_tag(location: str, options: Mapping[str, str], name: str, at: Referen
     """
     _check_name("tag", _TAG, name)
     with opened(location, options, at) as dataset:
-        if name in dataset.tags.list():
-            raise TableTagAlreadyExistsError(f"{locations.redact(location)} has a tag `{name}` already")
-        dataset.tags.create(name, (at.branch, dataset.version))
+
+        def expect_none() -> None:
+            if name in listed(dataset.tags):
+                raise TableTagAlreadyExistsError(f"{locations.redact(location)} has a tag `{name}` already")
+
+        with _while(expect_none):
+            dataset.tags.create(name, (at.branch, dataset.version))
 
 
 def update_tag(location: str, options: Mapping[str, str], name: str, at: Reference) -> None:
@@ -70,8 +82,7 @@ def update_tag(location: str, options: Mapping[str, str], name: str, at: Referen
         TableTagNotFoundError: the dataset has no such tag.
         BackendError: see :func:`opened`.
     """
-    with opened(location, options, at) as dataset:
-        _expect_tag(dataset, location, name)
+    with opened(location, options, at) as dataset, _while(partial(_expect_tag, dataset, location, name)):
         dataset.tags.update(name, (at.branch, dataset.version))
 
 
@@ -82,13 +93,23 @@ def delete_tag(location: str, options: Mapping[str, str], name: str) -> None:
         TableTagNotFoundError: the dataset has no such tag.
         BackendError: see :func:`opened`.
     """
-    with opened(location, options) as dataset:
-        _expect_tag(dataset, location, name)
+    with opened(location, options) as dataset, _while(partial(_expect_tag, dataset, location, name)):
         dataset.tags.delete(name)
 
 
+@contextmanager
+def _while(expect: Callable[[], None]) -> Iterator[None]:
+    """Raise what ``expect`` raises, also after an error in the block: another client may have been first."""
+    expect()
+    try:
+        yield
+    except (OSError, ValueError):
+        expect()
+        raise
+
+
 def _expect_tag(dataset: Any, location: str, name: str) -> None:
-    if name not in dataset.tags.list():
+    if name not in listed(dataset.tags):
         raise TableTagNotFoundError(f"{locations.redact(location)} has no tag `{name}`")
 
 
@@ -98,13 +119,35 @@ def create_branch(location: str, options: Mapping[str, str], name: str, at: Refe
     Raises:
         InvalidInputError: Lance accepts no branch of this name.
         TableBranchAlreadyExistsError: the dataset has the branch.
+        InvalidTableStateError: its folder is there alone, from which pylance 14 cannot go on.
         BackendError: see :func:`opened`.
     """
     _check_name("branch", _BRANCH, name)
+    if _IN_A_BRANCH.search(name):
+        raise InvalidInputError(
+            f"`{name}` cannot name a branch: behind a `/`, Lance keeps `data` and `_…` for its files"
+        )
     with opened(location, options, at) as dataset:
-        if name in (MAIN_BRANCH, *dataset.branches.list()):
-            raise TableBranchAlreadyExistsError(f"{locations.redact(location)} has a branch `{name}` already")
-        dataset.create_branch(name, (at.branch, dataset.version))
+
+        def expect_none() -> None:
+            if name in (MAIN_BRANCH, *listed(dataset.branches)):
+                raise TableBranchAlreadyExistsError(f"{locations.redact(location)} has a branch `{name}` already")
+
+        def expect_no_folder() -> None:
+            expect_none()
+            if or_none(partial(dataset.checkout_version, (name, None))) is not None:
+                raise InvalidTableStateError(
+                    f"{locations.redact(location)} holds `{BRANCHES}/{name}` without the branch: another client is "
+                    "creating it, or stopped halfway; try again later, or take another name"
+                )
+
+        expect_no_folder()
+        try:
+            dataset.create_branch(name, (at.branch, dataset.version))
+        except OSError as error:
+            if not is_denied(error, str(error)):
+                expect_no_folder()
+            raise
 
 
 def _check_name(what: str, accepted: re.Pattern[str], name: str) -> None:
@@ -112,6 +155,8 @@ def _check_name(what: str, accepted: re.Pattern[str], name: str) -> None:
         raise InvalidInputError(
             f"`{name}` cannot name a {what}: use ASCII letters, digits, `-`, `_` and single dots inside"
         )
+    if len(name.replace("/", _SLASH)) > _LONGEST:
+        raise InvalidInputError(f"`{name[:40]}…` is too long to name a {what}: expected at most {_LONGEST} characters")
 
 
 def restore(location: str, options: Mapping[str, str], version: int) -> int:
@@ -158,13 +203,13 @@ def update_field_metadata(
         InvalidInputError: a path is named twice, or a key is a part of the field's type.
         BackendError: see :func:`next_versions`.
     """
-    _expect_once([update.path for update in updates])
     for key in (key for update in updates for key in update.values if _is_of_the_type(key)):
         raise InvalidInputError(f"the key `{key}` is a part of the field's type, which cannot be changed")
     with next_versions(location, options) as dataset:
         written: dict[str, dict[str, str]] = {}
-        for update in updates:
-            before: Mapping[str, str] = _field(dataset, location, update.path).metadata
+        fields = _fields(dataset, location, [update.path for update in updates])
+        for update, field in zip(updates, fields, strict=True):
+            before: Mapping[str, str] = field.metadata
             kept = {k: v for k, v in before.items() if not update.replaces or _is_of_the_type(k)}
             wanted = {**kept, **update.values}
             written[update.path] = {key: value for key, value in wanted.items() if value is not None}
@@ -180,13 +225,17 @@ def alter_columns(location: str, options: Mapping[str, str], alterations: Sequen
 
     Raises:
         TableColumnNotFoundError: the dataset has no such column.
-        InvalidInputError: Lance cannot have the name, it is taken, or a column with nulls must not have any.
+        InvalidInputError: Lance cannot have the name, it is taken, or a column with nulls must not have any. A column
+            is named twice, or nothing of it is to change.
         BackendError: see :func:`next_versions`.
     """
-    _expect_once([each["path"] for each in alterations])
+    for each in alterations:
+        if len(each) == 1:
+            raise InvalidInputError(f"column `{each['path']}`: neither a new name nor its nullability is given")
     with next_versions(location, options) as dataset:
-        altered = {int(_field(dataset, location, each["path"]).id()): each for each in alterations}
-        _check_names(dataset, {number: each["name"] for number, each in altered.items() if "name" in each})
+        fields = _fields(dataset, location, [each["path"] for each in alterations])
+        altered = zip(fields, alterations, strict=True)
+        _check_names(dataset, {int(field.id()): each["name"] for field, each in altered if "name" in each})
         try:
             dataset.alter_columns(*alterations)
         except (OSError, ValueError) as error:
@@ -216,16 +265,21 @@ def _check_names(dataset: Any, new: Mapping[int, str]) -> None:
                 raise InvalidInputError(f"the table has a column `{name}` already")
 
 
-def _field(dataset: Any, location: str, path: str) -> Any:
-    found = dataset.lance_schema.field(path)
-    if found is None:
-        raise TableColumnNotFoundError(f"{locations.redact(location)} has no column `{path}`")
-    return found
+def _fields(dataset: Any, location: str, paths: Sequence[str]) -> list[Any]:
+    """Return the field at each path.
 
-
-def _expect_once(paths: Sequence[str]) -> None:
-    if not paths:
+    Raises:
+        TableColumnNotFoundError: the dataset has no such field.
+        InvalidInputError: there is no path, or two lead to one field.
+    """
+    found: dict[int, Any] = {}
+    for path in paths:
+        field = dataset.lance_schema.field(path)
+        if field is None:
+            raise TableColumnNotFoundError(f"{locations.redact(location)} has no column `{path}`")
+        if field.id() in found:
+            raise InvalidInputError(f"column `{path}` is named twice")
+        found[field.id()] = field
+    if not found:
         raise InvalidInputError("the request names no column")
-    twice = [path for at, path in enumerate(paths) if path in paths[:at]]
-    if twice:
-        raise InvalidInputError(f"column `{twice[0]}` is named twice")
+    return list(found.values())

@@ -22,6 +22,7 @@ from reconciler.model.errors import (
     TableAlreadyExistsError,
 )
 from reconciler.model.redaction import scrub
+from reconciler.storage.connections import StoreConnection, connection_to
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +47,7 @@ OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"}
 
 # Another writer's clean-up may remove the latest version between its listing and its opening.
 _VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
-_ATTEMPTS = 10
+ATTEMPTS = 10
 
 _USER_INPUT = "Invalid user input: "
 _EVALUATION = re.compile(r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error")
@@ -77,15 +78,23 @@ _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>
 # Durations of requests, and a list whose order varies, left out so that equal errors have equal texts.
 _VARYING = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b|\s*Valid schemes: [\w+, -]+")
 
+_PART = 2000
+
 _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
 
-def open_dataset(location: str, options: Mapping[str, str]) -> Any:
-    """Open a dataset at its latest version; errors stay pylance's own."""
+def open_dataset(location: str, options: Mapping[str, str], *, to_read: bool = False) -> Any:
+    """Open a dataset at its latest version; errors stay pylance's own.
+
+    One ``to_read`` shares the connection to its object store with others.
+    """
     import lance
 
-    opened = partial(lance.dataset, locations.pylance_uri(location), storage_options=dict(options) or None)
-    for _ in range(_ATTEMPTS - 1):
+    uri = locations.pylance_uri(location)
+    opened = partial(lance.dataset, uri, storage_options=dict(options) or None)
+    if to_read and (connection := connection_of(location, options)) is not None:
+        opened = partial(connection.open, uri)
+    for _ in range(ATTEMPTS - 1):
         try:
             return opened()
         except (OSError, ValueError) as error:
@@ -94,9 +103,15 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
     return opened()
 
 
+def connection_of(location: str, options: Mapping[str, str]) -> StoreConnection | None:
+    """Return the connection to the object store that ``location`` is in, None for another kind of place."""
+    uri = locations.pylance_uri(location)
+    return connection_to("/".join(uri.split("/")[:3]), options) if locations.scheme(uri) in OBJECT_STORES else None
+
+
 def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> ReadT:
     """Return ``read`` of the dataset; retry if a clean-up removed its files."""
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(ATTEMPTS - 1):
         dataset = opened()
         try:
             return read(dataset)
@@ -196,6 +211,9 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
     XML, source positions and what varies are removed, too.
     """
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = scrub(text.replace(location, locations.redact(location)), options.values())
+    if len(text) > 2 * _PART:  # it repeats a long name, which the patterns below would take hours for
+        text = f"{text[:_PART]} … {text[-_PART:]}"
     if _WITHOUT_CREDENTIALS.search(text):
         return _WITHOUT
     answer = _XML_ERROR.search(text)
@@ -203,5 +221,4 @@ def message_of(error: BaseException, location: str, options: Mapping[str, str]) 
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
     if _is_panic(error):
         text = f"pylance panicked: {text}"
-    line = " ".join(_VARYING.sub("", _RUST_PLACE.sub("", text)).split())
-    return scrub(line.replace(location, locations.redact(location)), options.values())
+    return " ".join(_VARYING.sub("", _RUST_PLACE.sub("", text)).split())

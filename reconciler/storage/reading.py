@@ -6,13 +6,14 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.errors import (
+    BackendError,
     InvalidInputError,
     InvalidTableStateError,
     TableBranchNotFoundError,
@@ -21,8 +22,10 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
-from reconciler.storage.files import content_of, list_directory, local_path, version_of
+from reconciler.storage.files import content_of, list_directory, local_path, session_at, version_of
 from reconciler.storage.pylance import (
+    ATTEMPTS,
+    connection_of,
     expression_problem,
     is_denied,
     is_expression_error,
@@ -43,7 +46,8 @@ DEREGISTERED_MARKER = ".lance-deregistered"
 """A file that takes a directory out of a directory namespace, whatever else it holds."""
 
 # A first write that was interrupted before its commit leaves these; they count as no data.
-_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions"})
+_TRANSACTIONS = "_transactions"
+_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, _TRANSACTIONS, "_versions"})
 
 # An Iceberg catalog keeps the metadata of a table below its location; a Lance table entered there has it too.
 _ICEBERG_METADATA = "metadata"
@@ -52,6 +56,7 @@ _GZIP = b"\x1f\x8b"
 _LARGEST_METADATA = 16 * 1024 * 1024
 """Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
+_REFERENCE_GONE = re.compile(r"not found\b.*/_refs/", re.IGNORECASE)
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
 
 
@@ -89,6 +94,20 @@ def is_not_found(error: Exception) -> bool:
     return _NOT_FOUND.search(str(error)) is not None
 
 
+def listed(references: Any) -> Mapping[str, Any]:
+    """Return the ``tags`` or ``branches`` of a dataset; list again if one was deleted while pylance read them."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            found: Mapping[str, Any] = references.list()
+        except (OSError, ValueError) as error:
+            if not _REFERENCE_GONE.search(str(error)):
+                raise
+        else:
+            return found
+    last: Mapping[str, Any] = references.list()
+    return last
+
+
 def cleanup_of(dataset: Any) -> AutoCleanup | None:
     """Return the auto clean-up of a ``lance.LanceDataset``; None if it has none."""
     return AutoCleanup.of(dataset.config(), int(dataset.version))
@@ -108,8 +127,11 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
                 return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to find out
             if path.is_file():
                 return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
+        connection = connection_of(location, options)
+        if connection is not None and not connection.is_shared and not list_directory(location, options):
+            return Storage(StorageKind.NOTHING)  # pylance would connect anew to find out
         try:
-            return read(open_dataset(location, options))
+            return read(open_dataset(location, options, to_read=True))
         except ValueError as error:
             if not is_not_found(error):
                 raise
@@ -186,16 +208,34 @@ def manifests(location: str, options: Mapping[str, str], branch: str | None = No
     return {number: f"{path}/{name}" for name in names if (number := version_of(name)) is not None}
 
 
+def latest_state(location: str, options: Mapping[str, str], before: str | None = None) -> str | None:
+    """Return the names of the latest manifest and of a latest transaction; None without a version, or if unknown.
+
+    A dataset that is written anew has its version 1 again, and other transactions. If the state ``before`` still holds,
+    that takes one listing and a question for one file, otherwise two listings.
+    """
+    with suppress(BackendError), translated(location, options):
+        versions = manifests(location, options)
+        manifest = versions[max(versions)].rpartition("/")[2] if versions else None
+        known, _, transaction = (before or "").partition(" ")
+        if known == manifest and session_at(location, options).contains(f"{_TRANSACTIONS}/{transaction}"):
+            return before
+        names = [name.partition("-") for name in list_directory(locations.join(location, _TRANSACTIONS), options)]
+        last = max(((int(name[0]), "".join(name)) for name in names if name[0].isdecimal()), default=(0, ""))
+        return manifest and f"{manifest} {last[1]}"
+    return None
+
+
 def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:
     shown = locations.redact(location)
     if reference.tag is not None:
         if reference.version is not None or reference.branch is not None:
             raise InvalidInputError("a tag names one version of one branch; give it without version and branch")
-        if reference.tag not in dataset.tags.list():
+        if reference.tag not in listed(dataset.tags):
             raise TableTagNotFoundError(f"{shown} has no tag `{reference.tag}`")
         return dataset.checkout_version(reference.tag)
     if reference.branch is not None:
-        if reference.branch != MAIN_BRANCH and reference.branch not in dataset.branches.list():
+        if reference.branch != MAIN_BRANCH and reference.branch not in listed(dataset.branches):
             raise TableBranchNotFoundError(f"{shown} has no branch `{reference.branch}`")
         dataset = dataset.checkout_version((reference.branch, None))
     if reference.version in (None, dataset.version):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from math import isqrt
 from typing import Any
 
@@ -24,8 +25,9 @@ from reconciler.model.maintenance import (
     WantedIndex,
 )
 from reconciler.storage.commits import expect_written, rebased_versions
-from reconciler.storage.pylance import in_memory, message_of
+from reconciler.storage.pylance import in_memory, message_of, translated
 from reconciler.storage.reading import cleanup_of, examine
+from reconciler.storage.segments import Executors, commit_segments, here
 
 _LANES = 16
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
@@ -168,8 +170,16 @@ def _plan(dataset: Any, wanted: WantedCompaction, most_bytes: int | None) -> Any
     return Compaction.plan(dataset, options)
 
 
-def compact(location: str, options: Mapping[str, str], wanted: WantedCompaction, most_bytes: int) -> int:
+def compact(
+    location: str,
+    options: Mapping[str, str],
+    wanted: WantedCompaction,
+    most_bytes: int,
+    executors: Executors | None = None,
+) -> int:
     """Merge small fragments, up to ``most_bytes`` of them, in one commit; return how many were rewritten.
+
+    ``executors`` rewrite them; this process commits.
 
     Raises:
         ConcurrentModificationError: another writer changed rows of these fragments.
@@ -178,21 +188,33 @@ def compact(location: str, options: Mapping[str, str], wanted: WantedCompaction,
     from lance.optimize import Compaction
 
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
-        done = [task.execute(dataset) for task in _plan(dataset, wanted, most_bytes).tasks]
+        rewrite, tasks = partial(_rewrite, location, options, dataset), _plan(dataset, wanted, most_bytes).tasks
+        done = (executors or here)(rewrite, tasks)
         for result in done:
             expect_written(location, result.new_fragments)
         return int(Compaction.commit(dataset, done).fragments_removed) if done else 0
 
 
-def build_index(location: str, options: Mapping[str, str], wanted: WantedIndex) -> None:
-    """Build an index that does not exist, in one commit.
+def _rewrite(location: str, options: Mapping[str, str], dataset: Any, task: Any) -> Any:
+    with translated(location, options):
+        return task.execute(dataset)
+
+
+def build_index(
+    location: str, options: Mapping[str, str], wanted: WantedIndex, executors: Executors | None = None
+) -> None:
+    """Build an index that does not exist, in one commit; on ``executors`` in segments.
 
     Raises:
         InvalidTableStateError: an index of this name exists; or as for :func:`rebased_versions`.
         ConcurrentModificationError: another writer's commit is in the way.
     """
     with rebased_versions(location, options) as dataset:
-        _build(dataset, wanted)
+        if executors is None:
+            _build(dataset, wanted)
+        else:
+            shape = _shape(dataset, wanted) if wanted.type.is_vector else {}
+            commit_segments(location, options, dataset, wanted, shape, executors)
 
 
 def _build(dataset: Any, wanted: WantedIndex) -> None:
@@ -215,12 +237,16 @@ def _shape(dataset: Any, wanted: WantedIndex) -> dict[str, Any]:
     return shape
 
 
-def optimize_index(location: str, options: Mapping[str, str], name: str) -> None:
-    """Add the rows that an index does not cover to it, in one commit.
+def optimize_index(location: str, options: Mapping[str, str], name: str, executors: Executors | None = None) -> None:
+    """Add the rows that an index does not cover to it, in one commit; one of ``executors`` makes it.
 
     Raises:
         ConcurrentModificationError: another writer's commit is in the way.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`rebased_versions`.
     """
+    (executors or here)(partial(_optimize, location, options), [name])
+
+
+def _optimize(location: str, options: Mapping[str, str], name: str) -> None:
     with rebased_versions(location, options) as dataset:
         dataset.optimize.optimize_indices(index_names=[name])

@@ -32,7 +32,7 @@ def test_findings_are_shown_kept_and_fail_the_step_where_that_is_asked_for(works
     lance.write_dataset(pa.table({"id": [1]}), str(lake / "deep" / "forgotten.lance"))
     history = workspace.path / "audits.lance"
     asked = {"skip_rules": "missing, stale", "stale_after": "3", "spark_conf": "spark.app.name=weekly"}
-    failed = audit(workspace, fail_on="error", history=str(history), **asked, master="local[1]")
+    failed = audit(workspace, fail_on="error", history=str(history), **asked, engine="spark", master="local[1]")
     assert (failed.code, failed.outputs["exit-code"], failed.outputs["failure-reason"]) == (1, "2", "findings")
     assert "lancens audit of `store`: findings" in failed.summary
     for rule in ("dangling", "orphan"):
@@ -50,6 +50,15 @@ def test_findings_are_shown_kept_and_fail_the_step_where_that_is_asked_for(works
     assert "missing" not in found
     assert lance.dataset(str(history)).count_rows() > 0
     assert lance.dataset(str(lake / "deep" / "forgotten.lance")).count_rows() == 1
+
+
+def test_an_audit_runs_on_the_runner_and_looks_again_only_at_what_changed(workspace: Workspace) -> None:
+    apply(workspace)
+    history = str(workspace.path / "audits.lance")
+    runs = [audit(workspace, history=history, since_last="true") for _ in range(3)]
+    assert [(audited.code, "Starting Spark" in audited.log) for audited in runs] == [(0, False)] * 3
+    # The turn of a dataset can come in one of the last two, and not in both.
+    assert "without a new version" in runs[1].summary + runs[2].summary
 
 
 def test_what_could_not_be_read_fails_the_step_with_a_report(workspace: Workspace) -> None:
@@ -78,7 +87,7 @@ def test_a_report_that_would_show_a_secret_of_the_job_is_not_kept(workspace: Wor
 def test_an_audit_that_cannot_be_made_says_why(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
-    failed = audit(workspace)
+    failed = audit(workspace, engine="spark")
     assert (failed.code, failed.outputs["failure-reason"]) == (1, "audit-failed")
     assert "Java" in failed.commands("error")[0]
     assert failed.outputs["report"] == ""

@@ -46,8 +46,8 @@ def test_lists_are_one_a_line() -> None:
         ("PARALLELISM", "\u0663", "`parallelism`: expected a number from 1 to 256"),
         ("PLAN_FILE", "plan.json", "`plan-file` goes with `command: apply`"),
         ("ENGINE", "flink", "`engine`: expected 'local' or 'spark'"),
-        ("MASTER", "local[2]", "`master` and `spark-conf` go with `engine: spark`, or with `command: audit`"),
-        ("SPARK_CONF", "a=b", "`master` and `spark-conf` go with `engine: spark`, or with `command: audit`"),
+        ("MASTER", "local[2]", "`master` and `spark-conf` go with `engine: spark`"),
+        ("SPARK_CONF", "a=b", "`master` and `spark-conf` go with `engine: spark`"),
         ("SPARK_CONF", "hunter2", "`spark-conf`: expected NAME=VALUE in line 1"),
         ("RULES", "orphan", "`rules` goes with `command: audit`, not with `plan`"),
         ("SKIP_RULES", "orphan", "`skip-rules` goes with `command: audit`"),
@@ -56,6 +56,7 @@ def test_lists_are_one_a_line() -> None:
         ("FAIL_ON_UNMANAGED", "true", "`fail-on-unmanaged` goes with `command: drift`"),
         ("FAIL_ON", "worst", "`fail-on`: expected 'error', 'warning', 'note' or 'never'"),
         ("HISTORY", "s3://ops/audits.lance", "`history` goes with `command: audit`"),
+        ("SINCE_LAST", "true", "`since-last` goes with `command: audit`"),
     ],
 )
 def test_an_input_that_cannot_be_used_is_one_clear_error(name: str, value: str, said: str) -> None:
@@ -65,7 +66,7 @@ def test_an_input_that_cannot_be_used_is_one_clear_error(name: str, value: str, 
     assert "hunter2" not in str(error.value)
 
 
-_OF_A_PLAN = {"SELECT": "lake/**", "ADOPT": "true", "TAKE_OVER": "true", "ENGINE": "spark"}
+_OF_A_PLAN = {"SELECT": "lake/**", "ADOPT": "true", "TAKE_OVER": "true"}
 
 
 @pytest.mark.parametrize("name", _OF_A_PLAN)

@@ -146,18 +146,16 @@ def described(tmp_path: Path, **given: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("command", "engine", "extras", "wanted"),
+    ("engine", "extras", "wanted"),
     [
-        ("plan", "local", "glue", ("glue",)),
-        ("audit", "", "glue", ("glue", "spark")),
-        ("audit", "", "", ("spark",)),
-        ("plan", "spark", "", ("spark",)),
+        ("local", "glue", ("glue",)),
+        ("", "", ()),
+        ("spark", "", ("spark",)),
+        ("spark", "glue", ("glue", "spark")),
     ],
 )
-def test_what_runs_on_spark_brings_it(
-    command: str, engine: str, extras: str, wanted: tuple[str, ...], tmp_path: Path
-) -> None:
-    given = {"INPUT_COMMAND": command, "INPUT_ENGINE": engine, "INPUT_EXTRAS": extras}
+def test_what_runs_on_spark_brings_it(engine: str, extras: str, wanted: tuple[str, ...], tmp_path: Path) -> None:
+    given = {"INPUT_ENGINE": engine, "INPUT_EXTRAS": extras}
     assert place_of(described(tmp_path, **given)).extras == wanted
 
 

@@ -24,11 +24,16 @@ _names = st.sampled_from(["a", "b", "ab", "a%", "a_", "it's", 'q"q', "größer",
 _identifiers = st.lists(_names, min_size=1, max_size=4).map(tuple)
 _entries = st.lists(_names | st.sampled_from(["", "tab\t", ".."]), min_size=1, max_size=4).map(tuple)
 _types = st.sampled_from(["table", "table", "namespace", "view"])
+_more = [f"more{number}" for number in range(1_001)]
 _many = [(f"missing{number}",) for number in range(50)]
 _scopes = st.one_of(
     st.lists(st.just(()) | _identifiers, max_size=4).map(ChildrenOf),
     st.lists(_identifiers, max_size=4).map(lambda namespaces: ChildrenOf([*namespaces, *_many])),
     st.lists(_identifiers, max_size=4).map(Only),
+    st.lists(_identifiers, max_size=4).map(
+        lambda names: Only([*names, *((*name, one) for name in names for one in _more)])
+    ),
+    st.builds(ChildrenOf, st.lists(_identifiers, max_size=4), st.lists(_identifiers, max_size=4)),
 )
 _directories = st.lists(_names.map(lambda name: f"{name}.lance"), max_size=3)
 
@@ -104,3 +109,19 @@ def test_one_namespace_is_all_that_is_read_of_a_large_catalog(
     assert set(found.tables) == {table for table, kind in entries.items() if kind == "table" and table[:-1] == names}
     assert len(read) == 1
     assert read[0] <= len(entries) - 1_000
+
+
+@given(st.dictionaries(_entries, _types, max_size=30), st.integers(0, 3))
+def test_large_namespaces_are_those_with_many_tables(entries: dict[Identifier, str], most: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        _fill(Path(folder), entries, [])
+        backend = DirBackend(root=folder)
+        tables = backend.scan().tables
+        large = backend.large_namespaces(most)
+        for namespace in backend.scan().namespaces:
+            there = {table[-1] for table in tables if table[:-1] == namespace}
+            if len(there) > most:
+                assert there <= set(large[namespace])
+            assert set(backend.child_namespaces(namespace)) == {
+                one[-1] for one in backend.scan().namespaces if one[:-1] == namespace
+            }

@@ -131,6 +131,13 @@ def test_a_branch_of_a_branch_has_its_rows(namespace: LanceNamespace, place: str
     assert lance.dataset(place).checkout_version(("c", None)).count_rows() == 1
 
 
+def test_the_longest_names_fit(namespace: LanceNamespace, place: str) -> None:
+    branch, tag = "/".join(["ab"] * 28), "x" * 200
+    namespace.create_table_branch(CreateTableBranchRequest(id=T, name=branch))
+    namespace.create_table_tag(CreateTableTagRequest(id=T, tag=tag, version=1))
+    assert (set(lance.dataset(place).branches.list()), set(lance.dataset(place).tags.list())) == ({branch}, {tag})
+
+
 def test_an_earlier_version_is_in_force_again(namespace: LanceNamespace, place: str) -> None:
     namespace.restore_table(RestoreTableRequest(id=T, version=1))
     dataset = lance.dataset(place)
@@ -173,8 +180,8 @@ def test_metadata_of_fields_is_merged_or_replaced_and_types_stay(place: str) -> 
     assert lance.dataset(place).schema.field("u").type == pa.uuid()
 
 
-def _alter(**asked: object) -> Callable[[LanceNamespace], object]:
-    request = AlterTableAlterColumnsRequest.model_validate({"id": T, "alterations": [asked]})
+def _alter(*more: object, **asked: object) -> Callable[[LanceNamespace], object]:
+    request = AlterTableAlterColumnsRequest.model_validate({"id": T, "alterations": [*more, asked]})
     return lambda of: of.alter_table_alter_columns(request)
 
 
@@ -205,6 +212,10 @@ def _branch(name: str, version: int | None = None, branch: str | None = None) ->
         (_branch("there"), TableBranchAlreadyExistsError),
         (_branch("main"), TableBranchAlreadyExistsError),
         (_branch("a/../../../evil"), InvalidInputError),
+        (_branch("/".join(["ab"] * 40)), InvalidInputError),
+        (_branch("there/_versions"), InvalidInputError),
+        (_branch("there/data/a"), InvalidInputError),
+        (_tag("x" * 100_000), InvalidInputError),
         (_branch("new", 99), TableVersionNotFoundError),
         (_branch("new", None, "none"), TableBranchNotFoundError),
         (lambda of: of.restore_table(RestoreTableRequest(id=T, version=99)), TableVersionNotFoundError),
@@ -218,6 +229,8 @@ def _branch(name: str, version: int | None = None, branch: str | None = None) ->
         (_alter(path="id", rename=""), InvalidInputError),
         (_alter(path="id", rename="_rowid"), InvalidInputError),
         (_alter(path="name", nullable=False), InvalidInputError),
+        (_alter(path="name"), InvalidInputError),
+        (_alter({"path": "`id`", "rename": "x"}, path="id", rename="y"), InvalidInputError),
         (_alter(path="id", data_type={"type": "int32"}), UnsupportedOperationError),
     ],
 )
@@ -231,6 +244,14 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
         ask(namespace)
     latest = lance.dataset(place)
     assert (latest.version, set(latest.tags.list()), set(latest.branches.list())) == (3, {"there"}, {"there"})
+
+
+def test_metadata_of_one_field_by_two_paths_is_refused(place: str) -> None:
+    namespace = reconciler.connect("dir", {"root": str(Path(place).parent)})
+    updates: Any = [{"path": path, "metadata": {"a": "1"}} for path in ("id", "`id`")]
+    with pytest.raises(InvalidInputError):
+        namespace.update_field_metadata(UpdateFieldMetadataRequest(id=T, updates=updates))
+    assert lance.dataset(place).version == 3
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import lance
 import pytest
 
 from reconciler.backends.dir import DirBackend
+from tests.catalogs.maintained import fingerprint, manifest_of, needy
 from tests.cli.running import shell
 from tests.pipeline.conftest import PLUGINS
 from tests.servers.process import HUNG_SECONDS
 from tests.servers.spark_classes import JAVA_OPTIONS
 from tests.servers.spark_cluster import HOME, Cluster, spark_cluster
+from tests.writing import write_manifest
 
 JOB = """\
 import sys
@@ -27,6 +30,33 @@ with spark_session() as spark:
         manifest = load(path)
         made = plan_on_spark(spark, manifest)
         print("plan of", path, len(made.changes), made.to_json() == plan(manifest).to_json(), flush=True)
+"""
+
+MAINTAIN = """\
+import os, signal, sys, time
+from pathlib import Path
+from reconciler import load
+from reconciler.operations.maintain import maintain, plan_maintenance
+from reconciler.spark.session import spark_session
+from reconciler.spark.upkeep_tasks import on_executors
+from troubled_backend import nearest
+
+marker = Path(sys.argv[1]).with_name("killed")
+
+def spread(act, work):
+    def killing(item):
+        done = act(item)
+        if not marker.exists():
+            marker.touch()
+            os.kill(nearest("CoarseGrainedExecutorBackend"), signal.SIGKILL)
+            time.sleep(60)
+        return done
+    return executors(killing, work)
+
+with spark_session() as spark:
+    executors, manifest = on_executors(spark), load(sys.argv[1])
+    (end,) = maintain(plan_maintenance(manifest), manifest, executors=spread).results
+    print("maintained", end.status.value, end.note.count("data/") > 0, plan_maintenance(manifest).is_empty, flush=True)
 """
 
 SETTINGS = {
@@ -65,31 +95,47 @@ def troubled(folder: Path, victim: str = "") -> Path:
     return folder / "lancens.yaml"
 
 
-def test_plans_are_right_whatever_dies(cluster: Cluster, tmp_path: Path) -> None:
-    paths = [
-        troubled(tmp_path / "well"),
-        troubled(tmp_path / "executor", "CoarseGrainedExecutorBackend"),
-        troubled(tmp_path / "worker", "deploy.worker.Worker"),
-    ]
-    (tmp_path / "job.py").write_text(JOB)
+def submitted(cluster: Cluster, folder: Path, job: str, *arguments: Path) -> list[str]:
+    """Run a job by `spark-submit`, and return the lines that it prints."""
+    (folder / "job.py").write_text(job)
     # What executors lack of Python's modules is sent to them; theirs is the Python that has lancens.
-    modules = shutil.make_archive(str(tmp_path / "modules"), "zip", PLUGINS)
+    modules = shutil.make_archive(str(folder / "modules"), "zip", PLUGINS)
     settings = [text for key, value in {**SETTINGS, **HERE}.items() for text in ("--conf", f"{key}={value}")]
     done = subprocess.run(
-        [HOME / "bin/spark-submit", "--master", cluster.master, "--py-files", modules, *settings, "job.py", *paths],
+        [HOME / "bin/spark-submit", "--master", cluster.master, "--py-files", modules, *settings, "job.py", *arguments],
         env=dict(cluster.environment),
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
         timeout=HUNG_SECONDS,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-    said = [line for line in done.stdout.splitlines() if line.startswith("plan of")]
-    assert said == [f"plan of {path} 5 True" for path in paths]
+    return done.stdout.splitlines()
+
+
+def test_plans_are_right_whatever_dies(cluster: Cluster, tmp_path: Path) -> None:
+    paths = [
+        troubled(tmp_path / "well"),
+        troubled(tmp_path / "executor", "CoarseGrainedExecutorBackend"),
+        troubled(tmp_path / "worker", "deploy.worker.Worker"),
+    ]
+    said = submitted(cluster, tmp_path, JOB, *paths)
+    assert [line for line in said if line.startswith("plan of")] == [f"plan of {path} 5 True" for path in paths]
     reads = [len(list((path.parent / "log/b").iterdir())) for path in paths]
     assert reads[0] < reads[1]
     assert reads[0] < reads[2]
+
+
+def test_a_compaction_whose_executor_dies_is_one_commit(cluster: Cluster, tmp_path: Path) -> None:
+    place = needy(tmp_path / "lake/a.lance")
+    asked = {"compact": {"max_small_fragments": 5, "target_rows": 100}}
+    path = write_manifest(tmp_path, manifest_of(["a"], asked))
+    before, version = fingerprint(place), lance.dataset(place).version
+    said = submitted(cluster, tmp_path, MAINTAIN, path)
+    assert "maintained done True True" in said
+    assert (tmp_path / "killed").exists()
+    assert (fingerprint(place), lance.dataset(place).version) == (before, version + 2)
 
 
 def test_executors_run_the_python_of_an_archive(cluster: Cluster, tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lance
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from reconciler.auditor import orphans
 from reconciler.auditor.catalog_info import CatalogInfo, Search, SearchedRoot, searchable_roots
-from reconciler.auditor.orphans import OrphanSearchResult, find_orphans, named_datasets
+from reconciler.auditor.orphans import DATASETS, DatasetNamer, OrphanSearchResult, find_orphans
 from reconciler.model import locations
 from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
@@ -19,6 +20,8 @@ from reconciler.spark.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from reconciler.spark.frames import Frame
 
 ODD_NAMES = ("plain", "a b", "100%", "k%20z", "q?x", "h#y", "ü", "a:b")
 
@@ -38,13 +41,28 @@ def search(
     closed: tuple[str, ...] = (),
 ) -> OrphanSearchResult:
     roots = [SearchedRoot(catalog.name, root) for catalog in catalogs for root in catalog.roots]
-    places = pa.array(map(locations.normalise, claims or {}), pa.string())
-    frame = frame_of(engine, pa.table({"claimed": places, "closed": pa.array((claims or {}).values(), pa.bool_())}))
-    return find_orphans(engine, Search(roots, closed), {one.name: one for one in catalogs}, frame)
+    claimed = pa.array(map(locations.normalise, claims or {}), pa.string())
+    frame = frame_of(engine, pa.table({"claimed": claimed, "closed": pa.array((claims or {}).values(), pa.bool_())}))
+    with ExitStack() as stack:
+        return find_orphans(engine, Search(roots, closed), {one.name: one for one in catalogs}, frame, stack)
+
+
+def places(found: OrphanSearchResult) -> list[str]:
+    rows = [] if found.datasets is None else found.datasets.rows()
+    assert len(rows) == found.number
+    return sorted(row["location"] for row in rows)
 
 
 def paths(found: OrphanSearchResult, root: Path) -> list[str]:
-    return [str(Path(locations.normalise(place.location)).relative_to(root)) for place in found.datasets]
+    return [str(Path(locations.normalise(place)).relative_to(root)) for place in places(found)]
+
+
+def named(datasets: Frame, catalogs: dict[str, CatalogInfo], search: Search) -> list[dict[str, Any]]:
+    return datasets.map(DatasetNamer.of(catalogs, search), DATASETS).rows()
+
+
+def datasets_at(*found: SearchedRoot) -> Frame:
+    return frame_of(None, pa.table([*zip(*found, strict=True)], names=["catalog", "location"]))
 
 
 def test_what_is_claimed_is_no_orphan_and_what_is_closed_is_not_gone_into(
@@ -70,19 +88,20 @@ def test_any_name_is_found_and_can_be_opened(engine: SparkSession | None, tmp_pa
             dataset(tmp_path / "deep" / name)
     catalog = info("lake", f"{scheme}{tmp_path}")
     found = search(engine, [catalog])
-    rows = named_datasets(found.datasets, {"lake": catalog}, Search()).to_pylist()
+    assert found.datasets is not None
+    rows = named(found.datasets, {"lake": catalog}, Search())
     expected = sorted(path.name for path in (tmp_path / "deep").iterdir())
     assert sorted(row["id"][-1] for row in rows) == expected
     assert {tuple(row["id"][:-1]) for row in rows} == {("deep",)}
-    for place in found.datasets:
-        assert lance.dataset(place.location).count_rows() == 1
+    for place in places(found):
+        assert lance.dataset(place).count_rows() == 1
 
 
 def test_a_dataset_is_called_by_its_path_below_the_innermost_root(tmp_path: Path) -> None:
     outer, inner = info("outer", str(tmp_path / "lake")), info("inner", f"file:{tmp_path}/lake/inner/")
     both = {"outer": outer, "inner": inner}
-    places = [SearchedRoot("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner")]
-    rows = named_datasets([*places, SearchedRoot("outer", str(tmp_path / "lake"))], both, Search()).to_pylist()
+    lost = [SearchedRoot("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner", "")]
+    rows = named(datasets_at(*lost), both, Search())
     assert sorted((row["catalog"], *row["id"]) for row in rows) == [
         ("inner", "c"),
         ("inner", "inner"),
@@ -92,10 +111,10 @@ def test_a_dataset_is_called_by_its_path_below_the_innermost_root(tmp_path: Path
 
 
 def test_a_dataset_in_the_directory_of_a_namespace_is_called_by_that_namespace(tmp_path: Path) -> None:
-    prod, places = info("prod", str(tmp_path / "root")), {name: str(tmp_path / f"{name}.db") for name in ("crm", "web")}
-    found = searchable_roots([prod], {}, {"prod": {(name,): place for name, place in places.items()}})
-    datasets = [SearchedRoot("prod", f"{place}/lost") for place in (*places.values(), tmp_path / "root")]
-    rows = named_datasets(datasets, {"prod": prod}, found).to_pylist()
+    prod, homes = info("prod", str(tmp_path / "root")), {name: str(tmp_path / f"{name}.db") for name in ("crm", "web")}
+    found = searchable_roots([prod], {}, {"prod": {(name,): place for name, place in homes.items()}})
+    lost = [SearchedRoot("prod", f"{place}/lost") for place in (*homes.values(), tmp_path / "root")]
+    rows = named(datasets_at(*lost), {"prod": prod}, found)
     assert [row["id"] for row in rows] == [["crm", "lost"], ["web", "lost"], ["lost"]]
 
 
@@ -127,4 +146,23 @@ def test_the_search_ends_and_says_when_it_went_no_deeper(
 
 def test_a_root_that_is_not_there_holds_nothing(engine: SparkSession | None, tmp_path: Path) -> None:
     found = search(engine, [info("lake", str(tmp_path / "nowhere")), info("none")])
-    assert (found.datasets, found.failures) == ([], [])
+    assert (found.datasets, found.failures) == (None, [])
+
+
+def test_no_directory_comes_to_the_driver(
+    engine: SparkSession | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(400):
+        (tmp_path / f"{number}" / "inner").mkdir(parents=True)
+    dataset(tmp_path / "0/inner")
+    kind = type(frame_of(engine, pa.table({"number": [1]})))
+    rows, came = kind.rows, []
+
+    def counted(frame: Frame) -> list[dict[str, Any]]:
+        came.append(rows(frame))
+        return came[-1]
+
+    monkeypatch.setattr(kind, "rows", counted)
+    found = search(engine, [info("lake", str(tmp_path))], {f"{tmp_path}/{number}": True for number in range(100, 400)})
+    assert found.number == 1
+    assert max(map(len, came)) <= 8

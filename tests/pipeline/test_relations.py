@@ -29,7 +29,8 @@ def related(engine: SparkSession | None, tables: list[tuple[str, str | None]]) -
     ]
     schema = pa.schema([(name, pa.string()) for name in ("address", "scheme", "place", "directory")])
     found = with_relations(
-        frame_of(engine, pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema))
+        frame_of(engine, pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)),
+        30_000,
     )
     return {row["address"]: (row["sharing"] or [], row["schemes"] or [], row["inside"] or []) for row in found.rows()}
 

@@ -60,8 +60,11 @@ def silent(connection: socket.socket) -> None:
 def http_server(
     handler: type[BaseHTTPRequestHandler], *, tls: ssl.SSLContext | None = None, **attributes: object
 ) -> Iterator[str]:
-    """Serve HTTP with ``handler``, which gets ``attributes`` and prints no log; yields the address."""
-    quiet = {"log_message": lambda *_: None, **attributes}
+    """Serve HTTP with ``handler``, which gets ``attributes`` and prints no log; yields the address.
+
+    With Nagle's algorithm, the content of an answer would wait 40 ms for the client to confirm its headers.
+    """
+    quiet = {"log_message": lambda *_: None, "disable_nagle_algorithm": True, **attributes}
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), quiet))
     server.daemon_threads = True
     if tls is not None:

@@ -28,11 +28,13 @@ class GuardedS3:
     """``seen`` are the access key and the session token of each request, refused ones included.
 
     ``before`` is called before each request is answered, until it returns False; not for those that it makes itself.
+    ``denies`` says of a method and a path whether the key may not do that.
     """
 
     endpoint: str
     seen: list[tuple[str, str]] = field(default_factory=list)
     before: Callable[[], bool] | None = None
+    denies: Callable[[str, str], bool] = lambda _method, _path: False
 
     @property
     def where(self) -> dict[str, str]:
@@ -67,7 +69,7 @@ def guarded_s3() -> Iterator[GuardedS3]:
         act, found.before = found.before, None
         if act is not None and act():
             found.before = act
-        if seen[-1] != (KEY, TOKEN):
+        if seen[-1] != (KEY, TOKEN) or found.denies(environ["REQUEST_METHOD"], environ["PATH_INFO"]):
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start("403 Forbidden", [("Content-Type", "application/xml"), ("Content-Length", str(len(_DENIED)))])
             return [_DENIED]

@@ -34,8 +34,11 @@ from tests.torture.workers import workers
 Run = Callable[[Target, int, Tally], None]
 
 
-def tortured(name: str, seeds: Mapping[str, Sequence[int]], tally: Tally, until: float) -> None:
-    """Run the seeds on one server; none begins after ``until``."""
+def tortured(
+    name: str, seeds: Mapping[str, Sequence[int]], tally: Tally, until: float, *, to_the_first: bool = False
+) -> None:
+    """Run the seeds on one server; none begins after ``until``, or with ``to_the_first`` after a violation."""
+    began = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix=f"torture-{name}-") as folder,
         workers(Path(folder)) as ready,
@@ -52,6 +55,9 @@ def tortured(name: str, seeds: Mapping[str, Sequence[int]], tally: Tally, until:
                 return
             ended = _played(name, what, partial(runs[what], target, seed, tally), tally, seed)
             print(f"{name} {what} seed {seed}: {time.monotonic() - at:.1f} s {ended}", flush=True)
+            if to_the_first and tally.violations:
+                print(f"seen after {time.monotonic() - began:.0f} s")
+                return
 
 
 def _mixed(seeds: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
@@ -116,7 +122,8 @@ def main() -> int:
         for tally in tallies:
             try:
                 with SABOTAGES[told.sabotage]() if told.sabotage else nullcontext():
-                    tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
+                    until = time.monotonic() + told.minutes * 60
+                    tortured(tally.server, seeds, tally, until, to_the_first=bool(told.sabotage))
             except pytest.skip.Exception as skipped:
                 tally.skipped = str(skipped)
             except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - the other servers go on

@@ -10,9 +10,11 @@ from typing import Any
 from tests.torture.scenario import Scenario, Table, Wanted
 from tests.torture.targets.base import OWNER, Path_, Room, Target
 
-__all__ = ["SECOND", "mirrored_name", "set_up", "write_manifest"]
+__all__ = ["SECOND", "WATCHED", "mirrored_name", "place_name", "set_up", "write_manifest"]
 
 SECOND = "second"
+WATCHED = "watched"
+"""The property that policies set."""
 _COLUMNS = (
     [{"name": "id", "type": "int64"}],
     [{"name": "id", "type": "int64", "nullable": False}, {"name": "embedding", "type": "fixed_size_list<float32>[4]"}],
@@ -38,10 +40,11 @@ def set_up(target: Target, room: Room, scenario: Scenario) -> None:
         for wanted in manifests:
             for path, table in wanted.tables.items():
                 if table.kind == "register" and holder is not None:
-                    holder.write_dataset(room, _place(path, table), 5 if table.moved else 3)
+                    holder.write_dataset(room, place_name(path, table), 5 if table.moved else 3)
 
 
-def _place(path: Path_, table: Table) -> str:
+def place_name(path: Path_, table: Table) -> str:
+    """Return the name of the dataset that is there before for a table."""
     return "-".join(table.home or path) + ("-moved" if table.moved else "")
 
 
@@ -77,6 +80,7 @@ def _catalog(target: Target, room: Room, wanted: Wanted) -> dict[str, Any]:
         {"from": "/".join(target.identifier(room, origin)), "to": "/".join(target.identifier(room, path))}
         for path, origin in wanted.moves.items()
     ]
+    policy = {"match": _joined(target, room, ("theirs", "*")), "properties": {WATCHED: wanted.policy}}
     return {
         "impl": target.impl,
         "config": dict(target.config(room)),
@@ -84,6 +88,7 @@ def _catalog(target: Target, room: Room, wanted: Wanted) -> dict[str, Any]:
         "prune": wanted.prune,
         **({"defaults": {"tables": {"properties": dict(wanted.defaults)}}} if wanted.defaults else {}),
         **({"moved": moved} if moved else {}),
+        **({"policies": [policy]} if wanted.policy else {}),
         **tree,
     }
 
@@ -104,8 +109,10 @@ def _entry(target: Target, room: Room, path: Path_, table: Table) -> dict[str, A
         entry["schema"] = [*_COLUMNS[table.columns], *([_MORE] if table.evolves else [])]
     if table.evolves:
         entry["evolve"] = "additive"
+    if table.tags:
+        entry["tags"] = dict(table.tags)
     if table.kind == "register":
-        entry["location"] = target.raw_place(room, _place(path, table))
+        entry["location"] = target.raw_place(room, place_name(path, table))
     elif table.kind != "known" and target.abilities.names_locations:
         entry["location"] = target.default_place(room, table.home or path)
     return entry

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.torture.manifests import mirrored_name
-from tests.torture.others import Act
+from tests.torture.manifests import WATCHED, mirrored_name, place_name
+from tests.torture.others import LABEL, Act
 from tests.torture.scenario import Existing, Wanted
 from tests.torture.tally import Violation
 from tests.torture.targets.base import OWNER, Path_, Room, Target
@@ -25,7 +25,9 @@ class Model:
     """Of one room: what others have put there, and what the manifests so far have asked for.
 
     ``theirs`` are the properties of others on each object, ``ours`` those of the manifest on each that is its own, and
-    ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change.
+    ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change. ``watched``
+    are the tables of others that a policy has changed. ``tags`` are those of the manifests, by the name of the dataset,
+    and ``labelled`` the datasets that others have tagged.
     """
 
     def __init__(self, target: Target, room: Room, before: tuple[Existing, ...] = ()) -> None:
@@ -34,6 +36,9 @@ class Model:
         self._theirs: dict[str, dict[str, str]] = {}
         self._ours: dict[str, dict[str, str]] = {}
         self._drifted: dict[str, dict[str, str]] = {}
+        self._watched: set[str] = set()
+        self._tags: dict[str, dict[str, int]] = {}
+        self._labelled: set[str] = set()
         self._foreign = {self._key("table", one.path) for one in before if one.kind == "foreign"}
         for one in before:
             if one.kind != "foreign":
@@ -50,7 +55,9 @@ class Model:
         return f"{kind} {'/'.join(self._target.identifier(self._room, path))}"
 
     def happened(self, act: Act) -> None:
-        """Remember what somebody else has done to an entry."""
+        """Remember what somebody else has done to an entry, or tagged."""
+        if act.what == "label":
+            self._labelled.add(act.properties["place"])
         if not act.path:
             return
         key = self._key("table", act.path)
@@ -94,6 +101,7 @@ class Model:
             self._theirs.pop(key, None)
         expected = self._expected(asked, blocked, going)
         problems = [*self._faults(expected, going, asked, state)]
+        problems += [*self._unwatched(wanted.policy, (self._theirs.keys() - self._ours.keys()) - asked.keys(), state)]
         moved = {self._key("table", origin) for origin in wanted.moves.values()}
         problems += [f"{key} has moved and is still there" for key in sorted(moved & state.keys())]
         if problems:
@@ -145,6 +153,17 @@ class Model:
             if key in state and not any(one.startswith(inside) for one in state):
                 yield f"{key} is still there"
 
+    def _unwatched(self, policy: str, others: set[str], state: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what is wrong with the property that policies set on the tables of ``others``."""
+        inside = self._key("table", ("theirs", ""))
+        for key in sorted(key for key in others if key.startswith(inside) and key in state):
+            value = dict(_leaves(state[key])).get(WATCHED)
+            if policy and value != policy:
+                yield f"{key}: {WATCHED} is {value!r}, not {policy!r}"
+            if not policy and value is not None and key in self._watched:
+                yield f"{key}: {WATCHED} is still there"
+            (self._watched.add if policy else self._watched.discard)(key)
+
     def _remember(self, asked: Mapping[str, dict[str, str]], blocked: set[str], going: set[str], prune: str) -> None:
         for key in (*going, *(asked.keys() - blocked)):
             self._drifted.pop(key, None)
@@ -154,6 +173,25 @@ class Model:
             for key in self._ours.keys() - asked.keys():
                 self._theirs[key] = {**self._theirs.get(key, {}), **self._ours.pop(key), **self._drifted.pop(key, {})}
         self._ours |= {key: dict(values) for key, values in asked.items() if key not in blocked}
+
+    def expect_tagged(self, wanted: Wanted, data: Mapping[str, Any]) -> None:
+        """Check the tags of every dataset that was there before, once ``wanted`` has been applied.
+
+        Tags stay on data that an entry no longer points to.
+
+        Raises:
+            Violation: one is missing, at another version, or still there.
+        """
+        self._tags |= {
+            place_name(path, table): dict(table.tags)
+            for path, table in wanted.tables.items()
+            if table.kind == "register" and not table.differs
+        }
+        for name, tags in self._tags.items():
+            expected = {**tags, **({LABEL: 1} if name in self._labelled else {})}
+            found = next(one["tags"] for key, one in data.items() if key.endswith(f"/{name}.lance"))
+            if found != expected:
+                raise Violation(f"the tags of {name} are {found}, not {expected}")
 
     # ---- a mirror ------------------------------------------------------------------------------------------------
 

@@ -13,9 +13,11 @@ from tests.torture.targets.base import Abilities, Path_, Room, Target
 if TYPE_CHECKING:
     from tests.torture.scenario import Wanted
 
-__all__ = ["Act", "do", "draw_acts", "draw_meanwhile"]
+__all__ = ["LABEL", "Act", "do", "draw_acts", "draw_meanwhile"]
 
 _ROWS = 4
+LABEL = "theirs"
+"""The tag that others set."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,17 @@ def do(target: Target, room: Room, act: Act) -> None:
             target.add_lance(room, act.path, location, act.properties)
         case "write":
             _write(target, room, "-".join(act.path), act.properties["by"])
+        case "label":
+            _label(target.raw_place(room, act.properties["place"]), target.options())
         case "compact":
             target.compact(room)
+
+
+def _label(place: str, options: Mapping[str, str]) -> None:
+    """Tag the first version of a dataset."""
+    import lance
+
+    lance.dataset(place, storage_options=dict(options) or None).tags.create(LABEL, 1)
 
 
 def _write(target: Target, room: Room, name: str, by: str) -> None:

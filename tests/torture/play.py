@@ -29,8 +29,8 @@ LONGEST_SECONDS = 600
 """What takes longer counts as hanging: many times what the worst schedule of faults can cost."""
 IMPATIENT_SECONDS = 2
 _PATIENT, _IMPATIENT = "60", str(IMPATIENT_SECONDS)
-_REWRITTEN = re.compile(r"(.*/)?(\.lance-[^/]*|latest_version_hint\.json)")
-"""Marks of a directory, and Lance's hint: every commit writes it again, and readers list the versions all the same."""
+_REWRITTEN = re.compile(r"(.*/)?(\.lance-[^/]*|latest_version_hint\.json|_refs/tags/.*)")
+"""Marks of a directory, tags, and Lance's hint: every commit writes it again, and readers list the versions instead."""
 _UNCLEAN = ("Traceback (most recent call last)", "fault of lancens")
 
 ResultT = TypeVar("ResultT")
@@ -196,6 +196,8 @@ class Play:
         """Check that the servers hold what the model says."""
         state = self.target.state(self.room)
         self.model.expect(self.wanted, state)
+        if self.scenario.is_tagged:
+            self.model.expect_tagged(self.wanted, self.target.data(self.room))
         if self.second_model is not None and self.second_wanted is not None:
             self.second_model.expect(self.second_wanted, self.second_state())
         if self.second is not None and self.scenario.mirrors:

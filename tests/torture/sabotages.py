@@ -11,13 +11,15 @@ from functools import partial
 from typing import Any
 from unittest import mock
 
+from reconciler import storage
 from reconciler.applier import check
 from reconciler.backends.glue import GlueBackend, service
 from reconciler.backends.glue.service import Service as GlueService
 from reconciler.model import ownership
-from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
-from reconciler.planner import namespaces, tables
+from reconciler.model.tags import FoundTags
+from reconciler.planner import outcome
 from tests.torture.targets.base import OWNER
 
 __all__ = ["SABOTAGES"]
@@ -41,6 +43,13 @@ def _says_done(self: GlueBackend, name: Identifier, changes: PropertyChanges, lo
     return LiveTable(name, location or live.location, changes.applied_to(live.properties))
 
 
+_REMOVAL = outcome._removal
+
+
+def _keeps(kept: type, context: Any, live: Any, *why: Any) -> Any:
+    return None if isinstance(live, kept) else _REMOVAL(context, live, *why)
+
+
 def _nothing(*_: object) -> None:
     return None
 
@@ -49,6 +58,15 @@ def _first_page(
     where: str, fetch: Callable[[str | None, int], tuple[Sequence[Any], str | None]], *_: Any
 ) -> Iterator[Any]:
     yield from fetch(None, 1)[0]
+
+
+_WRITE_TAGS = storage.write_tags
+
+
+def _clears(location: str, targets: Mapping[str, str | None], options: Mapping[str, str]) -> None:
+    there = storage.find_tags(location, options, {}, ("theirs",))
+    others = there.there if isinstance(there, FoundTags) else ()
+    _WRITE_TAGS(location, {**dict.fromkeys(others), **targets}, options)
 
 
 _READ: dict[Identifier, Any] = {}
@@ -64,11 +82,13 @@ SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "keeps-removed": partial(mock.patch.object, PropertyChanges, "applied_to", _keeps_removed),
     "keeps-values": partial(mock.patch.object, PropertyChanges, "applied_to", _keeps_values),
     "takes-all-for-its-own": partial(mock.patch.object, ownership, "owner_of", lambda _: OWNER),
-    "removes-no-table": partial(mock.patch.object, tables, "removal", _nothing),
-    "removes-no-namespace": partial(mock.patch.object, namespaces, "removal", _nothing),
+    "removes-no-table": partial(mock.patch.object, outcome, "_removal", partial(_keeps, LiveTable)),
+    "removes-no-namespace": partial(mock.patch.object, outcome, "_removal", partial(_keeps, LiveNamespace)),
     "says-done": partial(mock.patch.object, GlueBackend, "alter_table", _says_done),
     "skips-fingerprints": partial(mock.patch.object, check, "_moved", lambda *_: ()),
     "ignores-page-tokens": partial(mock.patch.object, service, "every_page", _first_page),
+    "sets-no-tags": partial(mock.patch.object, storage, "write_tags", _nothing),
+    "clears-tags-of-others": partial(mock.patch.object, storage, "write_tags", _clears),
     "writes-what-it-read-first": partial(mock.patch.object, GlueService, "table", _remembered),
 }
 """What each of them breaks, by its name on the command line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
@@ -15,6 +15,7 @@ __all__ = ["Existing", "Scenario", "Table", "Wanted", "draw"]
 _TABLES = ("users", "events", "clicks", "orders", "items", "visits")
 _TIERS = ("gold", "silver", "bronze")
 _SCHEMAS = 2
+_TAGS: Sequence[Mapping[str, int]] = ({}, {"prod": 1}, {"prod": 2}, {"prod": 1, "old": 1}, {"prod": 2, "old": 1})
 _THEIRS = {"owner": "somebody"}
 
 
@@ -42,13 +43,16 @@ class Table:
     """Whether its block has a column more than its data."""
     differs: bool = False
     """Whether its block contradicts its data, so that it is blocked."""
+    tags: Mapping[str, int] = field(default_factory=dict)
+    """The versions of its data that its block names."""
 
 
 @dataclass
 class Wanted:
     """A manifest: claimed namespaces with their properties, None for those that are only paths; and tables.
 
-    ``moves`` are its renames, the old name by the new one. ``defaults`` are properties of every table.
+    ``moves`` are its renames, the old name by the new one. ``defaults`` are properties of every table, and ``policy``
+    is what `watched` is to be on the tables of others in `theirs`; empty: there is no policy.
     """
 
     namespaces: dict[Path_, Mapping[str, str] | None] = field(default_factory=dict)
@@ -56,6 +60,7 @@ class Wanted:
     prune: str = "owned"
     defaults: Mapping[str, str] = field(default_factory=dict)
     moves: dict[Path_, Path_] = field(default_factory=dict)
+    policy: str = ""
 
     def properties_of(self, path: Path_) -> dict[str, str]:
         """Return the properties that a table is to have."""
@@ -84,6 +89,11 @@ class Scenario:
     between: Sequence[Act] = ()
     meanwhile: Sequence[Sequence[Act]] = ((), ())
 
+    @property
+    def is_tagged(self) -> bool:
+        """Whether a table of a manifest has tags."""
+        return any(table.tags for wanted in self.manifests for table in wanted.tables.values())
+
 
 def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) -> Scenario:
     """Draw a run; ``second`` is what the other catalog can hold, if there is one."""
@@ -102,7 +112,27 @@ def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) 
             others = (own, _edited(dice, second, own))
     between = draw_acts(dice, able, first, edited, bare=bare)
     meanwhile = [draw_meanwhile(dice, first.prune, phase, bare=bare, mirrored=mirrors) for phase in range(2)]
+    if able.updates and dice.random() < 0.4:
+        first.policy, edited.policy = (dice.choice(("", "daily", "weekly")) for _ in range(2))
+        meanwhile = [[act for act in acts if act.path[:1] != ("theirs",)] for acts in meanwhile]
+    if able.updates and able.registers:
+        between += _draw_tags(dice, first, edited, {act.path for act in between if act.what.startswith("rem")})
     return Scenario(bare, before, (first, edited), others, mirrors, between, meanwhile)
+
+
+def _draw_tags(dice: random.Random, first: Wanted, edited: Wanted, changed: Collection[Path_]) -> list[Act]:
+    """Draw tags of the tables whose data is there before, and what others tag; not of entries that others make anew."""
+    acts: list[Act] = []
+    for path, table in first.tables.items():
+        if table.kind != "register" or path in changed:
+            continue
+        first.tables[path] = replace(table, tags=dice.choice(_TAGS))
+        now = next((one for one, later in edited.tables.items() if one == path or later.home == path), None)
+        if now is not None and edited.tables[now].kind == "register":
+            edited.tables[now] = replace(edited.tables[now], tags=dice.choice(_TAGS))
+        if dice.random() < 0.8:
+            acts.append(Act("label", properties={"place": "-".join(path)}))
+    return acts
 
 
 def _first(dice: random.Random, able: Abilities, names: Sequence[str]) -> Wanted:

@@ -217,6 +217,7 @@ def test_what_storage_refuses_is_never_nothing(
         raise ValueError(f"LanceError(IO): {text} with key wJalrXUtnFEMI, /x/rust/lance-io/src/object_store.rs:1576:42")
 
     monkeypatch.setattr(lance, "dataset", fail)
+    monkeypatch.setattr("lance.file.LanceFileSession", fail)
     options = {"aws_secret_access_key": "wJalrXUtnFEMI"}
     found = storage.probe("s3://bucket/a.lance", options)
     assert found.kind is kind
@@ -241,6 +242,7 @@ def test_that_nobody_gave_credentials_is_said_in_words(monkeypatch: pytest.Monke
         raise OSError(f"LanceError(IO): {text}")
 
     monkeypatch.setattr(lance, "dataset", fail)
+    monkeypatch.setattr("lance.file.LanceFileSession", fail)
     found = storage.probe("s3://bucket/a.lance", {})
     assert found.kind is StorageKind.DENIED
     assert found.detail.startswith("no credentials were given")
@@ -255,6 +257,7 @@ def test_a_panic_in_pylance_is_an_error_like_any_other(monkeypatch: pytest.Monke
         raise PanicException("range end 9 out of range with key wJalrXUtnFEMI")
 
     monkeypatch.setattr(lance, "dataset", panic)
+    monkeypatch.setattr("lance.file.LanceFileSession", panic)
     options = {"aws_secret_access_key": "wJalrXUtnFEMI"}
     text = "pylance panicked: range end 9 out of range with key (redacted)"
     assert storage.probe("s3://bucket/a.lance", options) == Storage(StorageKind.UNKNOWN, detail=text)
@@ -271,6 +274,7 @@ def test_the_end_of_the_process_is_no_answer_of_storage(
         raise ending
 
     monkeypatch.setattr(lance, "dataset", end)
+    monkeypatch.setattr("lance.file.LanceFileSession", end)
     with pytest.raises(ending):
         storage.probe("s3://bucket/a.lance", {})
     with pytest.raises(ending), storage.translated("s3://bucket/a.lance", {}):
@@ -285,7 +289,22 @@ def test_xml_in_an_answer_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) ->
         )
 
     monkeypatch.setattr(lance, "dataset", fail)
+    monkeypatch.setattr("lance.file.LanceFileSession", fail)
     assert storage.probe("s3://b/a", {}).detail.endswith("404: NoSuchBucket: It is not there")
+
+
+def test_a_long_name_in_an_error_is_cut_without_a_part_of_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "a-secret-" * 1000
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError(f"Unable to open {secret}{'x' * 1_000_000}: No space left, /x/rust/a.rs:1:2")
+
+    monkeypatch.setattr(lance, "dataset", fail)
+    monkeypatch.setattr("lance.file.LanceFileSession", fail)
+    told = storage.probe("s3://b/a", {"secret": secret}).detail
+    assert told.endswith("No space left")
+    assert len(told) < 5000
+    assert "secret" not in told
 
 
 def test_the_three_names_of_s3_are_one_to_pylance() -> None:

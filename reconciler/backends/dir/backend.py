@@ -102,7 +102,12 @@ class DirConfig(BackendConfig):
 
 
 class DirBackend(
-    optional.ChecksAtCommit, optional.HoldsOthers, optional.LeavesEntries, optional.Places, optional.Renames
+    optional.ChecksAtCommit,
+    optional.HoldsOthers,
+    optional.LeavesEntries,
+    optional.Places,
+    optional.ReadsParts,
+    optional.Renames,
 ):
     """A directory catalog. Each change is a commit of ``__manifest``; data stays."""
 
@@ -207,12 +212,9 @@ class DirBackend(
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the namespaces directly below ``parent``."""
         contents = self._manifest.read()
-        self._namespace(contents, parent)
-        below = contents.below(join(parent))
-        depth = len(parent)
-        names = {found[depth] for found in namespaces_in_use(below) if len(found) > depth}
-        names.update(map(_name, below.directly_in(join(parent)).of_type(NAMESPACE)))
-        return [name for name in names if check_name(name) is None]
+        if parent not in contents.children:
+            self._namespace(contents, parent)
+        return [name for name in contents.children.get(parent, ()) if check_name(name) is None]
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the tables in ``parent``."""
@@ -222,6 +224,10 @@ class DirBackend(
         self._namespace(contents, parent)
         names = (_name(row) for row in contents.directly_in(join(parent)) if row.object_type == TABLE)
         return [name for name in names if check_name(name) is None]
+
+    def large_namespaces(self, more_than: int) -> dict[Identifier, list[str]]:
+        """Return the names of the tables in each large namespace, by one read."""
+        return self._manifest.read().large_namespaces(more_than)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of entries other than tables and namespaces."""

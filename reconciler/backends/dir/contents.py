@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -36,8 +36,9 @@ COLUMNS = ("object_id", "object_type", "location", "metadata")
 
 _MOST_NAMESPACES = 40
 _MOST_NAMES = 1_000
-"""A filter of more takes longer than reading every row."""
+"""A filter of more takes longer than one for everything between the first and the last."""
 _AFTER_DELIMITER = chr(ord(DELIMITER) + 1)
+_ENDS = (DELIMITER, _AFTER_DELIMITER)
 _ROWS_AT_ONCE = 10_000
 """Rows take several times the memory as Python objects."""
 
@@ -295,6 +296,28 @@ class ManifestRows:
         return tuple(split(text) for text in pc.unique(self.parent_of_each).to_pylist())
 
     @cached_property
+    def children(self) -> Mapping[Identifier, Collection[str]]:
+        """The names of the namespaces directly in each namespace."""
+        entered = map(split, self.of_type(NAMESPACE).rows.column("object_id").to_pylist())
+        found: dict[Identifier, set[str]] = {(): set()}
+        for namespace in filter(None, chain(namespaces_in_use(self), entered)):
+            found.setdefault(namespace, set())
+            found.setdefault(namespace[:-1], set()).add(namespace[-1])
+        return found
+
+    def large_namespaces(self, more_than: int) -> dict[Identifier, list[str]]:
+        """Return the names of the tables in each namespace with more than ``more_than``, but the root."""
+        import pyarrow.compute as pc
+
+        tables = self.of_type(TABLE)
+        numbers = pc.value_counts(tables.parent_of_each).to_pylist()
+        large = [one["values"] for one in numbers if one["counts"] > more_than and one["values"]]
+        return {
+            split(parent): [row.object_id.rpartition(DELIMITER)[2] for row in tables.directly_in(parent)]
+            for parent in large
+        }
+
+    @cached_property
     def occupied(self) -> frozenset[str]:
         """The directories right under the root that are, or hold, a table's location."""
         import pyarrow.compute as pc
@@ -399,14 +422,15 @@ def _parents(identifiers: pa.ChunkedArray) -> pa.ChunkedArray:
 class Part:
     """The part of ``__manifest`` that a scan is about.
 
-    ``whole`` are namespaces with all their children; ``named`` are single objects. A scope of literal names
-    (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared as text, never as
-    patterns.
+    ``whole`` are namespaces with all their children but those ``without``; ``named`` are single objects. A scope of
+    literal names (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared as
+    text, never as patterns.
     """
 
     scope: Scope
     whole: frozenset[Identifier]
     named: frozenset[Identifier]
+    without: frozenset[Identifier] = frozenset()
 
     @cached_property
     def above(self) -> frozenset[Identifier]:
@@ -421,14 +445,19 @@ class Part:
 
     @property
     def row_filter(self) -> str | None:
-        """The filter for the rows that the scan needs; None for all of them.
+        """The filter for the rows that the scan needs, and may be for others; None for all of them.
 
         Objects directly under the root need every row: a directory there is not a table if an entry of any namespace is
         in it.
         """
-        if self.is_about_root or len(self.whole) > _MOST_NAMESPACES or len(self.named) > _MOST_NAMES:
+        if self.is_about_root:
             return None
-        return " OR ".join([*map(_below, self.whole), *map(_is, self.named | self.above)]) or "false"
+        if len(self.whole) > _MOST_NAMESPACES or len(self.named) > _MOST_NAMES:
+            texts = [*map(join, self.named), *(join(one) + end for one in self.whole for end in _ENDS)]
+            wanted = [f"(object_id >= {_quoted(min(texts))} AND object_id <= {_quoted(max(texts))})"]
+        else:
+            wanted = [*map(_below, self.whole), *map(_is, self.named)]
+        return " OR ".join([*wanted, *map(_is, self.above - self.named)]) or "false"
 
     def rows_of(self, contents: ManifestRows) -> ManifestRows:
         """Return the rows of the objects and notes of the scan."""
@@ -438,6 +467,9 @@ class Part:
         parents = [*map(join, self.whole), *(join(parent) for parent in contents.parents if self._has_note(parent))]
         names = map(join, self.named | self.above)
         directly = pc.is_in(contents.parent_of_each, value_set=pa.array(parents, pa.string()))
+        if self.without:
+            left_out = pa.array(map(join, self.without), pa.string())
+            directly = pc.and_not(directly, pc.is_in(contents.objects.column("object_id"), value_set=left_out))
         itself = pc.is_in(contents.objects.column("object_id"), value_set=pa.array(names, pa.string()))
         return ManifestRows(contents.places, contents.objects.filter(pc.or_(directly, itself)))
 
@@ -457,7 +489,7 @@ class Part:
 def part_of(scope: Scope) -> Part | None:
     """Return the part for a scope of literal names; None for one of patterns."""
     if isinstance(scope, ChildrenOf):
-        return Part(scope, scope.namespaces, frozenset())
+        return Part(scope, scope.namespaces, frozenset(), scope.without)
     if isinstance(scope, Only):
         return Part(scope, frozenset(), scope.identifiers)
     return None

@@ -34,6 +34,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
 
+_WITH_DECLARED = {"include_declared": "true"}
 _PAGES = Pages("page_token", "page_token", entry=str)
 _OTHER_LEVEL = re.compile(r"expected (?:at )?(\d)-level namespace", re.IGNORECASE)
 _STACK_TRACE = re.compile(r"\n(?:[\w$.]+(?:Exception|Error)\b|\tat )")
@@ -91,8 +92,9 @@ class RestServer:
         container that does not know that route is asked.
         """
         if self._is_servlet:
+            route, query = self._route("namespace", (), "table", "list"), {**self._query, **_WITH_DECLARED}
             try:
-                self._http.json("GET", self._route("namespace", (), "table", "list"), doing="list", query=self._query)
+                self._http.json("GET", route, doing="list", query=query)
             except BackendError as error:
                 named = _OTHER_LEVEL.search(str(error))
                 return int(named[1]) if named else None
@@ -142,7 +144,7 @@ class RestServer:
         none.
         """
         try:
-            return self._listed("table", parent, ("table", "list"), {"include_declared": "true"}, concerns)
+            return self._listed("table", parent, ("table", "list"), _WITH_DECLARED, concerns)
         except InvalidInputError as error:
             if not _OTHER_LEVEL.search(str(error)):
                 raise

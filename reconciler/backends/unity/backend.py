@@ -1,7 +1,7 @@
-"""The backend: one catalog of a Unity Catalog service.
+"""The backend: one catalog of a Unity Catalog service, or all.
 
-An identifier begins with the catalog, which the configuration fixes: ``catalog$schema$table``. An administrator creates
-the catalog itself; it is never created, changed or dropped here.
+An identifier begins with the catalog, which the configuration may fix: ``catalog$schema$table``. An administrator
+creates the catalog itself; it is never created, changed or dropped here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.backends.http.listing import DoubledNameError, require_kept
 from reconciler.backends.unity import columns, rules
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.error_codes import translate
-from reconciler.backends.unity.scan import foreign_table, live_namespace, live_table, scan_catalog
+from reconciler.backends.unity.scan import foreign_table, live_namespace, live_table, scan_catalogs
 from reconciler.backends.unity.service import UnityEntry, UnityService, double_problem
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
@@ -50,7 +50,7 @@ class UnityBackend(
     optional.ShowsColumns,
     optional.TestsPermissions,
 ):
-    """A catalog of a Unity Catalog service, over its REST interface.
+    """A Unity Catalog service over its REST interface, with one of its catalogs or all.
 
     The service has no call that changes a table's entry, and removing an entry loses its grants, so neither
     properties nor location of a table are changed here.
@@ -84,12 +84,12 @@ class UnityBackend(
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return the catalog, its schemas and their Lance tables.
+        """Return the catalogs, their schemas and their Lance tables.
 
-        That takes one list of schemas, and one of tables a schema.
+        That takes one list of schemas a catalog, and one of tables a schema.
         """
         with self._http.scans.one():
-            return scan_catalog(self._service, self.config.catalog, scope, self.parallelism)
+            return scan_catalogs(self._service, self.config.catalog, scope, self.parallelism)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return the catalog or a schema."""
@@ -100,15 +100,15 @@ class UnityBackend(
         return live_table(identifier, self._lance_table(identifier))
 
     def child_namespaces(self, parent: Identifier) -> Sequence[str]:
-        """Return the catalog, its schemas, or nothing, by the level of ``parent``."""
-        if not parent:
+        """Return the catalogs, the schemas of one, or nothing, by the level of ``parent``."""
+        if not parent and self.config.catalog:
             return [self.config.catalog]
         if len(parent) == 2:
             self._read(parent)
             return []
         self._require_catalog(parent)
-        schemas = self._service.schemas(parent[0], lambda _: True)
-        return [info.name for info in schemas if rules.name_problem(info.name) is None]
+        listed = self._service.schemas(parent[0], lambda _: True) if parent else self._service.catalogs(lambda _: True)
+        return [info.name for info in listed if rules.name_problem(info.name) is None]
 
     def child_tables(self, parent: Identifier) -> Sequence[str]:
         """Return the names of a schema's Lance tables; other levels hold none."""
@@ -295,7 +295,7 @@ class UnityBackend(
         """Return the storage options that the service vends for a table's data."""
         return self._service.vended_options(identifier, writes=writes)
 
-    # ---- the one catalog -----------------------------------------------------------------------------------------
+    # ---- the catalogs --------------------------------------------------------------------------------------------
 
     def _read(self, identifier: Identifier) -> UnityEntry:
         self._require_catalog(identifier)
@@ -311,18 +311,21 @@ class UnityBackend(
 
     def _require_catalog(self, identifier: Identifier) -> None:
         """Raise NamespaceNotFoundError for a read from another catalog."""
-        if identifier[0] != self.config.catalog:
+        if not self._is_ours(identifier):
             raise NamespaceNotFoundError(f"unity: {self._not_ours(identifier)}")
 
     def _require_own(self, identifier: Identifier) -> None:
         """Raise InvalidInputError for a write to another catalog."""
-        if identifier[0] != self.config.catalog:
+        if not self._is_ours(identifier):
             raise InvalidInputError(f"unity: {self._not_ours(identifier)}")
 
     def _require_schema(self, identifier: Identifier) -> None:
         self._require_own(identifier)
         if len(identifier) == 1:
             raise InvalidInputError(f"unity: the catalog `{identifier[0]}` is not created, changed or dropped here")
+
+    def _is_ours(self, identifier: Identifier) -> bool:
+        return not self.config.catalog or not identifier or identifier[0] == self.config.catalog
 
     def _not_ours(self, identifier: Identifier) -> str:
         return f"`{join(identifier)}` is not in the catalog `{self.config.catalog}`, the one that is configured"

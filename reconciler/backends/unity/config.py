@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -19,18 +17,13 @@ _LONGEST_TIMEOUT_MS = 1000 * _HOUR
 
 
 class UnityConfig(HttpConfig):
-    """The connection to one catalog of a Unity Catalog service.
+    """The connection to a Unity Catalog service, to one of its catalogs or all.
 
     Time-outs are in seconds. One over an hour is in milliseconds, as newer editions of the specification have them.
     """
 
-    elsewhere: ClassVar[Mapping[str, str]] = {
-        **HttpConfig.elsewhere,
-        "catalog": "give each catalog of the service an entry of its own under `catalogs:`",
-    }
-
-    catalog: str
-    """The catalog in Unity."""
+    catalog: str | None = None
+    """The one catalog to show; every catalog when left out."""
     api_path: str = "/api/2.1/unity-catalog"
     """The path after the address."""
     scope: str = Field(default="all-apis", min_length=1)
@@ -48,8 +41,8 @@ class UnityConfig(HttpConfig):
 
     @field_validator("catalog")
     @classmethod
-    def _is_name(cls, value: str) -> str:
-        problem = name_problem(value)
+    def _is_name(cls, value: str | None) -> str | None:
+        problem = None if value is None else name_problem(value)
         if problem is not None:
             raise ValueError(problem)
         return value
@@ -82,5 +75,5 @@ class UnityConfig(HttpConfig):
         return (urlsplit(self.endpoint).hostname or "").endswith(DATABRICKS)
 
     def identity(self) -> str:
-        """Return the service's address and the catalog."""
-        return f"{super().identity()} catalog {self.catalog}"
+        """Return the service's address and the catalog, if there is one."""
+        return f"{super().identity()} catalog {self.catalog}" if self.catalog else super().identity()

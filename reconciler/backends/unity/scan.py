@@ -1,4 +1,4 @@
-"""The bulk read of a catalog: its schemas, then the tables of several at a time."""
+"""The bulk read of catalogs: the schemas of each, then the tables of several at a time."""
 
 from __future__ import annotations
 
@@ -23,19 +23,36 @@ class _Tables:
     missing: NamespaceNotFoundError | None = None
 
 
-def scan_catalog(service: UnityService, catalog: str, scope: Scope, parallelism: int) -> Snapshot:
-    """Return the catalog, its schemas and their Lance tables within ``scope``.
+def scan_catalogs(service: UnityService, only: str | None, scope: Scope, parallelism: int) -> Snapshot:
+    """Return the catalogs, or ``only`` this one, with their schemas and Lance tables within ``scope``.
 
     ``parallelism`` schemas are read at a time.
 
     Raises:
         BackendError: naming what could not be read.
     """
-    root: Identifier = (catalog,)
-    if not scope.contains(root) and not scope.reaches(root):
+
+    def wanted(name: str) -> bool:
+        return only in (None, name) and (scope.contains((name,)) or scope.reaches((name,)))
+
+    if only is not None and not wanted(only):
         return Snapshot()
-    # One that is not listed is read by its name, for what the service answers then.
-    info = next(iter(service.catalogs(catalog)), None) or service.read(root)
+    listed = [info for info in service.catalogs(lambda info: wanted(info.name)) if wanted(info.name)]
+    if only is not None and not listed:
+        listed = [service.read((only,))]  # for what the service answers then
+    found = [_scan_catalog(service, info, scope, parallelism) for info in listed]
+    return Snapshot(
+        {identifier: namespace for one in found for identifier, namespace in one.namespaces.items()},
+        {identifier: table for one in found for identifier, table in one.tables.items()},
+        tuple(note for one in found for note in one.notes),
+    )
+
+
+def _scan_catalog(service: UnityService, info: UnityEntry, scope: Scope, parallelism: int) -> Snapshot:
+    catalog, problem = info.name, name_problem(info.name)
+    if problem is not None:
+        return Snapshot(notes=(f"the catalog `{catalog}` cannot be shown: {problem}",))
+    root: Identifier = (catalog,)
     namespaces = {root: live_namespace(root, info)}
     notes = [f"`{catalog}` is a {info.kind}, which is read-only"] if info.kind in _READ_ONLY_CATALOGS else []
     if not scope.reaches(root):

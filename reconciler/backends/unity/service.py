@@ -98,9 +98,9 @@ class UnityService:
             require_kept("unity", identifier, (*identifier[:-1], found.name))
         return found
 
-    def catalogs(self, name: str) -> list[UnityEntry]:
-        """GET /catalogs, all pages: those of this name."""
-        return [found for found in self._listed("catalog", (), lambda found: found.name == name) if found.name == name]
+    def catalogs(self, concerns: Callable[[UnityEntry], bool]) -> list[UnityEntry]:
+        """GET /catalogs, all pages."""
+        return self._listed("catalog", (), concerns)
 
     def schemas(self, catalog: str, concerns: Callable[[UnityEntry], bool] = lambda _: False) -> list[UnityEntry]:
         """GET /schemas, all pages."""

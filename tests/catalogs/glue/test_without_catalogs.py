@@ -150,3 +150,13 @@ def test_an_empty_list_of_catalogs_is_no_error(glue: GlueServer, connect: Connec
     for backend in (connect(), connect()):
         assert backend.child_namespaces(()) == ["web"]
         assert backend.asked_capabilities().outer_kind_depth != 0
+
+
+def test_an_account_that_shows_nothing_yet_gets_a_catalog(glue: GlueServer, tmp_path: Path) -> None:
+    """Lake Formation shows neither the root nor a database: the catalog that is made tells the account."""
+    glue.answer("glue:GetCatalogs", '{"CatalogList": []}', times=2)
+    sales = {"kind": "catalog", "namespaces": {"crm": {"tables": {"clicks": {}}}}}
+    manifest = _wanting(glue, tmp_path, {"sales": sales})
+    report = reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal")
+    assert report.ok, report.results
+    assert reconciler.plan(manifest).is_empty

@@ -54,12 +54,12 @@ class TroubledBackend(DirBackend):
         if namespace != split(self.config.namespace) or len(list(folder.iterdir())) > self.config.times:
             return
         if self.config.kills:
-            os.kill(_nearest(self.config.victim), signal.SIGKILL)
+            os.kill(nearest(self.config.victim), signal.SIGKILL)
             time.sleep(_SECONDS_TO_END)
         raise InternalError(f"troubled: no answer to {self.config.password}")
 
 
-def _nearest(named: str) -> int:
+def nearest(named: str) -> int:
     """Return the process that has ``named`` in its command line: this one, or the nearest above it."""
     process = os.getpid()
     while named.encode() not in Path(f"/proc/{process}/cmdline").read_bytes():

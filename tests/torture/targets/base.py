@@ -19,9 +19,8 @@ from reconciler.backends.http import backend as http_backend
 from reconciler.backends.http.retry import RetryPolicy
 from tests.catalogs.hive.files import digests
 from tests.servers.fault_proxy import JSON_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
-from tests.writing import write_dataset
 
-__all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets", "insist"]
+__all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets", "insist", "write_versions"]
 
 Path_: TypeAlias = tuple[str, ...]
 """The names of an object below what stands above a room, as a scenario writes them."""
@@ -177,10 +176,10 @@ class Target(ABC):
         return str(room.lake.joinpath("tables", *path)) + ".lance"
 
     def write_dataset(self, room: Room, name: str, rows: int) -> str:
-        """Write a dataset that is there before lancens comes, and return where it is."""
+        """Write a dataset of two versions that is there before lancens comes, and return where it is."""
         place = self.raw_place(room, name)
         if not Path(place).exists():
-            write_dataset(Path(place), rows)
+            write_versions(place, rows, self.options())
         return place
 
     def raw_place(self, room: Room, name: str) -> str:
@@ -240,6 +239,15 @@ def insist(call: Callable[[], object], done: str = "") -> None:
             return
 
 
+def write_versions(place: str, rows: int, options: Mapping[str, str]) -> None:
+    """Write a dataset of one column, and a row more as its second version."""
+    import lance
+    import pyarrow as pa
+
+    for mode, numbers in (("create", list(range(rows))), ("append", [rows])):
+        lance.write_dataset(pa.table({"id": numbers}), place, mode=mode, storage_options=dict(options) or None)
+
+
 def datasets(root: str, files: Sequence[str], options: Mapping[str, str]) -> dict[str, Any]:
     """Return what lies below ``root``: datasets, read by pylance itself, and files that are of none."""
     import lance
@@ -252,6 +260,7 @@ def datasets(root: str, files: Sequence[str], options: Mapping[str, str]) -> dic
             "columns": [f"{field.name}: {field.type}" for field in dataset.schema],
             "rows": dataset.count_rows(),
             "versions": len(dataset.versions()),
+            "tags": {name: tag["version"] for name, tag in dataset.tags.list().items()},
         }
     stray = [name for name in files if not any(name.startswith(f"{place}/") for place in places)]
     return found | {f"file {name}": "" for name in stray}

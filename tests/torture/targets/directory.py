@@ -15,7 +15,7 @@ from typing import Any, ClassVar, cast
 
 from tests.servers.fault_proxy import Fault
 from tests.servers.process import free_port, running, status_of
-from tests.torture.targets.base import Abilities, Path_, Room, State, Target, datasets, insist
+from tests.torture.targets.base import Abilities, Path_, Room, State, Target, datasets, insist, write_versions
 
 __all__ = ["Directory", "DirectoryInS3", "SecondDirectory", "directory", "directory_in_s3"]
 
@@ -180,12 +180,9 @@ class DirectoryInS3(Directory):
         return {**super().config(room), **storage}
 
     def write_dataset(self, room: Room, name: str, rows: int) -> str:
-        import lance
-        import pyarrow as pa
-
         place = self.raw_place(room, name)
         if not any(key.startswith(f"{room.token}/raw/{name}.lance/") for key in self._keys(room)):
-            lance.write_dataset(pa.table({"id": list(range(rows))}), place, storage_options=dict(self.options()))
+            write_versions(place, rows, self.options())
         return place
 
     def raw_place(self, room: Room, name: str) -> str:

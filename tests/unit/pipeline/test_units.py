@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler import load
+from reconciler.backends import registry
+from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
+from reconciler.backends.optional import ReadsParts
 from reconciler.model.errors import (
     CatalogError,
     ConfigError,
@@ -172,6 +177,29 @@ def test_a_catalog_that_does_not_read_by_name_is_not_asked_for_names() -> None:
     catalog = fill(Catalog(), [("a",)], [("a", f"t{number}") for number in range(7)])
     units = units_of(catalog, spec_of(), size=1, split=3)
     assert [unit.namespaces for unit in units] == [((),), (("a",),)]
+
+
+def test_a_large_namespace_of_a_directory_is_read_in_parts(tmp_path: Path) -> None:
+    backend = DirBackend(root=str(tmp_path))
+    for namespace, tables in {("hot",): 8, ("cold",): 2}.items():
+        backend.insert_namespace(namespace, {})
+        for number in range(tables):
+            table = (*namespace, f"t{number}")
+            backend.insert_table(table, backend.default_location(table), {})
+    units = list_units([CatalogSpec("lake", "dir", {"root": str(tmp_path)}, (), EVERYTHING)], split=3)
+    assert Counter(unit.namespaces for unit in units) == {((),): 1, (("cold",),): 1, (("hot",),): 3}
+    parts = [[row for row in read_unit(unit) if row["kind"] == TABLE] for unit in units]
+    assert sorted(map(len, parts)) == [0, 2, 2, 3, 3]
+    assert snapshot_of(chain(*map(read_unit, units))) == backend.scan()
+
+
+@pytest.mark.parametrize(
+    ("impl", "in_parts"),
+    [*((impl, True) for impl in ("dir", "hive2", "hive3", "iceberg", "rest")), ("glue", False), ("unity", False)],
+)
+def test_a_large_namespace_is_read_in_parts_where_that_saves_calls(impl: str, in_parts: bool) -> None:
+    backend = registry.backend_class(impl)
+    assert (backend.reads_by_name or issubclass(backend, ReadsParts)) == in_parts
 
 
 def test_namespaces_share_a_unit_and_a_scan() -> None:

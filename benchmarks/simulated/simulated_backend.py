@@ -1,0 +1,102 @@
+"""A catalog and its storage that are computed when they are read, so that they can have any size.
+
+It has as many tables as its config says, 1,000 in a namespace. One in 1,000 lacks a property, and beside each
+namespace's tables is a dataset without an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+
+from reconciler.backends.base import snapshot_within
+from reconciler.backends.memory import MemoryBackend, MemoryConfig
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot, StorageKind
+from reconciler.model.names import EVERYTHING, Identifier, Scope
+
+ROOT = "/simulated/lake"
+A_NAMESPACE = 1_000
+_COMMITTED = datetime.now(UTC)
+
+
+class SimulatedConfig(MemoryConfig):
+    """``tables`` is the number of tables."""
+
+    tables: int
+
+    def identity(self) -> str:
+        return ROOT
+
+
+class SimulatedBackend(MemoryBackend):
+    """Computes what it is asked for."""
+
+    impl = "simulated"
+    config_model = SimulatedConfig  # type: ignore[assignment]  # made with another key
+    config: SimulatedConfig
+    in_process = False
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return everything within ``scope``."""
+        spaces = [LiveNamespace((name,)) for name in self.child_namespaces(()) if _concerns(scope, (name,))]
+        tables = (table for space in spaces if scope.reaches(space.id) for table in self._tables(space.id[0]))
+        return snapshot_within(scope, spaces, tables)
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace, which exists."""
+        return LiveNamespace(identifier)
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names of the namespaces."""
+        return [] if parent else [f"n{number:06}" for number in range(-(-self.config.tables // A_NAMESPACE))]
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the tables in ``parent``."""
+        return [table.id[1] for table in self._tables(parent[0])] if parent else []
+
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
+        """Return no table of another format."""
+        return []
+
+    def roots(self) -> tuple[str, ...]:
+        """Return the only root."""
+        return (ROOT,)
+
+    def _tables(self, namespace: str) -> list[LiveTable]:
+        return [
+            LiveTable((namespace, name), f"{ROOT}/{namespace}/{name}", {"tier": "gold"} if number else {})
+            for number, name in enumerate(_names(namespace, self.config.tables))
+        ]
+
+
+def _concerns(scope: Scope, identifier: Identifier) -> bool:
+    return scope.contains(identifier) or scope.reaches(identifier)
+
+
+def _names(namespace: str, tables: int) -> list[str]:
+    first = int(namespace[1:]) * A_NAMESPACE
+    return [f"t{number:08}" for number in range(first, min(first + A_NAMESPACE, tables))]
+
+
+def simulate(tables: int) -> None:
+    """Let this process find the storage of a catalog of so many tables."""
+    from reconciler import storage
+    from reconciler.auditor import storage_probe
+    from reconciler.auditor.records import Stored
+    from reconciler.storage import Looked
+
+    spaces = tuple(f"{ROOT}/n{number:06}" for number in range(-(-tables // A_NAMESPACE)))
+
+    def look_into(directory: str, _options: Mapping[str, str]) -> Looked:
+        names = directory.removeprefix(ROOT).strip("/").split("/")
+        if names == [""]:
+            return Looked(is_dataset=False, below=spaces)
+        if len(names) > 1:
+            return Looked(is_dataset=True)
+        return Looked(
+            is_dataset=False, below=tuple(f"{directory}/{name}" for name in (*_names(names[0], tables), "lost"))
+        )
+
+    sound = Stored(StorageKind.DATASET, version=7, rows=1_000_000, bytes=2**30, fragments=8, committed=_COMMITTED)
+    setattr(storage, "look_into", look_into)  # noqa: B010 - not the signature that mypy knows
+    setattr(storage_probe, "probe", lambda *_: sound)  # noqa: B010

@@ -1,0 +1,68 @@
+"""Share the jobs of `maintain` among Spark's executors.
+
+The driver plans each job, keeps the journal and commits; the executors read and write data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from reconciler.model.errors import BackendError, LancensError, ServiceUnavailableError
+from reconciler.spark.failures import spark_errors
+from reconciler.spark.schemas import record_batch
+from reconciler.spark.session import SparkOptions, spark_session
+from reconciler.spark.tasks import LOADS, each_unit, packed, unpacked
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from reconciler.storage import Executors
+
+
+@contextmanager
+def executors_of(options: SparkOptions) -> Iterator[Executors]:
+    """Yield the executors of a session that ends with the block.
+
+    Raises:
+        LancensError: as for :func:`spark_session`.
+    """
+    with spark_session(options) as spark:
+        yield on_executors(spark)
+
+
+def on_executors(spark: SparkSession) -> Executors:
+    """Return a function that calls another one with each item in a task of its own.
+
+    Several threads may call it. Spark retries the tasks of an executor or a Python that ended. An error that a task
+    returns is raised here, without a retry.
+
+    Raises:
+        BackendError: the first that a task raised; or a ServiceUnavailableError if Spark failed.
+    """
+
+    def run(act: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+        def answers(item: tuple[int, Any], _: bool) -> Iterator[pa.RecordBatch]:
+            position, given = item
+            try:
+                answer = act(given)
+            except BackendError as error:
+                answer = error
+            yield record_batch([{"position": position, "load": packed(answer)}], LOADS)
+
+        if not work:
+            return []
+        try:
+            with spark_errors():
+                rows = each_unit(spark, [*enumerate(work)], answers, LOADS).collect()
+        except LancensError as error:
+            raise ServiceUnavailableError(str(error)) from None
+        found = [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
+        for answer in found:
+            if isinstance(answer, BackendError):
+                raise answer
+        return found
+
+    return run

@@ -1,0 +1,62 @@
+"""Connections to object stores, shared by what is read from them: each one takes pylance milliseconds to set up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from typing import Any
+
+__all__ = ["StoreConnection", "connection_to"]
+
+_KEPT = 16
+_SECONDS = 60
+"""How long one is given out: then credentials and endpoints are looked up again."""
+_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
+
+
+class StoreConnection:
+    """A connection to the bucket or container ``root``."""
+
+    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+        import lance
+
+        self._root, self._options = root, dict(options) or None
+        # Without caches, nothing of a dataset outlives it: a dataset that replaces it has other files.
+        self._session = lance.Session(index_cache_size_bytes=0, metadata_cache_size_bytes=0)  # type: ignore[attr-defined]
+        self._first: Any = None
+        """The session has the connection for as long as one of its datasets lives."""
+
+    def open(self, uri: str) -> Any:
+        """Open a dataset of the bucket; errors stay pylance's own."""
+        import lance
+
+        dataset = lance.dataset(uri, storage_options=self._options, session=self._session)
+        self._first = self._first or dataset
+        return dataset
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a dataset has been opened, so that the next one is opened over the same connection."""
+        return self._first is not None
+
+    @cached_property
+    def files(self) -> Any:
+        """pylance's access to the files of the bucket."""
+        from lance.file import LanceFileSession
+
+        return LanceFileSession(self._root, storage_options=self._options)
+
+
+def connection_to(root: str, options: Mapping[str, str]) -> StoreConnection:
+    """Return the connection to ``root`` that these options, and the environment, make."""
+    environment = frozenset(item for item in os.environ.items() if item[0].startswith(_PREFIXES))
+    return _connection(root, frozenset(options.items()), environment, int(time.monotonic() // _SECONDS))
+
+
+@lru_cache(maxsize=_KEPT)
+def _connection(
+    root: str, options: frozenset[tuple[str, str]], _environment: frozenset[tuple[str, str]], _period: int
+) -> StoreConnection:
+    return StoreConnection(root, dict(options))

@@ -1,0 +1,98 @@
+"""Indices built in segments: each covers some fragments, and one commit publishes the segment that they merge into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from reconciler.model.maintenance import IndexType, Metric, WantedIndex
+from reconciler.storage.pylance import translated
+
+Executors: TypeAlias = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""Calls a function with each item, in this process or in others, and returns the results in order."""
+
+_ROWS = 4 * 1024 * 1024
+"""About how many rows a segment covers."""
+_CODEWORDS = 256
+_SAMPLES = 256  # per partition and codeword, as pylance itself trains
+_ONE_TASK = frozenset({IndexType.IVF_RQ})
+"""Segments of these merge only if they share a rotation, for which pylance 14 has no public call."""
+
+
+def here(act: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
+    """Call ``act`` with each item in this process."""
+    return [*map(act, work)]
+
+
+def commit_segments(
+    location: str,
+    options: Mapping[str, str],
+    dataset: Any,
+    wanted: WantedIndex,
+    shape: Mapping[str, Any],
+    executors: Executors,
+) -> None:
+    """Build an index on ``executors``, and commit it to ``dataset`` once.
+
+    ``shape`` are its parameters. Segments that were merged stay in storage; no version names them.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
+        BackendError: the same from an executor.
+    """
+    at = partial(_translated, location, options, dataset)
+    groups, model = _groups(dataset), dict[str, Any]()
+    if wanted.type in _ONE_TASK:
+        groups = [[number for group in groups for number in group]]
+    if wanted.type.is_vector and len(groups) > 1:
+        (model,) = executors(partial(at, _model), [(wanted, shape)])
+    given = {"name": wanted.name, "replace": False, **shape, **model}
+    segments = executors(partial(at, _segment), [(wanted, given, group) for group in groups])
+    if len(segments) > 1:
+        segments = executors(partial(at, _merged), [segments])
+    dataset.commit_existing_index_segments(wanted.name, wanted.column, segments)
+
+
+def _translated(
+    location: str, options: Mapping[str, str], dataset: Any, act: Callable[[Any, Any], Any], item: Any
+) -> Any:
+    with translated(location, options):
+        return act(dataset, item)
+
+
+def _groups(dataset: Any) -> list[list[int]]:
+    """Return the numbers of the fragments for each segment."""
+    groups: list[list[int]] = []
+    rows = _ROWS
+    for fragment in dataset.get_fragments():
+        if rows >= _ROWS:
+            groups.append([])
+            rows = 0
+        groups[-1].append(fragment.fragment_id)
+        rows += fragment.physical_rows
+    return groups
+
+
+def _model(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the centroids, and the codebook, that segments must share to be merged."""
+    from lance.indices import IndicesBuilder
+
+    wanted, shape = item
+    builder, partitions = IndicesBuilder(dataset, wanted.column), shape["num_partitions"]
+    rate = max(1, min(_SAMPLES, dataset.count_rows() // max(partitions, _CODEWORDS)))
+    metric = shape.get("metric", Metric.L2.value)
+    ivf = builder.train_ivf(partitions, distance_type=metric, sample_rate=rate)
+    model = {"ivf_centroids": ivf.centroids, "skip_transpose": True}
+    if wanted.type.is_pq:
+        model["pq_codebook"] = builder.train_pq(ivf, shape["num_sub_vectors"], sample_rate=rate).codebook
+    return model
+
+
+def _segment(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any], list[int]]) -> Any:
+    wanted, given, fragments = item
+    return dataset.create_index_uncommitted(wanted.column, wanted.type.value, fragment_ids=fragments, **given)
+
+
+def _merged(dataset: Any, segments: list[Any]) -> Any:
+    return dataset.merge_existing_index_segments(segments)

@@ -1,0 +1,262 @@
+"""``lancens audit --since-last``, and audits that go on after they were cut off."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from benchmarks.looks import audits
+from reconciler import storage
+from reconciler.auditor import audit as auditing
+from reconciler.auditor import looks
+from reconciler.auditor.records import ROUNDS
+from reconciler.backends.dir import DirBackend
+from tests.cli.running import Ran, lancens
+from tests.processes import writers
+from tests.servers.s3 import BUCKET, guarded_s3
+from tests.soak import count
+
+Audit = Callable[..., tuple[Ran, dict[str, Any]]]
+NEVER = 2**40
+"""So many rounds that no turn comes by chance."""
+NAMES = [f"t{number}" for number in range(9)]
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a manifest and a catalog of nine sound tables, and the audits' history beside it."""
+    monkeypatch.chdir(tmp_path)
+    fill(tmp_path, NAMES)
+    write_manifest()
+    return tmp_path / "lake/data"
+
+
+def fill(folder: Path, names: list[str]) -> None:
+    backend = DirBackend(root=str(folder / "lake"))
+    backend.insert_namespace(("ns",), {})
+    first = str(folder / "lake/data" / names[0])
+    lance.write_dataset(pa.table({"id": [1]}), first)
+    for name in names:
+        place = str(folder / "lake/data" / name)
+        if place != first:
+            shutil.copytree(first, place)
+        backend.insert_table(("ns", name), place, {})
+
+
+def write_manifest(policy: str = "expect: {max_versions: 50}", name: str = "store") -> None:
+    Path("lancens.yaml").write_text(
+        f"version: 1\nname: {name}\ncatalogs: {{lake: {{impl: dir, config: {{root: ./lake}}, "
+        f"policies: [{{match: 'ns/**', {policy}}}]}}}}\n"
+    )
+
+
+@pytest.fixture
+def audit(lake: Path, capsys: pytest.CaptureFixture[str]) -> Audit:
+    def run(*options: str) -> tuple[Ran, dict[str, Any]]:
+        shutil.rmtree("report", ignore_errors=True)
+        given = ("--engine", "local", "--history", "audits.lance", "--skip-rule", "unmanaged", "--out", "report")
+        ran = lancens(capsys, "audit", *given, *options)
+        path = Path("report/audit.json")
+        return ran, json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    return run
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the tables whose datasets were looked at."""
+    seen: list[str] = []
+    examine = storage.examine
+
+    def noted(location: str, *given: Any) -> Any:
+        if "audits.lance" not in location:
+            seen.append(Path(location).name)
+        return examine(location, *given)
+
+    monkeypatch.setattr(storage, "examine", noted)
+    return seen
+
+
+def looked_at(document: dict[str, Any]) -> int:
+    return int(document["coverage"][0]["tables_looked_at"])
+
+
+def rules(document: dict[str, Any]) -> list[str]:
+    return [f"{found['rule']} {found['name']}" for found in document["findings"]]
+
+
+def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    _, first = audit("--since-last")
+    assert (sorted(looked), first["carried_since"]) == (NAMES, None)
+    lance.write_dataset(pa.table({"id": [2]}), str(lake / "t1"), mode="append")
+    shutil.rmtree(lake / "t2")  # written anew, it has version 1 again
+    lance.write_dataset(pa.table({"id": [5, 6]}), str(lake / "t2"))
+    shutil.rmtree(lake / "t3")
+    shutil.copytree(lake / "t2", lake / "moved")
+    backend = DirBackend(root=str(lake.parent))
+    backend.remove_table(("ns", "t4"))
+    backend.insert_table(("ns", "t4"), str(lake / "moved"), {})
+    looked.clear()
+    ran, second = audit("--since-last")
+    assert sorted(looked) == ["moved", "t1", "t2", "t3", "t4"]  # the last is an orphan now
+    assert second["carried_since"] == first["started"]
+    assert second["totals"]["rows"] == 5 + 2 + 2 + 2
+    assert rules(second) == ["dangling t3", "orphan t4"]
+    assert "Carried over since" in ran.out
+    assert "5 tables without a new version" in ran.out
+    page = Path("report/audit.html").read_text("utf-8")
+    assert ("Everything was read" in page, "Carried over since" in page) == (False, True)
+
+
+def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    audit()
+    looked.clear()
+    write_manifest("expect: {indices: [id]}")
+    ran, document = audit("--since-last", "--fail-on", "warning")
+    assert (looked, ran.code) == ([], 2)
+    assert rules(document) == [f"missing-index {name}" for name in NAMES]
+    assert {found["carried_from"] for found in document["findings"]} == {document["carried_since"]}
+    assert "9 findings" in ran.out
+
+
+def test_a_lost_file_is_found_when_the_turn_comes(
+    lake: Path, audit: Audit, looked: list[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
+    audit()
+    (data,) = (lake / "t5/data").iterdir()
+    kept = data.rename(lake.parent.parent / "kept")
+    looked.clear()
+    found = [rules(audit("--since-last")[1]) for _ in range(3)]
+    assert sorted(set(looked)) == NAMES
+    assert found[-1] == ["missing-files t5"]
+    # From then on it is looked at every time, so that a remedy shows.
+    kept.rename(data)
+    assert rules(audit("--since-last")[1]) == []
+
+
+def test_a_full_audit_looks_at_everything_again(lake: Path, audit: Audit, looked: list[str]) -> None:
+    for _ in range(2):
+        looked.clear()
+        assert looked_at(audit()[1]) == len(looked) == 9
+    write_manifest(name="another")
+    assert looked_at(audit("--since-last")[1]) == 9
+
+
+def test_looks_do_not_pile_up(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
+    for _ in range(8):
+        audit("--since-last")
+    (folder,) = Path("audits.lance/_looks").iterdir()
+    runs = {int(file.name.partition("-")[0]) for file in folder.iterdir()}
+    assert runs <= {5, 6, 7}
+
+
+def _cut_off(at: int) -> None:
+    """Audit in a process that kills itself at its look number ``at``."""
+    from reconciler.cli import main
+
+    examine, seen = storage.examine, list[str]()
+
+    def looking(location: str, *given: Any) -> Any:
+        seen.append(location)
+        if len(seen) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return examine(location, *given)
+
+    vars(storage)["examine"] = looking
+    vars(os)["cpu_count"] = lambda: 1
+    main(["audit", "--engine", "local", "--history", "audits.lance", "--skip-rule", "unmanaged", "--out", "report"])
+
+
+def test_an_audit_that_was_killed_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], audit: Audit, looked: list[str], monkeypatch: Any
+) -> None:
+    fill_more = [f"more{number}" for number in range(300)]
+    shutil.rmtree("lake")
+    fill(tmp_path, fill_more)
+    process = writers().Process(target=_cut_off, args=(250,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    ran, document = audit()
+    assert (ran.code, looked_at(document), len(looked)) == (0, 100, 100)
+    assert document["totals"]["rows"] == 300
+    monkeypatch.setattr(looks, "_LONGEST_BREAK", looks._LONGEST_BREAK * 0)
+    assert looked_at(audit()[1]) == 300
+
+
+def test_a_break_of_more_than_a_day_is_another_audit(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(auditing, "find_orphans", fail)
+        assert audit()[0].code != 0
+    with monkeypatch.context() as patched:
+        patched.setattr(looks, "_LONGEST_BREAK", looks._LONGEST_BREAK * 0)
+        patched.setattr(auditing, "find_orphans", fail)
+        audit()
+    assert looked_at(audit()[1]) == 0
+
+
+def test_a_damaged_file_is_one_error(lake: Path, audit: Audit) -> None:
+    audit()
+    ((file,),) = (folder.iterdir() for folder in Path("audits.lance/_looks").iterdir())
+    file.write_bytes(b"damaged")
+    ran, _ = audit("--since-last")
+    error = ran.err.splitlines()[-1]
+    assert ran.code == 1
+    assert file.name in error
+    assert "remove the file" in error
+    file.unlink()
+    assert looked_at(audit("--since-last")[1]) == 9
+
+
+def test_without_a_history_there_is_no_last_run(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = lancens(capsys, "audit", "--since-last")
+    assert (ran.code, "--since-last needs --history" in ran.err) == (1, True)
+
+
+@pytest.mark.soak
+def test_a_hundredth_that_changed_takes_a_twentieth_of_the_looks() -> None:
+    (_, known, full), *since = audits(tables := count(2_000, 1_000_000), runs=count(ROUNDS, 2))
+    assert known == len(full) == tables
+    assert sum(len(looked) for _, _, looked in since) <= 0.05 * tables * len(since)
+    assert [known for _, known, _ in since] == [tables] * len(since)
+    if len(since) == ROUNDS:
+        assert set().union(*(looked for _, _, looked in since)) == set(range(tables))
+
+
+def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    with guarded_s3() as server:
+        options = {**server.where, **server.vended}
+        for name, value in options.items():
+            monkeypatch.setenv(f"AWS_{name.removeprefix('aws_').upper()}", value)
+        server.write("lake/looked")
+        server.denies = lambda method, _path: method == "DELETE"
+        config = {"root": f"s3://{BUCKET}/lake", **{f"storage.{name}": value for name, value in options.items()}}
+        Path("lancens.yaml").write_text(
+            json.dumps({"version": 1, "name": "store", "catalogs": {"lake": {"impl": "dir", "config": config}}})
+        )
+        history, carried = f"s3://{BUCKET}/audits-{tmp_path.name}.lance", []
+        for often in ((), ("--since-last",), ("--since-last",), ()):
+            ran = lancens(capsys, "audit", "--engine", "local", "--skip-rule", "orphan", "--history", history, *often)
+            assert ran.code == 0, ran.err
+            carried.append("1 table without a new version" in ran.out)
+    assert carried == [False, True, True, False]
