@@ -34,6 +34,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
 
+_ASKED = 3
 _WITH_DECLARED = {"include_declared": "true"}
 _PAGES = Pages("page_token", "page_token", entry=str)
 _OTHER_LEVEL = re.compile(r"expected (?:at )?(\d)-level namespace", re.IGNORECASE)
@@ -66,24 +67,27 @@ class RestServer:
 
         There is no body: a server that does not know the route may close the connection over one it did not read. A
         server without the route may give any answer: the error of its framework or of a gateway before it, a page, a
-        refusal. A caller who truly may not ask learns that from the next call.
+        refusal. A caller who truly may not ask learns that from the next call. What is no list of operations may be a
+        damaged one, so the server is asked again.
 
         Raises:
             ServiceUnavailableError, ThrottlingError: there is no answer now.
         """
-        try:
-            answer = self._http.json("POST", "/ListOperations", doing="ask for the operations")
-        except ServletRouteError:
-            self._is_servlet = True
-            return frozenset()
-        except ForeignAnswerError:
-            return frozenset()
-        except (ServiceUnavailableError, ThrottlingError):
-            raise
-        except BackendError:
-            return frozenset()
-        operations = answer.get("operations")
-        return frozenset(map(str, operations)) if isinstance(operations, list) else frozenset()
+        for _ in range(_ASKED):
+            try:
+                answer = self._http.json("POST", "/ListOperations", doing="ask for the operations")
+            except ServletRouteError:
+                self._is_servlet = True
+                break
+            except (ForeignAnswerError, InternalError):
+                continue
+            except (ServiceUnavailableError, ThrottlingError):
+                raise
+            except BackendError:
+                break
+            if isinstance(operations := answer.get("operations"), list):
+                return frozenset(map(str, operations))
+        return frozenset()
 
     def table_level(self) -> int | None:
         """Return the one level of namespaces that holds tables, where the server has one, as Gravitino does.
@@ -109,7 +113,10 @@ class RestServer:
     def namespace(self, identifier: Identifier) -> LiveNamespace:
         """DescribeNamespace."""
         answer = self._post("namespace", identifier, "describe", "read", {}, _MISSING_NAMESPACE)
-        return LiveNamespace(identifier, _properties(answer, f"read {_named('namespace', identifier)}"))
+        doing = f"read {_named('namespace', identifier)}"
+        if answer and "properties" not in answer:
+            raise InternalError(f"rest: {doing}: the answer describes no namespace")
+        return LiveNamespace(identifier, _properties(answer, doing))
 
     def require_namespace(self, identifier: Identifier) -> None:
         """NamespaceExists; the root always does."""

@@ -435,7 +435,21 @@ def test_whatever_list_operations_answers_the_server_works(answered: Answer) -> 
         assert backend.load_namespace(("n",)).properties == {"a": "1"}
         assert not backend.asked_capabilities().alter_table
         backend.load_namespace(("n",))
-        assert server.paths().count("POST /ListOperations") == 1
+        assert server.paths().count("POST /ListOperations") <= 3
+
+
+@pytest.mark.parametrize(
+    "damaged", [b'{"operations": ["AlterTable", "Alt      }', {"status": ["?"]}, b"<html></html>"], ids=str
+)
+def test_a_damaged_list_of_operations_is_asked_for_again(damaged: object) -> None:
+    answers = iter([(200, damaged), (200, {"operations": ["AlterTable", "AlterNamespace"]})])
+    with scripted(lambda _: next(answers)) as server:
+        assert backend_at(server.url).asked_capabilities().alter_table
+
+
+def test_a_description_of_something_else_is_no_namespace_without_properties() -> None:
+    with scripted(lambda _: (200, {"status": ["?"]})) as server, pytest.raises(InternalError, match="no namespace"):
+        backend_at(server.url).load_namespace(("n",))
 
 
 def test_a_server_that_is_busy_is_not_taken_for_one_that_cannot() -> None:
