@@ -256,6 +256,8 @@ def fingerprint_of(
         source.desired.tables if kind == "table" else source.desired.namespaces
     )
     block = blocks.get(identifier)
+    if block is None and kind == "table" and (policy := context.policies.of(identifier)) is not None:
+        block = policy.block
     keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
     view = context.view(block, live)
     secret = {*(block.secret_keys if block else ()), *(view.secret_keys if view else ())}

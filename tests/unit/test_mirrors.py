@@ -387,6 +387,16 @@ def test_a_saved_plan_is_stale_when_the_source_has_changed(world: World) -> None
     assert world.catalog("prod").scan().tables == {}
 
 
+def test_a_saved_plan_follows_a_table_that_is_as_a_policy_wants_it(world: World) -> None:
+    lake = world.catalog("lake")
+    lake.insert_namespace(("raw",), {})
+    lake.insert_table(("raw", "clicks"), str(world.folder / "clicks"), {"tier": "x"})
+    manifest = world.manifest(lake='policies: [{match: "**", properties: {tier: x}}]', prod="mirror: {from: lake}")
+    world.apply(manifest, Plan.from_json(reconciler.plan(manifest).to_json()))
+    assert list(world.catalog("prod").scan().tables) == [("raw", "clicks")]
+    assert lake.load_table(("raw", "clicks")).properties == {"tier": "x"}
+
+
 def test_a_saved_plan_is_stale_when_what_it_takes_away_is_back_at_the_source(world: World) -> None:
     world.settle(lake=LAKE, prod=PROD)
     lake = world.catalog("lake")
