@@ -19,7 +19,7 @@ from time import perf_counter
 from benchmarks.environments import peer_version
 from benchmarks.page import Section, table
 
-PARTS = ("start", "peers", "declares", "evidence", "octodns", "scale", "looks", "serve", "compaction")
+PARTS = ("start", "peers", "declares", "evidence", "octodns", "scale", "looks", "serve", "maintain", "compaction")
 PAGE = Path(__file__).parent / "RESULTS.md"
 PACKAGES = ("pylance", "lance-namespace", "pydantic", "pyarrow", "boto3", "moto")
 

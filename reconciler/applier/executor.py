@@ -140,7 +140,8 @@ class _Run:
         Changes that a catalog commits together count as one.
         """
         changes, schedule = self.changes, Schedule(self.changes)
-        widths = {name: backend.commits_together for name, backend in self.backends.items()}
+        is_upkeep = any(change.job is not None for change in changes)  # which commits to datasets, not to a catalog
+        widths = {name: 1 if is_upkeep else backend.commits_together for name, backend in self.backends.items()}
         widest = max(widths.values(), default=1)
         ahead = most * (self.journal.ahead if widest == 1 else 1)  # a wide one has many waiting anyway
         started, self.working = Slots(widths, ahead), threading.Semaphore(most * widest)

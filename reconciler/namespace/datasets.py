@@ -85,7 +85,7 @@ class DatasetOperations(CatalogOperations):
     def list_table_tags(self, request: spec.ListTableTagsRequest) -> spec.ListTableTagsResponse:
         """ListTableTags: return a page of tags, sorted by name."""
         with self._dataset(request.id) as dataset:
-            tags: Mapping[str, Any] = dataset.tags.list()
+            tags = storage.listed(dataset.tags)
         page = page_of(tags, request.page_token, request.limit)
         return spec.ListTableTagsResponse(
             tags={name: TagContents.model_validate(tags[name]) for name in page.names}, page_token=page.token
@@ -99,7 +99,7 @@ class DatasetOperations(CatalogOperations):
             TableTagNotFoundError: the dataset has no such tag.
         """
         with self._dataset(request.id) as dataset:
-            tags: Mapping[str, Any] = dataset.tags.list()
+            tags = storage.listed(dataset.tags)
         if request.tag not in tags:
             raise TableTagNotFoundError(f"the dataset has no tag `{request.tag}`")
         return spec.GetTableTagVersionResponse(version=tags[request.tag]["version"], branch=tags[request.tag]["branch"])
@@ -108,7 +108,7 @@ class DatasetOperations(CatalogOperations):
     def list_table_branches(self, request: spec.ListTableBranchesRequest) -> spec.ListTableBranchesResponse:
         """ListTableBranches: return a page of branches, without the main one."""
         with self._dataset(request.id) as dataset:
-            branches: Mapping[str, Any] = dataset.branches.list()
+            branches = storage.listed(dataset.branches)
         page = page_of(branches, request.page_token, request.limit)
         return spec.ListTableBranchesResponse(
             # Their metadata is free text and may hold secrets.

@@ -57,6 +57,7 @@ from reconciler.storage.reading import (
     count_rows,
     examine,
     latest_state,
+    listed,
     manifests,
     opened,
     probe,

@@ -33,7 +33,8 @@ class StoreConnection:
         import lance
 
         dataset = lance.dataset(uri, storage_options=self._options, session=self._session)
-        self._first = self._first or dataset
+        if self._first is None:
+            self._first = dataset
         return dataset
 
     @property

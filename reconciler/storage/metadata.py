@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,8 +27,8 @@ from reconciler.model.errors import (
 )
 from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
-from reconciler.storage.pylance import expression_error
-from reconciler.storage.reading import Reference, opened
+from reconciler.storage.pylance import expression_error, is_denied
+from reconciler.storage.reading import Reference, has_tag, listed, opened
 from reconciler.storage.references import BRANCHES, or_none
 
 _TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
@@ -65,9 +66,13 @@ def create_tag(location: str, options: Mapping[str, str], name: str, at: Referen
     """
     _check_name("tag", _TAG, name)
     with opened(location, options, at) as dataset:
-        if name in dataset.tags.list():
-            raise TableTagAlreadyExistsError(f"{locations.redact(location)} has a tag `{name}` already")
-        dataset.tags.create(name, (at.branch, dataset.version))
+
+        def expect_none() -> None:
+            if has_tag(dataset, name):
+                raise TableTagAlreadyExistsError(f"{locations.redact(location)} has a tag `{name}` already")
+
+        with _while(expect_none):
+            dataset.tags.create(name, (at.branch, dataset.version))
 
 
 def update_tag(location: str, options: Mapping[str, str], name: str, at: Reference) -> None:
@@ -77,8 +82,7 @@ def update_tag(location: str, options: Mapping[str, str], name: str, at: Referen
         TableTagNotFoundError: the dataset has no such tag.
         BackendError: see :func:`opened`.
     """
-    with opened(location, options, at) as dataset:
-        _expect_tag(dataset, location, name)
+    with opened(location, options, at) as dataset, _while(partial(_expect_tag, dataset, location, name)):
         dataset.tags.update(name, (at.branch, dataset.version))
 
 
@@ -89,13 +93,23 @@ def delete_tag(location: str, options: Mapping[str, str], name: str) -> None:
         TableTagNotFoundError: the dataset has no such tag.
         BackendError: see :func:`opened`.
     """
-    with opened(location, options) as dataset:
-        _expect_tag(dataset, location, name)
+    with opened(location, options) as dataset, _while(partial(_expect_tag, dataset, location, name)):
         dataset.tags.delete(name)
 
 
+@contextmanager
+def _while(expect: Callable[[], None]) -> Iterator[None]:
+    """Raise what ``expect`` raises, also after an error in the block: another client may have been first."""
+    expect()
+    try:
+        yield
+    except (OSError, ValueError):
+        expect()
+        raise
+
+
 def _expect_tag(dataset: Any, location: str, name: str) -> None:
-    if name not in dataset.tags.list():
+    if not has_tag(dataset, name):
         raise TableTagNotFoundError(f"{locations.redact(location)} has no tag `{name}`")
 
 
@@ -105,7 +119,7 @@ def create_branch(location: str, options: Mapping[str, str], name: str, at: Refe
     Raises:
         InvalidInputError: Lance accepts no branch of this name.
         TableBranchAlreadyExistsError: the dataset has the branch.
-        InvalidTableStateError: an earlier attempt ended halfway, and pylance 14 cannot go on from there.
+        InvalidTableStateError: its folder is there alone, from which pylance 14 cannot go on.
         BackendError: see :func:`opened`.
     """
     _check_name("branch", _BRANCH, name)
@@ -116,19 +130,23 @@ def create_branch(location: str, options: Mapping[str, str], name: str, at: Refe
     with opened(location, options, at) as dataset:
 
         def expect_none() -> None:
-            if name in (MAIN_BRANCH, *dataset.branches.list()):
+            if name in (MAIN_BRANCH, *listed(dataset.branches)):
                 raise TableBranchAlreadyExistsError(f"{locations.redact(location)} has a branch `{name}` already")
 
-        expect_none()
-        if or_none(partial(dataset.checkout_version, (name, None))) is not None:
-            raise InvalidTableStateError(
-                f"{locations.redact(location)} holds `{BRANCHES}/{name}` of an attempt to create the branch that ended "
-                "halfway: take another name, or move the folder away"
-            )
+        def expect_no_folder() -> None:
+            expect_none()
+            if or_none(partial(dataset.checkout_version, (name, None))) is not None:
+                raise InvalidTableStateError(
+                    f"{locations.redact(location)} holds `{BRANCHES}/{name}` without the branch: another client is "
+                    "creating it, or stopped halfway; try again later, or take another name"
+                )
+
+        expect_no_folder()
         try:
             dataset.create_branch(name, (at.branch, dataset.version))
-        except OSError:
-            expect_none()  # another client was first
+        except OSError as error:
+            if not is_denied(error, str(error)):
+                expect_no_folder()
             raise
 
 

@@ -47,7 +47,7 @@ OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"}
 
 # Another writer's clean-up may remove the latest version between its listing and its opening.
 _VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
-_ATTEMPTS = 10
+ATTEMPTS = 10
 
 _USER_INPUT = "Invalid user input: "
 _EVALUATION = re.compile(r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error")
@@ -94,7 +94,7 @@ def open_dataset(location: str, options: Mapping[str, str], *, to_read: bool = F
     opened = partial(lance.dataset, uri, storage_options=dict(options) or None)
     if to_read and (connection := connection_of(location, options)) is not None:
         opened = partial(connection.open, uri)
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(ATTEMPTS - 1):
         try:
             return opened()
         except (OSError, ValueError) as error:
@@ -111,7 +111,7 @@ def connection_of(location: str, options: Mapping[str, str]) -> StoreConnection 
 
 def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> ReadT:
     """Return ``read`` of the dataset; retry if a clean-up removed its files."""
-    for _ in range(_ATTEMPTS - 1):
+    for _ in range(ATTEMPTS - 1):
         dataset = opened()
         try:
             return read(dataset)

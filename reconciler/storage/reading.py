@@ -24,6 +24,7 @@ from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import content_of, list_directory, local_path, session_at, version_of
 from reconciler.storage.pylance import (
+    ATTEMPTS,
     connection_of,
     expression_problem,
     is_denied,
@@ -55,6 +56,8 @@ _GZIP = b"\x1f\x8b"
 _LARGEST_METADATA = 16 * 1024 * 1024
 """Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
+_REFERENCE_GONE = re.compile(r"not found\b.*/_refs/", re.IGNORECASE)
+_TAG = re.compile(r"[\w.-]+")  # pylance has another error for a name that it does not take
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
 
 
@@ -90,6 +93,31 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
 def is_not_found(error: Exception) -> bool:
     """Return whether pylance found no dataset, or no such version of one."""
     return _NOT_FOUND.search(str(error)) is not None
+
+
+def listed(references: Any) -> Mapping[str, Any]:
+    """Return the ``tags`` or ``branches`` of a dataset; list again if one was deleted while pylance read them."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            found: Mapping[str, Any] = references.list()
+        except (OSError, ValueError) as error:
+            if not _REFERENCE_GONE.search(str(error)):
+                raise
+        else:
+            return found
+    last: Mapping[str, Any] = references.list()
+    return last
+
+
+def has_tag(dataset: Any, name: str) -> bool:
+    """Return whether a dataset has a tag; pylance lists none if it cannot read the file of any one."""
+    if _TAG.fullmatch(name) is None:
+        return False
+    try:
+        dataset.tags.get_version(name)
+    except ValueError:
+        return False
+    return True
 
 
 def cleanup_of(dataset: Any) -> AutoCleanup | None:
@@ -215,11 +243,11 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
     if reference.tag is not None:
         if reference.version is not None or reference.branch is not None:
             raise InvalidInputError("a tag names one version of one branch; give it without version and branch")
-        if reference.tag not in dataset.tags.list():
+        if not has_tag(dataset, reference.tag):
             raise TableTagNotFoundError(f"{shown} has no tag `{reference.tag}`")
         return dataset.checkout_version(reference.tag)
     if reference.branch is not None:
-        if reference.branch != MAIN_BRANCH and reference.branch not in dataset.branches.list():
+        if reference.branch != MAIN_BRANCH and reference.branch not in listed(dataset.branches):
             raise TableBranchNotFoundError(f"{shown} has no branch `{reference.branch}`")
         dataset = dataset.checkout_version((reference.branch, None))
     if reference.version in (None, dataset.version):

@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.model.live import Storage
 from reconciler.model.tags import MAIN_BRANCH, FoundTags, TagTarget
 from reconciler.storage.pylance import open_dataset, translated
-from reconciler.storage.reading import examine, is_not_found
+from reconciler.storage.reading import examine, is_not_found, listed
 
 
 def find_tags(
@@ -47,7 +47,7 @@ def write_tags(location: str, targets: Mapping[str, str | None], options: Mappin
 
 def _tags_of(dataset: Any) -> dict[str, str]:
     return {
-        name: str(TagTarget(tag["version"], tag["branch"] or MAIN_BRANCH)) for name, tag in dataset.tags.list().items()
+        name: str(TagTarget(tag["version"], tag["branch"] or MAIN_BRANCH)) for name, tag in listed(dataset.tags).items()
     }
 
 

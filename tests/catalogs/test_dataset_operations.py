@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -202,3 +203,23 @@ def test_versions_in_a_bucket_have_their_sizes(guarded: GuardedS3) -> None:
     assert [(one.manifest_size, one.e_tag) for one in found] == [(one.manifest_size, one.e_tag) for one in theirs]
     assert found[0].manifest_size
     assert found[0].e_tag
+
+
+def test_a_tag_that_is_deleted_while_tags_are_listed_is_no_error(guarded: GuardedS3) -> None:
+    root, options = f"s3://{BUCKET}/{uuid.uuid4().hex}", {**guarded.where, **guarded.vended}
+    dataset = lance.write_dataset(pa.table({"id": [1]}), f"{root}/t.lance", storage_options=options)
+    dataset.tags.create("stays", 1)
+    dataset.tags.create("goes", 1)
+    gone: list[str] = []
+
+    def delete_first(method: str, path: str) -> bool:
+        if method == "GET" and path.endswith("goes.json") and not gone:
+            gone.append(path)
+            dataset.tags.delete("goes")
+        return False
+
+    guarded.denies = delete_first
+    config = {"root": root, **{f"storage.{key}": value for key, value in options.items()}}
+    found = reconciler.connect("dir", config).list_table_tags(ListTableTagsRequest(id=T))
+    assert gone
+    assert set(found.tags) == {"stays"}

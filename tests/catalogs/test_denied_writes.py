@@ -1,4 +1,4 @@
-"""The operations that change metadata, with credentials that may read a dataset in S3 and not write to it."""
+"""The operations that change metadata of a dataset in S3 that denies a write, or takes another client's before it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ from lance_namespace import (
     UpdateTableSchemaMetadataRequest,
     UpdateTableTagRequest,
 )
-from lance_namespace.errors import InvalidTableStateError, PermissionDeniedError
+from lance_namespace.errors import (
+    InvalidTableStateError,
+    LanceNamespaceError,
+    PermissionDeniedError,
+    TableBranchAlreadyExistsError,
+    TableTagAlreadyExistsError,
+)
 from lance_namespace_urllib3_client.api.metadata_api import MetadataApi
 from lance_namespace_urllib3_client.api_client import ApiClient
 from lance_namespace_urllib3_client.configuration import Configuration
@@ -152,3 +158,35 @@ def test_a_branch_that_is_denied_halfway_is_named_until_its_folder_goes(lake: La
         WRITES["CreateTableBranch"](lake.namespace)
     lake.namespace.create_table_branch(CreateTableBranchRequest(id=T, name="second"))
     assert set(lake.dataset().branches.list()) == {"second"}
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "theirs", "error"),
+    [
+        ("CreateTableTag", "/tags/new.json", lambda of: of.tags.create("new", 2), TableTagAlreadyExistsError),
+        (
+            "CreateTableBranch",
+            "/tree/trial/",
+            lambda of: of.create_branch("trial"),
+            TableBranchAlreadyExistsError,
+        ),
+    ],
+)
+def test_a_client_that_comes_second_is_told_so(
+    name: str,
+    part: str,
+    theirs: Callable[[lance.LanceDataset], object],
+    error: type[LanceNamespaceError],
+    lake: Lake,
+) -> None:
+    first = [lake.dataset()]
+
+    def let_another_be_first(method: str, path: str) -> bool:
+        if method == "PUT" and part in path and first:
+            theirs(first.pop())
+        return False
+
+    lake.store.denies = let_another_be_first
+    with pytest.raises(error):
+        WRITES[name](lake.namespace)
+    assert not first

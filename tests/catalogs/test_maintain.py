@@ -311,6 +311,22 @@ def test_limits_leave_jobs_for_later_with_a_note(tmp_path: Path) -> None:
         plan_maintenance(manifest, select=["lake/c"])
 
 
+def test_as_many_datasets_are_maintained_at_once_as_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = managed(tmp_path, *"abcdefgh", asked={"compact": {"max_small_fragments": 5}})
+    compact, at_once, most = storage.compact, threading.Semaphore(2), list[bool]()
+
+    def counted(*given: Any) -> int:
+        most.append(at_once.acquire(blocking=False))
+        try:
+            return compact(*given)
+        finally:
+            at_once.release()
+
+    monkeypatch.setattr(storage, "compact", counted)
+    assert maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal", parallelism=2).ok
+    assert most == [True] * 8
+
+
 def test_no_job_starts_after_the_time_is_up_or_after_a_stop(tmp_path: Path) -> None:
     manifest = managed(tmp_path, "a")
     made = plan_maintenance(manifest)

@@ -17,6 +17,7 @@ from lance_namespace import (
     CreateTableBranchRequest,
     CreateTableTagRequest,
     DeleteTableTagRequest,
+    DescribeTableRequest,
     LanceNamespace,
     RestoreTableRequest,
     UpdateFieldMetadataRequest,
@@ -108,6 +109,17 @@ def test_tags_are_created_moved_and_deleted(namespace: LanceNamespace, place: st
     namespace.delete_table_tag(DeleteTableTagRequest(id=T, tag="prod"))
     assert set(lance.dataset(place).tags.list()) == {"test"}
     assert lance.dataset(place).version == 3
+
+
+def test_a_tag_that_pylance_cannot_list_hinders_no_other(namespace: LanceNamespace, place: str) -> None:
+    dataset = lance.dataset(place)
+    dataset.tags.create("\u00e9", 1)
+    namespace.create_table_tag(CreateTableTagRequest(id=T, tag="prod", version=1))
+    namespace.update_table_tag(UpdateTableTagRequest(id=T, tag="prod", version=3))
+    assert namespace.describe_table(DescribeTableRequest(id=T, tag="prod", load_detailed_metadata=True)).version == 3
+    namespace.delete_table_tag(DeleteTableTagRequest(id=T, tag="prod"))
+    dataset.tags.delete("\u00e9")
+    assert lance.dataset(place).tags.list() == {}
 
 
 def test_a_tag_that_a_manifest_has_set_is_left_to_it(tmp_path: Path) -> None:

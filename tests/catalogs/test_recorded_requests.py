@@ -1,8 +1,9 @@
 """Hold what lancens asks Unity Catalog, Polaris and Gravitino to what the real servers have been asked.
 
 The conformance kit, a doctor and the life of a manifest run against the stand-ins. The recordings in `tests/servers`
-must hold each request, by its method, route, parameters and the keys of its body. What a stand-in granted, the real
-server must have granted. ``UNSEEN`` names the requests that no real server has been seen to answer, and why they stay.
+must hold each request, by its method, route, parameters and the keys of its body; they have no headers. What a stand-in
+granted, the real server must have granted. ``UNSEEN`` names the requests that no real server has been seen to answer,
+and why they stay.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, unquote
@@ -19,7 +20,10 @@ from urllib.parse import parse_qsl, unquote
 import pytest
 
 import reconciler
+from reconciler.backends import registry
+from reconciler.backends.http.backend import HttpBackend
 from reconciler.conformance import run
+from reconciler.model.errors import BackendError
 from reconciler.operations.doctor import diagnose
 from tests import servers
 from tests.servers.gravitino import Gravitino
@@ -74,6 +78,7 @@ UNSEEN: Mapping[str, Mapping[str, str]] = {
         "GET volumes?catalog_name&max_results&schema_name": _PAGED,
         "GET functions?catalog_name&max_results&schema_name": _PAGED,
         "GET models?catalog_name&max_results&schema_name": _PAGED,
+        "POST temporary-table-credentials": "not recorded; Unity's OpenAPI document has it",
         "POST tables columns.type_scale": "recorded with `type_precision`; Unity's OpenAPI document has both",
     },
     "polaris": _LISTS,
@@ -82,7 +87,9 @@ UNSEEN: Mapping[str, Mapping[str, str]] = {
         "POST api/catalog/polaris/v1/*/namespaces/*/generic-tables doc": "Polaris's OpenAPI document requires no `doc`",
         "DELETE api/catalog/polaris/v1/*/namespaces/*/generic-tables/*": "Polaris's OpenAPI document has it",
     },
-    "gravitino": {},
+    "gravitino": {
+        "POST lance/v1/table/*/describe?delimiter=$ vend_credentials": "Lance's OpenAPI document has it",
+    },
 }
 
 
@@ -218,6 +225,9 @@ def live(service: Service, folder: Path) -> None:
     first = manifest("gold", {"a": "a", "b": "b"})
     assert not [check for check in diagnose(first) if check.status == "failed"]
     apply(first)
+    with closing(registry.connect(service.impl, service.config)) as backend, suppress(BackendError):
+        assert isinstance(backend, HttpBackend)
+        backend.vended_credentials((service.namespace, "ads", "a"), writes=True)
     apply(manifest("free", {"a": "a", "b": "b"}))
     address = f"{service.namespace}/ads"
     apply(manifest("free", {"c": "b"}, moved=[{"from": f"{address}/b", "to": f"{address}/c"}]))

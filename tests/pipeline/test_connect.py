@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
+from tests.catalogs.maintained import fingerprint, manifest_of, needy
 from tests.cli.running import shell
 from tests.pipeline.conftest import SETTINGS
 from tests.servers.spark_cluster import spark_connect
+from tests.writing import write_manifest
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,16 @@ def test_an_audit_is_complete(server: str, folder: Path, is_orphaned: bool) -> N
     assert document["totals"]["tables"] == 3
     found = [finding["name"] for finding in document["findings"] if finding["rule"] == "orphan"]
     assert found == (["over.lance"] if is_orphaned else [])
+
+
+def test_datasets_are_maintained(server: str, tmp_path: Path) -> None:
+    place = needy(tmp_path / "lake/a.lance")
+    write_manifest(tmp_path, manifest_of(["a"]))
+    before = fingerprint(place)
+    ran = shell("maintain", "--engine", "spark", "--master", server, "--auto-approve", folder=tmp_path)
+    assert (ran.code, "Applied 3 of 3" in ran.out) == (0, True), ran.err
+    assert fingerprint(place) == before
+    assert len(lance.dataset(place).get_fragments()) == 1
 
 
 def test_workers_without_lancens_are_one_clear_error(java: None, folder: Path) -> None:
