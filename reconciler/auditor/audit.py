@@ -236,7 +236,7 @@ def _findings(
     if suppressions.in_force:
         numbers += suppressed_of(evaluated)
     unread = [one for one, at in own if at is None]
-    found = evaluated.map(each_finding, FOUND)
+    found = evaluated.where("sound", False).map(each_finding, FOUND)
     first = findings_of(found, options.most_findings)
     # They have to be counted where they are only if there are more than these.
     is_cut = len(first) == options.most_findings
