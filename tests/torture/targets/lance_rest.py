@@ -40,7 +40,7 @@ class Serve(Directory):
         return urlsplit(self._url).port or 0
 
     def lake_of(self, token: str) -> Path:
-        return self._root / f"{token}_data"
+        return self._root / f"_{token}_data"
 
     def root(self, room: Room) -> str:
         return str(self._root)
