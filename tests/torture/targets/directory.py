@@ -100,7 +100,7 @@ class Directory(Target):
 
     def compact(self, room: Room) -> None:
         if self._has_manifest(room):
-            insist(lambda: self._rows(room).optimize.compact_files())
+            insist(lambda: self._rows(room).optimize.compact_files())  # noqa: PLW0108 - each time of the newest version
             insist(lambda: self._rows(room).cleanup_old_versions(older_than=timedelta(seconds=10)))
 
     def _rows(self, room: Room) -> Any:
