@@ -35,8 +35,6 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
 @pytest.fixture
 def config(guarded: GuardedS3) -> Iterator[dict[str, str]]:
     """A server that hands out credentials for two tables, one of which lacks its data."""
-    for name in ("broken", "sound"):
-        guarded.write(name)
     client: Any = boto3.client(
         "s3",
         endpoint_url=guarded.endpoint,
@@ -45,8 +43,10 @@ def config(guarded: GuardedS3) -> Iterator[dict[str, str]]:
         aws_secret_access_key=SECRET,
         aws_session_token=TOKEN,
     )
-    for found in client.list_objects_v2(Bucket=BUCKET, Prefix="broken.lance/data/")["Contents"]:
-        client.delete_object(Bucket=BUCKET, Key=found["Key"])
+    _empty(client)  # of what other tests of this process have left
+    for name in ("broken", "sound"):
+        guarded.write(name)
+    _empty(client, "broken.lance/data/")
     guarded.seen.clear()
     options = {f"storage.{key}": value for key, value in {**guarded.where, **guarded.vended}.items()}
     served = {"root": f"s3://{BUCKET}", "vend_input_storage_options": "true", **options}
@@ -54,6 +54,11 @@ def config(guarded: GuardedS3) -> Iterator[dict[str, str]]:
         # Where S3 is, is said here: without it, the wrong credentials would be tried at Amazon's.
         where = {f"storage.{key}": value for key, value in guarded.where.items()}
         yield {"uri": f"http://127.0.0.1:{server.port}", "table_properties": "false", **where}
+
+
+def _empty(client: Any, prefix: str = "") -> None:
+    for found in client.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", ()):
+        client.delete_object(Bucket=BUCKET, Key=found["Key"])
 
 
 def of_one_table(folder: Path, config: dict[str, str]) -> Manifest:
