@@ -150,6 +150,8 @@ class IcebergServer:
         if len(identifier) == 1:
             return LiveNamespace(identifier)
         answer = self._http.json("GET", path, doing=doing, errors={404: NamespaceNotFoundError})
+        if answer and answer.keys().isdisjoint(("namespace", "properties")):
+            raise InternalError(f"iceberg: {doing}: the answer describes no namespace")
         kept = answer.get("namespace")
         if _is_list_of_text(kept):
             require_kept("iceberg", identifier, (identifier[0], *kept))

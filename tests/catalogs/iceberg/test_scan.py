@@ -465,6 +465,14 @@ def test_a_namespace_is_not_read_by_another_name(script: Scripted, connected: Ic
         connected.load_namespace(("ware", "Sales"))
 
 
+def test_a_description_of_something_else_is_no_namespace_without_properties(
+    script: Scripted, connected: IcebergBackend
+) -> None:
+    script.routes["GET /v1/ware/namespaces/a"] = Answer({"status": ["?"]})
+    with pytest.raises(InternalError, match="no namespace"):
+        connected.load_namespace(("ware", "a"))
+
+
 def test_a_table_that_the_server_renames_is_taken_back(script: Scripted, connected: IcebergBackend) -> None:
     with_namespace(script, names("orders"))
     script.routes["POST /v1/ware/namespaces/a/tables"] = Answer(table())
