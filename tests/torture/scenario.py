@@ -109,7 +109,7 @@ def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) 
             mirrors = able.known_places
         case "own" if second is not None:
             own = _first(dice, second, ("x", "y"))
-            others = (own, _edited(dice, second, own))
+            others = (own, _edited(dice, second, own, "z"))
     between = draw_acts(dice, able, first, edited, bare=bare)
     meanwhile = [draw_meanwhile(dice, first.prune, phase, bare=bare, mirrored=mirrors) for phase in range(2)]
     if able.updates and dice.random() < 0.4:
@@ -177,8 +177,8 @@ def _before(dice: random.Random, able: Abilities, wanted: Wanted) -> list[Existi
     return found
 
 
-def _edited(dice: random.Random, able: Abilities, first: Wanted) -> Wanted:
-    """Draw an edit: properties that change or go, tables that come, go or are elsewhere, a namespace less or more."""
+def _edited(dice: random.Random, able: Abilities, first: Wanted, new: str = "c") -> Wanted:
+    """Draw an edit: properties that change or go, tables that come, go or are elsewhere, namespaces."""
     made = deepcopy(first)
     for path, table in first.tables.items():
         _edit_table(dice, able, made, path, table)
@@ -193,8 +193,8 @@ def _edited(dice: random.Random, able: Abilities, first: Wanted) -> Wanted:
         made.tables = {path: table for path, table in made.tables.items() if path[:1] != last}
         made.moves = {path: origin for path, origin in made.moves.items() if path in made.tables}
     if dice.random() < 0.5:
-        made.namespaces["c",] = None
-        made.tables["c", "fresh"] = _table(dice, able)
+        made.namespaces[new,] = None
+        made.tables[new, "fresh"] = _table(dice, able)
     return made
 
 
