@@ -194,9 +194,10 @@ def _check_together(inputs: Inputs) -> None:
     for name, wanted in _ONLY_WITH.items():
         if name in given and command is not wanted:
             raise InputError(f"input `{_shown(name)}` goes with `command: {wanted}`, not with `{command}`")
-    for name in (*_OF_A_PLAN, "engine"):
-        if name in given and command is Command.AUDIT and name != "engine":
+    for name in _OF_A_PLAN:
+        if name in given and command is Command.AUDIT:
             raise InputError(f"input `{_shown(name)}` does not go with `command: audit`, which plans nothing")
+    for name in (*_OF_A_PLAN, "engine"):
         if name in given and inputs.plan_file:
             raise InputError(f"a saved plan is applied unchanged: give `plan-file` or `{_shown(name)}`, not both")
     if inputs.engine != "spark" and {"master", "spark_conf"} & given.keys():
