@@ -14,13 +14,12 @@ from urllib.parse import unquote
 
 from reconciler.model import locations
 from reconciler.model.errors import UnsupportedOperationError
-from reconciler.storage.connections import connection_to
-from reconciler.storage.pylance import translated
+from reconciler.storage.pylance import connection_of, translated
 
 MANIFEST_SUFFIX = ".manifest"
 
 # Paths that are the same as a URI and as the name of an object.
-_IN_A_BUCKET = re.compile(r"(?P<bucket>(?:az|gs|s3)://[^/]+)/(?P<path>[\w=-][\w.=-]*(?:/[\w=-][\w.=-]*)*)/?", re.ASCII)
+_IN_A_BUCKET = re.compile(r"(?:az|gs|s3)://[^/]+/([\w=-][\w.=-]*(?:/[\w=-][\w.=-]*)*)/?", re.ASCII)
 
 
 def local_path(location: str) -> Path | None:
@@ -107,17 +106,32 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
 
 
 def _listed(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    shared = _IN_A_BUCKET.fullmatch(locations.pylance_uri(location))
-    if shared is None:
-        own, listed = "", session_at(location, options).list_with_delimiter()
-    else:
-        own = shared["path"]
-        listed = connection_to(shared["bucket"], options).files.list_with_delimiter(own)
+    session, own = _reached(location, options)
+    listed = session.list_with_delimiter(own)
     files, directories = (
         [name for entry in entries if (path := entry.rstrip("/")) != own and (name := path.rpartition("/")[2])]
         for entries in (listed.objects, listed.common_prefixes)
     )
     return files, directories
+
+
+def _reached(location: str, options: Mapping[str, str]) -> tuple[Any, str | None]:
+    """Return pylance's access to files, shared within a bucket, and the path of ``location`` below it if it has one."""
+    shared = _IN_A_BUCKET.fullmatch(locations.pylance_uri(location))
+    connection = connection_of(location, options) if shared else None
+    if shared is None or connection is None:
+        return session_at(location, options), None
+    return connection.files, shared[1]
+
+
+def contains(location: str, name: str, options: Mapping[str, str]) -> bool:
+    """Return whether the file ``name`` is below ``location``.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as for :func:`list_directory`.
+    """
+    session, own = _reached(location, options)
+    return bool(session.contains(name if own is None else f"{own}/{name}"))
 
 
 def version_of(name: str) -> int | None:

@@ -22,7 +22,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
-from reconciler.storage.files import content_of, list_directory, local_path, session_at, version_of
+from reconciler.storage.files import contains, content_of, list_directory, local_path, version_of
 from reconciler.storage.pylance import (
     ATTEMPTS,
     connection_of,
@@ -230,7 +230,7 @@ def latest_state(location: str, options: Mapping[str, str], before: str | None =
         versions = manifests(location, options)
         manifest = versions[max(versions)].rpartition("/")[2] if versions else None
         known, _, transaction = (before or "").partition(" ")
-        if known == manifest and session_at(location, options).contains(f"{_TRANSACTIONS}/{transaction}"):
+        if known == manifest and contains(location, f"{_TRANSACTIONS}/{transaction}", options):
             return before
         names = [name.partition("-") for name in list_directory(locations.join(location, _TRANSACTIONS), options)]
         last = max(((int(name[0]), "".join(name)) for name in names if name[0].isdecimal()), default=(0, ""))

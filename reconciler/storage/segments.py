@@ -41,7 +41,7 @@ def commit_segments(
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
         BackendError: the same from an executor.
     """
-    at = partial(_translated, location, options, dataset)
+    at = partial(on_dataset, location, options, dataset)
     groups, model = _groups(dataset), dict[str, Any]()
     if wanted.type in _ONE_TASK:
         groups = [[number for group in groups for number in group]]
@@ -54,9 +54,10 @@ def commit_segments(
     dataset.commit_existing_index_segments(wanted.name, wanted.column, segments)
 
 
-def _translated(
+def on_dataset(
     location: str, options: Mapping[str, str], dataset: Any, act: Callable[[Any, Any], Any], item: Any
 ) -> Any:
+    """Return what ``act`` makes of a dataset and an item of the work; errors are those of :func:`translated`."""
     with translated(location, options):
         return act(dataset, item)
 

@@ -25,9 +25,9 @@ from reconciler.model.maintenance import (
     WantedIndex,
 )
 from reconciler.storage.commits import expect_written, rebased_versions
-from reconciler.storage.pylance import in_memory, message_of, translated
+from reconciler.storage.pylance import in_memory, message_of
 from reconciler.storage.reading import cleanup_of, examine
-from reconciler.storage.segments import Executors, commit_segments, here
+from reconciler.storage.segments import Executors, commit_segments, here, on_dataset
 
 _LANES = 16
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
@@ -188,16 +188,15 @@ def compact(
     from lance.optimize import Compaction
 
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
-        rewrite, tasks = partial(_rewrite, location, options, dataset), _plan(dataset, wanted, most_bytes).tasks
-        done = (executors or here)(rewrite, tasks)
+        rewrite = partial(on_dataset, location, options, dataset, _rewrite)
+        done = (executors or here)(rewrite, _plan(dataset, wanted, most_bytes).tasks)
         for result in done:
             expect_written(location, result.new_fragments)
         return int(Compaction.commit(dataset, done).fragments_removed) if done else 0
 
 
-def _rewrite(location: str, options: Mapping[str, str], dataset: Any, task: Any) -> Any:
-    with translated(location, options):
-        return task.execute(dataset)
+def _rewrite(dataset: Any, task: Any) -> Any:
+    return task.execute(dataset)
 
 
 def build_index(
