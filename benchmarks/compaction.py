@@ -1,9 +1,10 @@
 """What Spark saves where one dataset is large: `python -m benchmarks.compaction [ROUNDS]`.
 
-Copies of one dataset of ROWS rows in FRAGMENTS fragments are compacted in turns: by `lancens maintain` in one process,
-by the same on `local[2]`, and by pylance's own `compact_files` in one process, which runs tasks side by side. All of
-them may use every core: a single task of pylance's has threads of its own. The seconds of the job, from which the ratio
-is, are without the start of Python and of Spark's JVM; CPU seconds and those of the command are with both.
+Copies of a dataset of ROWS rows in FRAGMENTS fragments are compacted in turns: by `lancens maintain` in one process, by
+the same on `local[2]`, and by pylance's own `compact_files` in one process. Documents have an id and a text of 0.8 KB;
+measurements have an id, a number, a short name and a vector of eight floats, 50 bytes in all. The ratio is of
+the seconds of the job, without the start of Python, of Spark's JVM and of its Python workers; the seconds of the
+command are with them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,14 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from benchmarks.page import Goal, Section, spread, table, used_by
 
@@ -23,6 +30,15 @@ ROUNDS = 3
 MOST = 0.65
 ONE, SPARK, BARE = "`lancens maintain`", "`lancens maintain --engine spark`, local[2]", "pylance's `compact_files`"
 NAMES = {ONE: "one", SPARK: "spark", BARE: "bare"}
+
+
+class Run(NamedTuple):
+    """The seconds of one compaction, and of the whole command."""
+
+    job: float
+    command: float
+
+
 MANIFEST = """\
 version: 1
 name: store
@@ -54,56 +70,77 @@ elif how == "bare":
     timed(lance.dataset("lake/big.lance").optimize.compact_files)
 else:
     with executors_of(SparkOptions("local[2]")) as executors:
+        executors(lambda _: lance.__version__, [1, 2])  # starts the workers
         timed(lambda: job(executors))
 """
 
 
-def write(folder: Path) -> None:
+def write(folder: Path, shape: str) -> None:
     """Write the dataset and its manifest."""
     import lance
-    import numpy as np
-    import pyarrow as pa
 
     (folder / "lancens.yaml").write_text(MANIFEST)
-    random, number = np.random.default_rng(1), ROWS // FRAGMENTS
+    rows = SHAPES[shape](np.random.default_rng(1), ROWS // FRAGMENTS)
     for at in range(FRAGMENTS):
-        names = np.char.add("user ", random.integers(0, ROWS, number).astype(str))
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(random.random(number * 8, dtype=np.float32)), 8)
-        ids = np.arange(at * number, (at + 1) * number)
-        made = pa.table({"id": ids, "score": random.random(number), "name": names, "vector": vectors})
+        ids = pa.array(np.arange(at * rows.num_rows, (at + 1) * rows.num_rows))
+        made = rows.append_column("id", ids)
         lance.write_dataset(made, str(folder / "lake/big.lance"), mode="append" if at else "create")
 
 
-def section(rounds: int = ROUNDS) -> Section:
-    """Measure and return the part of the page."""
-    jobs: dict[str, list[float]] = {name: [] for name in NAMES}
-    used = {name: list[float]() for name in NAMES}
-    cpu = {name: list[float]() for name in NAMES}
+def _documents(random: np.random.Generator, number: int) -> pa.Table:
+    letters = np.array([*"abcdefghijklmnopqrstuvwxyz"])
+    words = pa.array(["".join(random.choice(letters, random.integers(2, 11))) for _ in range(20_000)])
+    places = (np.minimum(random.zipf(1.3, number), len(words)) - 1 for _ in range(110))
+    text = pc.binary_join_element_wise(*(words.take(pa.array(place)) for place in places), " ")
+    return pa.table({"text": text})
+
+
+def _measurements(random: np.random.Generator, number: int) -> pa.Table:
+    names = np.char.add("user ", random.integers(0, ROWS, number).astype(str))
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(random.random(number * 8, dtype=np.float32)), 8)
+    return pa.table({"score": random.random(number), "name": names, "vector": vectors})
+
+
+SHAPES = {"documents": _documents, "measurements": _measurements}
+
+
+def measured(shape: str, rounds: int) -> dict[str, list[Run]]:
+    """Return the runs of each way to compact a dataset."""
+    runs: dict[str, list[Run]] = {how: [] for how in NAMES}
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         written = Path(name, "written")
         written.mkdir()
-        write(written)
+        write(written, shape)
         for _ in range(rounds):
             for how, argument in NAMES.items():
+                os.sync()
                 copy = Path(name, "copy")
                 shutil.copytree(written, copy, copy_function=os.link)  # data files are never written again
                 done = used_by([sys.executable, "-c", WORK, argument], directory=copy)
-                jobs[how].append(float(done.output))
-                used[how].append(done.seconds)
-                cpu[how].append(done.cpu)
+                runs[how].append(Run(float(done.output), done.seconds))
                 shutil.rmtree(copy)
-    ratios = {how: [one / plain for one, plain in zip(jobs[how], jobs[ONE], strict=True)] for how in NAMES}
-    lines = [[how, spread(ratios[how]), *(spread(one[how]) for one in (jobs, cpu, used))] for how in NAMES]
-    took, more = (f"{median(jobs[how]):.1f} s" for how in NAMES), median(cpu[SPARK]) - median(cpu[ONE])
-    why = "{1} against {0} in one process, whose pylance has threads, and {2} of `compact_files`".format(*took)
-    why += f"; the JVM and the Pythons of two tasks took {more:.1f} s of CPU more"
-    goal = Goal(f"compaction of {ROWS:,} rows on local[2], against one process", median(ratios[SPARK]), MOST, why)
-    about = (
-        (__doc__ or "").partition("\n\n")[2].strip().replace("ROWS", f"{ROWS:,}").replace("FRAGMENTS", str(FRAGMENTS))
-    )
-    text = f"{about}\n\n{table(['compaction', 'ratio', 'job, s', 'command, CPU s', 'command, s'], lines)}"
-    return Section("Compaction on Spark", "python -m benchmarks.compaction", text, [goal])
+    return runs
+
+
+def section(rounds: int = ROUNDS, shapes: Sequence[str] = tuple(SHAPES)) -> Section:
+    """Measure and return the part of the page."""
+    lines, goals = [], []
+    for shape in shapes:
+        runs = measured(shape, rounds)
+        ratios = {how: [run.job / one.job for run, one in zip(runs[how], runs[ONE], strict=True)] for how in NAMES}
+        lines += [[shape, how, spread(ratios[how]), *map(spread, zip(*runs[how], strict=True))] for how in NAMES]
+        one, spark = (median(run.job for run in runs[how]) for how in (ONE, SPARK))
+        why = f"{spark:.1f} s against {one:.1f} s in one process"
+        goals.append(
+            Goal(f"compaction of {ROWS:,} {shape} on local[2], against one process", median(ratios[SPARK]), MOST, why)
+        )
+    about = (__doc__ or "").partition("\n\n")[2].strip()
+    about = about.replace("ROWS", f"{ROWS:,}").replace("FRAGMENTS", str(FRAGMENTS))
+    head = ["rows", "compaction", "ratio", "job, s", "command, s"]
+    return Section("Compaction on Spark", "python -m benchmarks.compaction", f"{about}\n\n{table(head, lines)}", goals)
 
 
 if __name__ == "__main__":
-    print(section(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS).text)
+    named = tuple(argument for argument in sys.argv[1:] if argument in SHAPES)
+    numbers = [int(argument) for argument in sys.argv[1:] if argument not in SHAPES]
+    print(section(numbers[0] if numbers else ROUNDS, named or tuple(SHAPES)).text)
