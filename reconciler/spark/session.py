@@ -45,6 +45,7 @@ _SECONDS_TO_ANSWER = 10
 _CONNECT_PACKAGES = ("grpc", "grpc_status", "google.rpc")
 
 _SETTINGS: Mapping[str, str] = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # otherwise Spark measures a batch for each row of it
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
 }
