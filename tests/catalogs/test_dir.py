@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir import manifest as directory_manifest
 from reconciler.backends.dir.contents import DirectoryPlaces, ManifestRows, Row
 from reconciler.backends.dir.manifest import DirManifest
+from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import (
     BackendError,
     InternalError,
@@ -33,6 +35,7 @@ from reconciler.model.names import Scope
 from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.plans import assert_blocked
+from tests.servers.process import HUNG_SECONDS
 from tests.writing import write_dataset
 
 
@@ -382,6 +385,31 @@ def test_neighbours_of_a_deregistered_table_stay(lake: Path, backend: DirBackend
     backend.remove_table(("a",))
     assert set(backend.scan().tables) == {("b",)}
     assert not (lake / "teams" / ".lance-deregistered").exists()
+
+
+def test_a_directory_that_groups_tables_is_not_marked(lake: Path, backend: DirBackend) -> None:
+    write_dataset(lake / "teams/a.lance")
+    backend.insert_table(("a",), "teams/a.lance", {})
+    backend.remove_table(("a",))
+    assert [path.name for path in (lake / "teams").iterdir()] == ["a.lance"]
+
+
+def test_tables_that_leave_a_directory_together_leave_no_table(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("a", "b")
+    for name in names:
+        write_dataset(lake / f"teams/ads/{name}.lance")
+        backend.insert_table((name,), f"teams/ads/{name}.lance", {})
+    together, update = threading.Barrier(len(names), timeout=HUNG_SECONDS), DirManifest.update
+
+    def committed(manifest: DirManifest, *given: Any) -> Any:
+        together.wait()  # both have looked at who else is in the directory
+        return update(manifest, *given)
+
+    monkeypatch.setattr(DirManifest, "update", committed)
+    in_parallel(lambda name: backend.remove_table((name,)), names, len(names))
+    assert backend.scan().tables == {}
 
 
 def test_a_root_table_moves_and_leaves_no_table_behind(lake: Path, backend: DirBackend) -> None:

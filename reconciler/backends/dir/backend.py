@@ -321,7 +321,7 @@ class DirBackend(
         row = contents.find(join(identifier)) if len(identifier) == 1 else None
         left = self._half_gone([row]) if row is not None else []
         removed = self._checked(left[0] if left else self._table(contents, identifier))
-        self._release(removed, going=join(identifier))
+        is_shared = not self._release(removed, going=join(identifier))
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
             row = contents.find(join(identifier))
@@ -336,6 +336,8 @@ class DirBackend(
             return _put(contents.without(join(identifier)), identifier), None
 
         self._manifest.update(change, join(identifier))
+        if is_shared:  # the others may have left with this commit
+            self._release(removed)
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
@@ -492,8 +494,8 @@ class DirBackend(
             with storage.translated(self.config.root, self.config.storage):
                 self._directory.unmark(first)
 
-    def _release(self, table: LiveTable, *, going: str = "") -> None:
-        """Mark the directory that a table leaves, if it would become a table of its own.
+    def _release(self, table: LiveTable, *, going: str = "") -> bool:
+        """Mark the directory that a table leaves if it would become a table; return whether no entry is in it.
 
         ``going``: the table whose entry is about to be removed. A client that registers a table claims its directory
         afterwards. So a table registered before the mark is found here, and one registered later removes the mark.
@@ -506,12 +508,13 @@ class DirBackend(
             )
 
         if not first or not is_left():
-            return
+            return not first
         with storage.translated(self.config.root, self.config.storage):
-            if self._directory.exists(first):
+            if self._directory.is_table(first):
                 self._directory.mark(first)
                 if not is_left():
                     self._directory.unmark(first)
+        return True
 
 
 def _put(contents: ManifestRows, identifier: Identifier, *rows: Row) -> ManifestRows:

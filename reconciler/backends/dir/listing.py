@@ -126,9 +126,13 @@ class Directory:
     def table(self, name: str, taken: Taken) -> str | None:
         """Return the directory of table ``name`` without an entry, if there is one."""
         for directory in (name + SUFFIX, name):
-            if self.is_listable(directory, taken) and self.exists(directory) and not self._is_no_table(directory):
+            if self.is_listable(directory, taken) and self.is_table(directory):
                 return directory
         return None
+
+    def is_table(self, directory: str) -> bool:
+        """Return whether ``directory`` exists and its content makes it a table."""
+        return self.exists(directory) and not self._is_no_table(directory)
 
     @staticmethod
     def is_listable(directory: str, taken: Taken) -> bool:
