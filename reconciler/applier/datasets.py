@@ -16,7 +16,7 @@ from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.desired import Evolve, ExtraColumns
-from reconciler.model.errors import TableAlreadyExistsError, UnsupportedOperationError
+from reconciler.model.errors import ServiceUnavailableError, TableAlreadyExistsError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.redaction import is_stand_in
 from reconciler.model.tags import FoundTags
@@ -29,7 +29,6 @@ _FOUND = {
     StorageKind.NOTHING: "holds nothing",
     StorageKind.NOT_LANCE: "holds files that are not a Lance dataset",
     StorageKind.DENIED: "is not accessible",
-    StorageKind.UNKNOWN: "cannot be opened",
 }
 
 
@@ -50,7 +49,8 @@ def expect_no_data(backend: Backend, location: str) -> None:
     """Raise if ``location`` holds anything.
 
     Raises:
-        StaleError: it holds something, or cannot be opened.
+        StaleError: it holds something.
+        ServiceUnavailableError: it cannot be opened.
     """
     found = storage.probe(location, backend.storage_options())
     if found.kind is not StorageKind.NOTHING:
@@ -149,8 +149,10 @@ def _expect_nothing_else(location: str, difference: SchemaDifference) -> None:
         raise StaleError(f"the columns at {locations.redact(location)} are others now: {texts}")
 
 
-def _moved(location: str, planned: str, found: Storage) -> StaleError:
+def _moved(location: str, planned: str, found: Storage) -> StaleError | ServiceUnavailableError:
     detail = f" ({found.detail})" if found.detail else ""
+    if found.kind is StorageKind.UNKNOWN:
+        return ServiceUnavailableError(f"{locations.redact(location)} cannot be opened{detail}")
     return StaleError(f"planned on {planned} at {locations.redact(location)}, which now {_FOUND[found.kind]}{detail}")
 
 

@@ -24,6 +24,7 @@ from reconciler.model.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
+    ServiceUnavailableError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
@@ -91,7 +92,7 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
     if location is None or backend.capabilities.comes_before_data(target.identifier):
-        return _placed(target, location, lambda made: _write_at(target, made, finished=False))
+        return _placed(target, location, lambda made, known: _write_at(target, made, finished=known))
     ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
     return _insert(target, location)[0]
 
@@ -110,22 +111,26 @@ def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
 def _declare(target: Target[LiveTable]) -> ChangeOutcome:
     location = _asked_location(target)
     if location is None:
-        return _placed(target, None, lambda made: expect_no_data(target.backend, made.location))
+        return _placed(target, None, lambda made, _: expect_no_data(target.backend, made.location))
     if target.change.probe:
         expect_no_data(target.backend, location)
     return _insert(target, location)[0]
 
 
-def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], object]) -> ChangeOutcome:
-    """Create an entry at ``location``, or anywhere, and call ``then``.
+def _placed(
+    target: Target[LiveTable], location: str | None, then: Callable[[LiveTable, bool], object]
+) -> ChangeOutcome:
+    """Create an entry at ``location``, or anywhere, and call ``then`` with it, and whether another run created it.
 
     The entry is removed again if ``then`` raises StaleError, as it would show foreign data, or
-    UnsupportedOperationError.
+    UnsupportedOperationError; but not another run's, nor one whose storage cannot be read, where another run may write.
     """
-    outcome, made = _insert(target, location)
+    outcome, made, is_new = _insert(target, location)
     try:
-        then(made)
+        then(made, not is_new)
     except (StaleError, UnsupportedOperationError) as error:
+        if not is_new:
+            raise
         raise type(error)(f"{error}; {_take_back(target, made, _FORGET_REQUEST)}") from None
     if location is not None:
         return outcome
@@ -153,15 +158,16 @@ def _asked_location(target: Target[LiveTable]) -> str | None:
     return location
 
 
-def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutcome, LiveTable]:
-    """Create the entry; an existing one is accepted if it equals the planned state."""
+def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutcome, LiveTable, bool]:
+    """Create the entry, and return whether it is new; an existing one is accepted if it equals the planned state."""
     properties = target.changes_to({}).set
     try:
         made = optional.insert_table(target.backend, target.identifier, location, properties)
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
-        return (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _ask_again(target, found)
-    return _confirmed(target, made), made
+        known = (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _ask_again(target, found)
+        return *known, False
+    return _confirmed(target, made), made, True
 
 
 def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
@@ -202,7 +208,7 @@ def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
     try:
         if target.live is not None:
             expect_no_data(target.backend, made.location)
-    except StaleError as error:
+    except (StaleError, ServiceUnavailableError) as error:
         return f"the entry could not be taken back ({error})"
     return take_back(target.backend, target.identifier)
 

@@ -169,18 +169,23 @@ def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
     """Return whether ``folder`` holds only Iceberg's metadata of a Lance table."""
     names = [name for name in list_directory(folder, options) if not name.startswith(".")]
     return bool(names) and all(
-        name.endswith(_ICEBERG_FILES) and _is_about_lance(content_of(folder, name, options, _LARGEST_METADATA))
-        for name in names
+        name.endswith(_ICEBERG_FILES) and _is_about_lance(folder, name, options) for name in names
     )
 
 
-def _is_about_lance(metadata: bytes | None) -> bool:
-    """Return whether Iceberg metadata marks a Lance table.
+def _is_about_lance(folder: str, name: str, options: Mapping[str, str]) -> bool:
+    """Return whether Iceberg metadata marks a Lance table, or is gone: a catalog removes it if its commit lost a race.
 
     See the Lance specification, "Lance Table Identification".
     """
+    try:
+        metadata = content_of(folder, name, options, _LARGEST_METADATA)
+    except (OSError, ValueError, RuntimeError):
+        if name in list_directory(folder, options):
+            raise
+        return True
     if metadata is None:
-        return False
+        return name not in list_directory(folder, options)
     try:
         if metadata.startswith(_GZIP):
             metadata = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(metadata, _LARGEST_METADATA)

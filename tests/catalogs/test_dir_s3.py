@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler
@@ -22,6 +23,8 @@ from reconciler.conformance import ConformanceCheck, checks, verify
 from reconciler.model import locations
 from reconciler.model.errors import BackendError
 from reconciler.model.live import StorageKind
+from reconciler.storage import reading
+from reconciler.storage.files import content_of
 from tests.servers.listening import http_server
 from tests.soak import count
 
@@ -133,6 +136,20 @@ def test_an_iceberg_catalogs_metadata_is_told_apart(
     key = f"companions/{mark} t/metadata/00000-a.metadata.json"
     s3.put_object(Bucket=BUCKET, Key=key, Body=f'{{"properties": {{"table_type": "{mark}"}}}}'.encode())
     assert storage.probe(f"s3://{BUCKET}/companions/{mark} t", options).kind is kind
+
+
+def test_iceberg_metadata_that_is_removed_while_it_is_read_is_nothing(
+    s3: Any, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, name, read = f"{uuid.uuid4().hex}/t/metadata", "00000-a.metadata.json", content_of
+    s3.put_object(Bucket=BUCKET, Key=f"{folder}/{name}", Body=b"{}")
+
+    def removed(*asked: Any) -> bytes | None:
+        s3.delete_object(Bucket=BUCKET, Key=f"{folder}/{name}")  # as Nessie does when the commit loses a race
+        return read(*asked)
+
+    monkeypatch.setattr(reading, "content_of", removed)
+    assert storage.probe(f"s3://{BUCKET}/{folder.removesuffix('/metadata')}", options).kind is StorageKind.NOTHING
 
 
 def test_a_bucket_that_does_not_exist_is_an_error_without_secrets(options: dict[str, str]) -> None:

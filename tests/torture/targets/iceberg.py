@@ -217,8 +217,13 @@ class Nessie(_Iceberg):
 
     def data(self, room: Room) -> Mapping[str, Any]:
         options = {key.removeprefix("storage."): value for key, value in self.server.storage.items()}
-        found = datasets("s3://lake", list(self.files(room)), options)
-        return {_UNIQUE.sub("_UNIQUE", name): value for name, value in found.items()}
+        found: dict[str, Any] = {}
+        for name, value in datasets("s3://lake", list(self.files(room)), options).items():
+            key = _UNIQUE.sub("_UNIQUE", name)
+            while key in found:
+                key += " again"
+            found[key] = value
+        return found
 
 
 @contextmanager

@@ -214,6 +214,40 @@ def test_an_entry_that_a_killed_run_left_is_taken_back_unless_it_has_data(make_w
     )
 
 
+@pytest.mark.parametrize("rows", [True, False])
+def test_an_entry_that_another_run_made_in_the_meantime_stays(make_world: MakeWorld, rows: bool) -> None:
+    world = ignoring(make_world)
+    plan = planned(world, table("t", location="/asked/t.lance", schema=USERS))
+
+    def race(_: str) -> None:
+        world.ledger.before = lambda _: None
+        [change] = plan.changes
+        assert change.after is not None
+        request = {ownership.REQUESTED_LOCATION: "/asked/t.lance", ownership.CHOSEN_LOCATION: "/elsewhere/t"}
+        MemoryBackend.insert_table(world.backend, ("t",), "/elsewhere/t", marks({}, OWNER) | request)
+        if rows:
+            world.storage.put("/elsewhere/t", USERS)
+        else:
+            world.storage.other["/elsewhere/t"] = Storage(StorageKind.NOT_LANCE)
+
+    world.ledger.before = race
+    assert only_result(world, plan).status is (Status.ALREADY if rows else Status.FAILED)
+    assert set(world.state().tables) == {("t",)}
+
+
+def test_an_entry_whose_storage_cannot_be_read_stays_for_the_next_apply(make_world: MakeWorld) -> None:
+    world, block = ignoring(make_world), table("t", location="/asked/t.lance", schema=USERS)
+    plan = planned(world, block)
+    world.storage.other["/elsewhere/t"] = Storage(StorageKind.UNKNOWN, detail="503 Slow Down")
+    result = only_result(world, plan)
+    assert result.status is Status.FAILED
+    assert result.message == "/elsewhere/t cannot be opened (503 Slow Down); run apply again"
+    assert set(world.state().tables) == {("t",)}
+    world.storage.other.clear()
+    assert only_result(world, plan).status is Status.DONE
+    assert planned(world, block).is_empty
+
+
 def lost_second_write(world: World, plan: Plan) -> None:
     """Have a run killed after the entry was made, before the answer was looked at."""
     world.ledger.crash_after = len(world.writes) + 1
