@@ -92,8 +92,8 @@ class CreatingOperations(CatalogOperations):
     ) -> tuple[LiveTable, int | None]:
         """Write a dataset and create its entry, which never points at nothing.
 
-        An entry that comes first (``Capabilities.comes_before_data``) is removed again if the write fails. ``options``
-        are the client's.
+        An entry that comes first (``Capabilities.comes_before_data``) is removed again if the write fails, unless
+        another client has filled it. ``options`` are the client's.
         """
         location = self._free_location(identifier)
         if location is not None and not self.backend.capabilities.comes_before_data(identifier):
@@ -104,7 +104,8 @@ class CreatingOperations(CatalogOperations):
         try:
             return table, self._write(table, data, options)
         except BackendError:
-            self.backend.remove_table(identifier)
+            if self._found(table).kind is not StorageKind.DATASET:
+                self.backend.remove_table(identifier)
             raise
 
     def _fill(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int | None:

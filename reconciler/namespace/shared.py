@@ -15,7 +15,7 @@ from reconciler import storage
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError, UnsupportedOperationError
-from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.tags import MAIN_BRANCH
 
@@ -47,9 +47,11 @@ class CatalogOperations(LanceNamespace):
         del expressions
         return work(*given)
 
+    def _found(self, table: LiveTable) -> Storage:
+        return storage.probe(self._location_to_open(table), optional.table_storage_options(self.backend, table))
+
     def _has_data(self, table: LiveTable) -> bool:
-        found = storage.probe(self._location_to_open(table), optional.table_storage_options(self.backend, table))
-        return found.kind is not StorageKind.NOTHING
+        return self._found(table).kind is not StorageKind.NOTHING
 
     def _lance_table(self, identifier: Sequence[str] | None) -> LiveTable:
         """Return the entry of a Lance table.

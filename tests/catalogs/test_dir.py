@@ -12,7 +12,14 @@ from typing import Any, NoReturn
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import DescribeTableRequest, ListTablesRequest, TableExistsRequest, errors
+from lance_namespace import (
+    CountTableRowsRequest,
+    CreateTableRequest,
+    DescribeTableRequest,
+    ListTablesRequest,
+    TableExistsRequest,
+    errors,
+)
 
 import reconciler
 from reconciler import storage
@@ -358,6 +365,29 @@ def test_a_place_is_occupied_in_every_form_of_a_location(counted: bool, stored: 
     assert contents.is_occupied(directory)
     for free in ("user", "users", "users.lance.old", "ads", "a_bc.lance", "axb%.lance", "far", "lake", "s3:", "."):
         assert not contents.is_occupied(free), free
+
+
+def test_a_table_that_another_client_fills_first_stays(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    namespace, sink, write = (
+        reconciler.connect("dir", {"root": str(lake)}),
+        pa.BufferOutputStream(),
+        storage.write_stream,
+    )
+    with pa.ipc.new_stream(sink, pa.schema([("id", pa.int64())])):
+        pass
+
+    def written(location: str, *given: Any) -> int:
+        write_dataset(Path(location))
+        return write(location, *given)
+
+    monkeypatch.setattr(storage, "write_stream", written)
+    with pytest.raises(errors.TableAlreadyExistsError):
+        namespace.create_table(CreateTableRequest(id=["users"]), sink.getvalue().to_pybytes())
+    monkeypatch.undo()
+    assert (
+        namespace.count_table_rows(CountTableRowsRequest(id=["users"])).count
+        == lance.dataset(lake / "users.lance").count_rows()
+    )
 
 
 # ---- leaving and moving ----------------------------------------------------------------------------------------------
