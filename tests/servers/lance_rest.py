@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 import threading
@@ -34,15 +35,25 @@ def adapter(root: Path, **properties: str) -> Iterator[str]:
 
 
 class _Server(uvicorn.Server):
-    """Says when it listens."""
+    """Says when it listens, and ends when it is told to, without looking ten times a second whether it was."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = threading.Event()
+        self._told = asyncio.Event()
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
+        self._loop = asyncio.get_running_loop()
         self.listening.set()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self._told.wait()
+
+    def end(self) -> None:
+        """Tell it, from another thread."""
+        self._loop.call_soon_threadsafe(self._told.set)
 
 
 @contextmanager
@@ -57,7 +68,7 @@ def served(catalogs: ServedCatalogs, settings: Settings | None = None) -> Iterat
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
-        server.should_exit = True
+        server.end()
         thread.join()
 
 
