@@ -21,6 +21,7 @@ from reconciler.server.app import make_app
 from reconciler.server.catalogs import ServedCatalogs
 from reconciler.server.guard import Settings
 from reconciler.server.running import listener_config
+from reconciler.server.sandbox import Sandbox
 from tests.servers.listening import http_server
 from tests.servers.process import HUNG_SECONDS
 
@@ -57,9 +58,14 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def served(catalogs: ServedCatalogs, settings: Settings | None = None) -> Iterator[str]:
-    """Yield the URL of lancens' own server over ``catalogs``, in this process."""
+def served(catalogs: ServedCatalogs, settings: Settings | None = None, sandbox: Sandbox | None = None) -> Iterator[str]:
+    """Yield the URL of lancens' own server over ``catalogs``, in this process.
+
+    With a ``sandbox``, it starts no processes of its own for what clients have it evaluate.
+    """
     config = listener_config(make_app(catalogs, settings))
+    for namespace in catalogs.namespaces if sandbox else ():
+        namespace.sandbox = sandbox
     config.port = 0
     server = _Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
