@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from functools import cache
 
+import botocore.loaders
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -22,3 +25,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and "browser" in item.fixturenames:
             item.add_marker(pytest.mark.end_to_end)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _models_read_once() -> Iterator[None]:
+    """Let botocore read each model of a service once, and not for every client: that takes most of what one costs."""
+    read = botocore.loaders.JSONFileLoader().load_file
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(botocore.loaders.JSONFileLoader, "load_file", staticmethod(cache(read)))
+        yield

@@ -68,7 +68,7 @@ def _store() -> Iterator[str]:
     _Store.files.clear()
     _Store.conditions.clear()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Store)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -46,6 +46,19 @@ from tests.servers.process import HUNG_SECONDS
 from tests.writing import write_dataset
 
 
+def _opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the locations that are opened from now on."""
+    opened: list[str] = []
+    genuine = storage.open_dataset
+
+    def counted(location: str, options: Mapping[str, str]) -> Any:
+        opened.append(location)
+        return genuine(location, options)
+
+    monkeypatch.setattr(storage, "open_dataset", counted)
+    return opened
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
     (tmp_path / "lake").mkdir()
@@ -228,6 +241,16 @@ def test_data_without_versions_in_the_lists_place_is_not_an_empty_catalog(lake: 
         DirBackend(root=str(lake)).scan()
 
 
+def test_a_file_in_the_lists_place_is_no_dataset_that_is_being_created(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (lake / "__manifest").write_text("no dataset")
+    opened = _opened(monkeypatch)
+    with pytest.raises(BackendError, match="__manifest"):
+        DirBackend(root=str(lake)).scan()
+    assert len(opened) == 1
+
+
 def test_a_first_commit_that_fails_leaves_a_catalog_that_can_be_read_and_written(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,14 +302,7 @@ def test_a_scan_reads_the_list_once(lake: Path, backend: DirBackend, monkeypatch
     backend.insert_namespace(("eu",), {})
     for name in ("a", "b", "c"):
         backend.insert_table(("eu", name), backend.default_location(("eu", name)), {})
-    opened: list[str] = []
-    genuine = storage.open_dataset
-
-    def counted(location: str, options: Mapping[str, str]) -> Any:
-        opened.append(location)
-        return genuine(location, options)
-
-    monkeypatch.setattr(storage, "open_dataset", counted)
+    opened = _opened(monkeypatch)
     assert len(DirBackend(root=str(lake)).scan().tables) == 3
     assert opened == [f"{lake}/__manifest"]
 

@@ -43,6 +43,7 @@ from tests.catalogs.maintained import (
     recall,
     rows,
 )
+from tests.cli.running import lancens
 from tests.soak import sampled
 from tests.writing import load_manifest
 
@@ -413,8 +414,8 @@ def test_a_disk_that_fills_up_commits_nothing_unreadable(tmp_path: Path, largest
     assert fingerprint(place) == before
 
 
-def run_in(folder: Path, *given: str, command: str = "maintain", **variables: str) -> subprocess.CompletedProcess[str]:
-    called = [sys.executable, "-c", "from reconciler.cli import main; main()", command, *given]
+def run_in(folder: Path, *given: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    called = [sys.executable, "-c", "from reconciler.cli import main; main()", "maintain", *given]
     environment = {**{name: text for name, text in os.environ.items() if name != "LANCE_LOG"}, **variables}
     return subprocess.run(called, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
@@ -430,18 +431,21 @@ def test_the_log_of_pylance_is_shown_where_it_is_asked_for(
     assert (done.returncode, "WARN " in done.stderr) == (0, is_shown), done.stderr
 
 
-def test_the_command_plans_saves_and_carries_out(tmp_path: Path) -> None:
+def test_the_command_plans_saves_and_carries_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     managed(tmp_path, "a")
-    run = partial(run_in, tmp_path)
-    assert run("--dry-run", "--detailed-exitcode").returncode == 2
-    assert run("-o", "jobs.json").returncode == 0
+    monkeypatch.chdir(tmp_path)
+    run = partial(lancens, capsys)
+    assert run("maintain", "--dry-run", "--detailed-exitcode").code == 2
+    assert run("maintain", "-o", "jobs.json").code == 0
     assert json.loads((tmp_path / "jobs.json").read_text())["summary"]["build"] == 2
-    assert run("jobs.json", command="apply").returncode == 1
-    assert run("jobs.json").returncode == 1  # nobody is there to confirm
-    assert run("jobs.json", "--auto-approve", "--max-bytes", "0").returncode == 1
-    done = run("jobs.json", "--auto-approve")
-    assert (done.returncode, done.stderr.count("✓")) == (0, 3)
-    assert run("--dry-run", "--detailed-exitcode").returncode == 0
-    assert run("--max-bytes", "lots").returncode == 1
+    assert run("apply", "jobs.json").code == 1
+    assert run("maintain", "jobs.json").code == 1  # nobody is there to confirm
+    assert run("maintain", "jobs.json", "--auto-approve", "--max-bytes", "0").code == 1
+    done = run("maintain", "jobs.json", "--auto-approve")
+    assert (done.code, done.err.count("✓")) == (0, 3)
+    assert run("maintain", "--dry-run", "--detailed-exitcode").code == 0
+    assert run("maintain", "--max-bytes", "lots").code == 1
     for form in ("markdown", "html", "json"):
-        assert run("--dry-run", "--format", form).returncode == 0
+        assert run("maintain", "--dry-run", "--format", form).code == 0

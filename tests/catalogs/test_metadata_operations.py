@@ -45,9 +45,11 @@ from reconciler.backends.dir import DirBackend
 from reconciler.server.catalogs import OneCatalog
 from reconciler.server.guard import Settings, Tokens
 from reconciler.server.operations import OPERATIONS
+from reconciler.server.sandbox import Sandbox
 from tests.clients.catalogs import running_catalog
 from tests.server.client import Api
 from tests.servers.lance_rest import served
+from tests.servers.process import HUNG_SECONDS
 from tests.writing import load_manifest
 
 T = ["t"]
@@ -86,13 +88,18 @@ def place(tmp_path: Path) -> Iterator[str]:
     assert before.items() <= _files(place).items()
 
 
+@pytest.fixture(scope="module")
+def sandbox() -> Sandbox:
+    return Sandbox(1, HUNG_SECONDS)
+
+
 @pytest.fixture(params=["in process", "served"])
-def namespace(request: pytest.FixtureRequest, place: str) -> Iterator[LanceNamespace]:
+def namespace(request: pytest.FixtureRequest, place: str, sandbox: Sandbox) -> Iterator[LanceNamespace]:
     root = str(Path(place).parent)
     if request.param == "in process":
         yield reconciler.connect("dir", {"root": root})
         return
-    with served(OneCatalog(DirBackend(root=root))) as url:
+    with served(OneCatalog(DirBackend(root=root)), sandbox=sandbox) as url:
         yield lance_namespace.connect("rest", {"uri": url})
 
 

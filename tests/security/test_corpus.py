@@ -203,7 +203,7 @@ def _spoiled(sound: Say, watch: Watch) -> Iterator[tuple[str, list[bytes]]]:
             pass  # a client that hangs up
 
     server = Server(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", said

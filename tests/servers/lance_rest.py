@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 import threading
@@ -20,6 +21,7 @@ from reconciler.server.app import make_app
 from reconciler.server.catalogs import ServedCatalogs
 from reconciler.server.guard import Settings
 from reconciler.server.running import listener_config
+from reconciler.server.sandbox import Sandbox
 from tests.servers.listening import http_server
 from tests.servers.process import HUNG_SECONDS
 
@@ -34,21 +36,36 @@ def adapter(root: Path, **properties: str) -> Iterator[str]:
 
 
 class _Server(uvicorn.Server):
-    """Says when it listens."""
+    """Says when it listens, and ends when it is told to, without looking ten times a second whether it was."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = threading.Event()
+        self._told = asyncio.Event()
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
+        self._loop = asyncio.get_running_loop()
         self.listening.set()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self._told.wait()
+
+    def end(self) -> None:
+        """Tell it, from another thread."""
+        self._loop.call_soon_threadsafe(self._told.set)
 
 
 @contextmanager
-def served(catalogs: ServedCatalogs, settings: Settings | None = None) -> Iterator[str]:
-    """Yield the URL of lancens' own server over ``catalogs``, in this process."""
+def served(catalogs: ServedCatalogs, settings: Settings | None = None, sandbox: Sandbox | None = None) -> Iterator[str]:
+    """Yield the URL of lancens' own server over ``catalogs``, in this process.
+
+    With a ``sandbox``, it starts no processes of its own for what clients have it evaluate.
+    """
     config = listener_config(make_app(catalogs, settings))
+    for namespace in catalogs.namespaces if sandbox else ():
+        namespace.sandbox = sandbox
     config.port = 0
     server = _Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -57,7 +74,7 @@ def served(catalogs: ServedCatalogs, settings: Settings | None = None) -> Iterat
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
-        server.should_exit = True
+        server.end()
         thread.join()
 
 

@@ -19,6 +19,7 @@ __all__ = ["BUCKET", "KEY", "SECRET", "TOKEN", "GuardedS3", "guarded_s3"]
 BUCKET = "vended"
 KEY, SECRET, TOKEN = "ASIAVENDEDVENDED0001", "vended-secret-7b2f51c0", "vended-session-token-90aa"
 
+_POLL_SECONDS = 0.01
 _CREDENTIAL = re.compile(r"Credential=([^/]*)/")
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
 
@@ -77,7 +78,7 @@ def guarded_s3() -> Iterator[GuardedS3]:
         return answer
 
     server = make_server("127.0.0.1", 0, guarded, threaded=True, request_handler=MotoRequestHandler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
     thread.start()
     found.endpoint = f"http://127.0.0.1:{server.server_port}"
     try:

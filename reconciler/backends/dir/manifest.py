@@ -103,10 +103,19 @@ class DirManifest:
                 if kind is StorageKind.NOTHING:
                     return None
                 # It became a dataset between the two looks.
-                if kind not in (StorageKind.NOT_LANCE, StorageKind.DATASET) or attempt == _CREATION_ATTEMPTS - 1:
+                may_come = kind in (StorageKind.NOT_LANCE, StorageKind.DATASET) and not self._is_file()
+                if not may_come or attempt == _CREATION_ATTEMPTS - 1:
                     raise
             pause(attempt)
         raise AssertionError("the last attempt returns or raises")
+
+    def _is_file(self) -> bool:
+        """Return whether a file is in the dataset's place.
+
+        Nobody is creating a dataset there, and pylance takes two seconds for each attempt to open it.
+        """
+        path = storage.local_path(self._location)
+        return path is not None and path.is_file()
 
     def update(self, change: Callable[[ManifestRows], tuple[ManifestRows, T]], about: str = "") -> T:
         """Commit what ``change`` makes of the rows; return its answer.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import botocore.loaders
 import pytest
 
 from reconciler.backends import registry
@@ -18,15 +17,6 @@ Connect = Callable[..., GlueBackend]
 def running_glue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GlueServer]:
     with glue_server(tmp_path_factory.mktemp("glue")) as server:
         yield server
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_loader() -> Iterator[None]:
-    """Let botocore read its model of Glue once, and not for every client of every test."""
-    loader = botocore.loaders.create_loader()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(botocore.loaders, "create_loader", lambda *_: loader)
-        yield
 
 
 @pytest.fixture(autouse=True)
