@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,64 @@ def test_a_break_of_more_than_a_day_is_another_audit(lake: Path, audit: Audit, m
         patched.setattr(auditing, "find_orphans", fail)
         audit()
     assert looked_at(audit()[1]) == 0
+
+
+class Ahead(datetime):
+    """A clock that is years ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:
+        return datetime.now(tz) + timedelta(days=999)
+
+
+def test_a_history_that_was_cut_back_hides_no_loss(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    last = [audit()[1] for _ in range(3)][-1]
+    lance.dataset("audits.lance").delete(f"run_id != '{last['run_id']}'")
+    (data,) = (lake / "t5/data").iterdir()
+    data.unlink()
+    assert [rules(audit(*given)[1]) for given in ((), ("--since-last",))] == [["missing-files t5"]] * 2
+
+
+def test_a_clock_that_was_ahead_hides_no_loss(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    with monkeypatch.context() as patched:
+        patched.setattr("reconciler.cli.audit.datetime", Ahead)
+        audit()
+    (data,) = (lake / "t5/data").iterdir()
+    data.unlink()
+    documents = [audit(*given)[1] for given in ((), ("--since-last",), ("--since-last",))]
+    assert [rules(one) for one in documents] == [["missing-files t5"]] * 3
+    assert {one["findings"][0]["first_seen"] for one in documents} == {documents[0]["finished"]}
+
+
+def test_two_audits_at_once_leave_no_dataset_out(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 4)
+    monkeypatch.setattr(looks.Looks, "forget", lambda _: None)  # as without the permission to delete
+    audit()
+    looked.clear()
+    for _ in range(4):
+        audit("--since-last")
+        history = lance.dataset("audits.lance")
+        (run,) = history.to_table(limit=1, offset=history.count_rows() - 1).to_pylist()
+        other = pa.Table.from_pylist([{**run, "run_id": f"{run['run_id']}-other"}], history.schema)
+        lance.write_dataset(other, "audits.lance", mode="append")
+    assert sorted(set(looked)) == NAMES
+
+
+def test_looks_that_another_audit_replaces_meanwhile_are_no_error(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    audit()
+    listed = looks.Looks._files
+
+    def replaced(self: looks.Looks) -> dict[str, int]:
+        found = listed(self)
+        for name in found:
+            Path(self.folder, name).unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(looks.Looks, "_files", replaced)
+    ran, document = audit("--since-last")
+    assert (ran.code, looked_at(document)) == (0, 9), ran.err
 
 
 def test_a_damaged_file_is_one_error(lake: Path, audit: Audit) -> None:
