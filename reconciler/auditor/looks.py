@@ -75,7 +75,7 @@ class Looks:
     def carried(self, row: Row) -> Stored | None:
         """Return what was seen of the dataset of ``row`` in its state then; None if it must be looked at anyway."""
         look: Row | None = row["look"]
-        if look is None or look["stored"] is None or look["location"] != row["location"]:
+        if look is None or look["stored"] is None or look["location"] != locations.redact(row["location"]):
             return None
         # Audits that run at once skip numbers, a history that is cut back repeats them, and clocks go wrong.
         runs, age = self.run - look["run"], self.now - look["at"]
@@ -140,7 +140,7 @@ class Looks:
     def _look(self, row: Row, stored: Stored) -> Row:
         is_whole = stored.state is not None and stored.is_whole
         text = _STORED.dump_json(stored, exclude_defaults=True).decode() if is_whole else None
-        return {"location": row["location"], "run": self.run, "at": self.now, "stored": text}
+        return {"location": locations.redact(row["location"]), "run": self.run, "at": self.now, "stored": text}
 
     @contextmanager
     def _session(self, *file: str) -> Iterator[Any]:

@@ -7,20 +7,22 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import lance
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.looks import audits
 from reconciler import storage
 from reconciler.auditor import audit as auditing
 from reconciler.auditor import looks
-from reconciler.auditor.records import ROUNDS
+from reconciler.auditor.records import ROUNDS, Stored
 from reconciler.backends.dir import DirBackend
+from reconciler.model.live import StorageKind
 from tests.cli.running import Ran, lancens
 from tests.processes import writers
 from tests.servers.s3 import BUCKET, guarded_s3
@@ -216,8 +218,8 @@ class Ahead(datetime):
     """A clock that is years ahead."""
 
     @classmethod
-    def now(cls, tz: tzinfo | None = None) -> datetime:
-        return datetime.now(tz) + timedelta(days=999)
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return super().now(tz) + timedelta(days=999)
 
 
 def test_a_history_that_was_cut_back_hides_no_loss(lake: Path, audit: Audit, monkeypatch: Any) -> None:
@@ -319,3 +321,13 @@ def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
             assert ran.code == 0, ran.err
             carried.append("1 table without a new version" in ran.out)
     assert carried == [False, True, True, False]
+
+
+def test_looks_hold_no_secret_of_a_location(tmp_path: Path) -> None:
+    secret = "s3://user:hunter2@bucket/t.lance?sig=hunter2"
+    row = {"catalog": "glue", "key": "db$t", "location": secret, "claimed": secret}
+    kept = looks.Looks(str(tmp_path), 0, 1, datetime.now(UTC))
+    kept.write([row], [Stored(StorageKind.DATASET, state="1.manifest 0-a.txn")])
+    (found,) = pq.read_table(next(tmp_path.iterdir())).to_pylist()
+    assert "hunter2" not in str(found)
+    assert kept.carried({**row, "look": found["look"]}) is not None
