@@ -366,6 +366,20 @@ def test_a_job_that_loses_every_race_says_which_command_to_repeat(
     assert (result.status, result.message) == (Status.FAILED, "another writer; run maintain again")
 
 
+def test_an_index_that_another_run_builds_meanwhile_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = storage.build_index
+
+    def meanwhile(*given: Any) -> None:
+        build(*given)
+        build(*given)
+
+    manifest = managed(tmp_path, "a", asked={"indices": {"id": {"type": "BTREE"}}})
+    made = plan_maintenance(manifest)
+    monkeypatch.setattr(storage, "build_index", meanwhile)
+    (result,) = maintain(made, manifest, journal=tmp_path / "journal").results
+    assert (result.status, result.message) == (Status.ALREADY, "")
+
+
 def test_a_job_that_fails_stops_no_other_job_of_its_dataset(tmp_path: Path) -> None:
     manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
     made = plan_maintenance(manifest)
