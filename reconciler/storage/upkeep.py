@@ -48,7 +48,9 @@ def upkeep_of(
         columns = _columns_to_index(wanted, rows, indices)
         dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
         untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
-        missing = [one for one in wanted.indices if one.column in columns]
+        there = {column for index in indices for column in index.columns}
+        missing = [one for one in wanted.indices if one.column not in there]
+        problems = {one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None}
         return Upkeep(
             rows=rows,
             fragments=len(dataset.get_fragments()),
@@ -60,8 +62,8 @@ def upkeep_of(
             config=_digest(dataset.config()),
             cleanup=cleanup_of(dataset),
             cleanable=dataset.explain_cleanup_old_versions().stats.bytes_removed if explain else 0,
-            vectors={name: _vectors(dataset, name) for name in untrained},
-            problems={one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None},
+            vectors={name: _vectors(dataset, name) for name in untrained - problems.keys()},
+            problems=problems,
         )
 
     return examine(location, options, read)
@@ -137,9 +139,9 @@ def _vectors(dataset: Any, column: str) -> int:
 
 def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
     """Return why pylance cannot build an index on a column that exists; None if it can."""
-    at = dataset.schema.get_field_index(wanted.column.partition(".")[0])
-    if at < 0:
+    if _field(dataset, wanted.column) is None:
         return None
+    at = dataset.schema.get_field_index(wanted.column.partition(".")[0])
     field = dataset.schema.field(at)
     if wanted.type.is_vector:
         if _dimension(dataset, wanted.column) is None:
@@ -152,7 +154,7 @@ def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
     empty = in_memory(dataset.schema.empty_table().select([at]))
     try:
         _build(empty, wanted)  # which checks the type alone
-    except TypeError as error:
+    except (KeyError, TypeError) as error:  # pylance finds no column whose name has a backtick
         return "".join(map(str, error.args))
     except (OSError, RuntimeError, ValueError) as error:
         return message_of(error, "", {})

@@ -167,14 +167,21 @@ def test_what_cannot_be_built_is_blocked_and_nothing_is_dropped(
         ("v", {"type": "IVF_FLAT", "metric": "hamming"}),
         ("bits", {"type": "IVF_FLAT"}),
         ("bits", {"type": "IVF_PQ", "metric": "hamming"}),
+        ("pair.nowhere", {"type": "BTREE"}),
+        ("a`number", {"type": "BTREE"}),
+        ("a`vector", {"type": "IVF_FLAT"}),
     ],
 )
 def test_an_index_that_a_column_cannot_have_is_blocked_beside_one_that_it_can(
     tmp_path: Path, column: str, asked: dict[str, object]
 ) -> None:
     table, place = rows(300), str(tmp_path / "lake/a.lance")
-    lance.write_dataset(table.append_column("bits", table["v"].cast(pa.list_(pa.uint8(), 16), safe=False)), place)
+    pair = pa.StructArray.from_arrays([table["id"].combine_chunks()], names=["x"])
+    more = {"a`number": table["id"], "a`vector": table["v"], "pair": pair}
+    more |= {"bits": table["v"].cast(pa.list_(pa.uint8(), 16), safe=False)}
+    lance.write_dataset(pa.table({**dict(zip(table.column_names, table.columns, strict=True)), **more}), place)
     fitting = {"text": {"type": "INVERTED"}, "id": {"type": "BTREE"}, "v": {"type": "IVF_FLAT"}}
+    fitting |= {"pair.x": {"type": "BTREE"}}
     indices = {**fitting, "bits": {"type": "IVF_HNSW_FLAT", "metric": "hamming"}, column: asked}
     manifest = load_manifest(tmp_path, manifest_of(["a"], {"indices": indices}))
     made = plan_maintenance(manifest)
