@@ -27,7 +27,7 @@ from reconciler.model.maintenance import (
 from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.pylance import in_memory, message_of
 from reconciler.storage.reading import cleanup_of, examine
-from reconciler.storage.segments import Executors, commit_segments, here, on_dataset
+from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
 _LANES = 16
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
@@ -62,7 +62,7 @@ def upkeep_of(
             config=_digest(dataset.config()),
             cleanup=cleanup_of(dataset),
             cleanable=dataset.explain_cleanup_old_versions().stats.bytes_removed if explain else 0,
-            vectors={name: _vectors(dataset, name) for name in untrained - problems.keys()},
+            vectors={name: vectors_in(dataset, name, LEAST_VECTORS) for name in untrained - problems.keys()},
             problems=problems,
         )
 
@@ -129,12 +129,6 @@ def _dimension(dataset: Any, column: str) -> int | None:
     """Return the length of a column's vectors; None if it holds none, or does not exist."""
     at = dataset.schema.get_field_index(column)
     return None if at < 0 else getattr(dataset.schema.field(at).type, "list_size", None)
-
-
-def _vectors(dataset: Any, column: str) -> int:
-    """Return how many rows have a vector, counting no further than an index needs."""
-    there = {"filter": f"`{column}` IS NOT NULL", "limit": LEAST_VECTORS}
-    return int(dataset.scanner(columns=[], with_row_id=True, **there).to_table().num_rows)
 
 
 def _problem(dataset: Any, wanted: WantedIndex) -> str | None:

@@ -32,6 +32,7 @@ from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenanc
 from reconciler.operations.plan import plan
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from reconciler.storage import segments
 from tests.catalogs.maintained import (
     MAINTAIN,
     append,
@@ -214,6 +215,22 @@ def test_an_index_of_vectors_is_not_trained_on_nulls(tmp_path: Path, kind: str) 
     assert maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal").ok
     assert [index.num_rows_indexed for index in lance.dataset(place).describe_indices()] == [700]
     assert plan_maintenance(manifest).is_empty
+
+
+@pytest.mark.parametrize("executors", [None, segments.here])
+def test_few_vectors_among_many_rows_are_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executors: storage.Executors | None
+) -> None:
+    monkeypatch.setattr(segments, "_ROWS", 500)
+    place, table = str(tmp_path / "lake/a.lance"), rows(1000)
+    vectors = table["v"].combine_chunks().take(pa.array([*range(300), *[None] * 700]))
+    lance.write_dataset(table.set_column(2, "v", vectors), place, max_rows_per_file=500)
+    asked = {"indices": {"v": {"type": "IVF_FLAT", "num_partitions": 400}}}
+    manifest = load_manifest(tmp_path, manifest_of(["a"], asked))
+    report = maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal", executors=executors)
+    assert [end.message for end in report.results] == [""]
+    nearest = {"column": "v", "q": vectors[7].values, "k": 1, "nprobes": 400}
+    assert lance.dataset(place).to_table(nearest=nearest)["id"].to_pylist() == [7]
 
 
 def test_an_index_without_vectors_to_train_on_is_left_alone(tmp_path: Path) -> None:
