@@ -422,6 +422,16 @@ def test_a_dataset_that_vanishes_fails_its_own_job_alone(tmp_path: Path) -> None
     assert not (tmp_path / "lake/a.lance").exists()
 
 
+def test_files_of_earlier_versions_are_not_called_new(tmp_path: Path) -> None:
+    place = tmp_path / "lake/a.lance"
+    needy(place)
+    lance.dataset(str(place)).optimize.compact_files()
+    hidden = (place / "_versions").rename(tmp_path / "hidden")
+    files = storage.NewFiles(str(place), {})  # as if storage had not answered
+    hidden.rename(place / "_versions")
+    assert files.unneeded() == []
+
+
 _MAINTAIN_ON_A_FULL_DISK = """
 import resource, sys
 import lance
