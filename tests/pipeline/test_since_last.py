@@ -166,6 +166,18 @@ def test_looks_do_not_pile_up(lake: Path, audit: Audit, monkeypatch: Any) -> Non
     assert runs <= {5, 6, 7}
 
 
+def test_looks_of_settings_that_are_not_used_any_more_are_removed(audit: Audit, monkeypatch: Any) -> None:
+    audit("--stale-after", "5")
+    (old,) = Path("audits.lance/_looks").iterdir()
+    (old / "notes.parquet").touch()
+    audit()
+    assert len([*old.iterdir()]) == 2
+    monkeypatch.setattr("reconciler.cli.audit.datetime", Ahead)
+    assert audit("--skip-rule", "stale")[0].code == 0
+    files = Path("audits.lance/_looks").rglob("*.parquet")
+    assert sorted(file.name.partition("-")[0] for file in files) == ["0", "notes.parquet"]
+
+
 def _cut_off(at: int) -> None:
     """Audit in a process that kills itself at its look number ``at``."""
     from reconciler.cli import main
@@ -261,7 +273,7 @@ def test_looks_that_another_audit_replaces_meanwhile_are_no_error(lake: Path, au
     audit()
     listed = looks.Looks._files
 
-    def replaced(self: looks.Looks) -> dict[str, int]:
+    def replaced(self: looks.Looks) -> list[str]:
         found = listed(self)
         for name in found:
             Path(self.folder, name).unlink(missing_ok=True)
@@ -326,8 +338,8 @@ def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
 def test_looks_hold_no_secret_of_a_location(tmp_path: Path) -> None:
     secret = "s3://user:hunter2@bucket/t.lance?sig=hunter2"
     row = {"catalog": "glue", "key": "db$t", "location": secret, "claimed": secret}
-    kept = looks.Looks(str(tmp_path), 0, 1, datetime.now(UTC))
+    kept = looks.Looks(str(tmp_path), "a" * 32, 0, 1, datetime.now(UTC))
     kept.write([row], [Stored(StorageKind.DATASET, state="1.manifest 0-a.txn")])
-    (found,) = pq.read_table(next(tmp_path.iterdir())).to_pylist()
+    (found,) = pq.read_table(next(tmp_path.rglob("*.parquet"))).to_pylist()
     assert "hunter2" not in str(found)
     assert kept.carried({**row, "look": found["look"]}) is not None
