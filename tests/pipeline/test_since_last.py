@@ -121,6 +121,15 @@ def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[
     assert ("Everything was read" in page, "Carried over since" in page) == (False, True)
 
 
+def test_a_clean_up_shows_in_the_next_run(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    write_manifest("expect: {max_versions: 1}")
+    dataset = lance.write_dataset(pa.table({"id": [2]}), str(lake / "t1"), mode="append")
+    assert rules(audit("--since-last")[1]) == ["many-versions t1"]
+    dataset.cleanup_old_versions(older_than=timedelta(0))
+    assert rules(audit("--since-last")[1]) == []
+
+
 def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
     monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
     audit()
