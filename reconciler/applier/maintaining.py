@@ -99,8 +99,11 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     obstacle = next((one for one in planned if isinstance(one, Blocked)), None)
     if needed is None and obstacle is not None:
         raise StaleError(obstacle.reason)
-    if needed is not None and isinstance(found, Upkeep):
-        _expect_planned(job, needed, found)
+    if isinstance(found, Upkeep):
+        if needed is not None:
+            _expect_planned(job, needed, found)
+        elif change.action is Action.OPTIMIZE_INDEX and job.index not in {index.name for index in found.indices}:
+            raise StaleError(f"the index {job.index} is gone")
     return needed
 
 

@@ -390,6 +390,18 @@ def test_a_job_that_loses_every_race_says_which_command_to_repeat(
     assert (result.status, result.message) == (Status.FAILED, "another writer; run maintain again")
 
 
+def test_an_index_that_is_dropped_is_not_up_to_date(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a", asked={"optimize_indices": {"max_unindexed_rows": 10}}), "lake/a.lance"
+    dataset = lance.dataset(str(tmp_path / place))
+    dataset.create_scalar_index("id", "BTREE")
+    append(str(tmp_path / place), 100, 10_000)
+    made = plan_maintenance(manifest)
+    assert actions(made) == [Action.OPTIMIZE_INDEX]
+    lance.dataset(str(tmp_path / place)).drop_index("id_idx")
+    (result,) = maintain(made, manifest, journal=tmp_path / "journal").results
+    assert (result.status, "id_idx" in result.message) == (Status.FAILED, True)
+
+
 def test_an_index_that_another_run_builds_meanwhile_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = storage.build_index
 
