@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 from reconciler import storage
 from reconciler.auditor.records import Stored
 from reconciler.model import locations
-from reconciler.model.errors import BackendError, LancensError
+from reconciler.model.errors import BackendError, InvalidTableStateError, LancensError
 from reconciler.spark.frames import frame_of
 from reconciler.spark.schemas import LONG, MOMENT, STRING, Row, record_batch
 from reconciler.spark.tasks import batched, row_tasks, unbatched
@@ -163,7 +163,8 @@ class Looks:
             with storage.translated(place, {}):
                 yield storage.session_at(self.folder, {})
         except BackendError as error:
-            what = "remove the file" if file else "give --history a place that can be written"
+            is_damaged = file and isinstance(error, InvalidTableStateError)
+            what = "remove the file" if is_damaged else "give --history a place that can be read and written"
             raise LancensError(f"{error}; audits keep there what they saw: {what} and run the audit again") from None
 
 

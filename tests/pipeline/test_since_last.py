@@ -341,6 +341,9 @@ def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
             ran = lancens(capsys, "audit", "--engine", "local", "--skip-rule", "orphan", "--history", history, *often)
             assert ran.code == 0, ran.err
             carried.append("1 table without a new version" in ran.out)
+        server.denies = lambda _method, path: path.endswith(".parquet")
+        ran = lancens(capsys, "audit", "--engine", "local", "--skip-rule", "orphan", "--history", history)
+        assert (ran.code, "remove the file" in ran.err) == (1, False)
     assert carried == [False, True, True, False]
 
 
