@@ -45,11 +45,11 @@ def upkeep_of(
         tasks = [] if wanted.compact is None else _plan(dataset, wanted.compact, None).tasks
         fragments = [fragment for task in tasks for fragment in task.fragments]
         rows, indices = dataset.count_rows(), _indices(dataset)
-        columns = _columns_to_index(wanted, rows, indices)
-        dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
-        untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
         there = {column for index in indices for column in index.columns}
         missing = [one for one in wanted.indices if one.column not in there]
+        columns = {*(one.column for one in missing), *_stale_columns(wanted, rows, indices)}
+        dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
+        untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
         problems = {one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None}
         return Upkeep(
             rows=rows,
@@ -97,12 +97,9 @@ def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
     return tuple(sorted(found, key=lambda index: index.name))
 
 
-def _columns_to_index(wanted: Maintain, rows: int, indices: Sequence[LiveIndex]) -> set[str]:
-    """Return the columns of missing and of stale indices."""
-    there = {column for index in indices for column in index.columns}
+def _stale_columns(wanted: Maintain, rows: int, indices: Sequence[LiveIndex]) -> set[str]:
     limit = rows if wanted.max_unindexed_rows is None else wanted.max_unindexed_rows
-    stale = {column for index in indices for column in index.columns if rows - index.rows > limit}
-    return stale.union(one.column for one in wanted.indices if one.column not in there)
+    return {column for index in indices for column in index.columns if rows - index.rows > limit}
 
 
 def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int]:
