@@ -59,7 +59,7 @@ class SimulatedLake:
         from reconciler.auditor.storage_probe import TableProber
         from reconciler.spark.schemas import record_batch
 
-        looks = Looks(self.folder, self.runs, rounds, _BEGAN + timedelta(days=self.runs))
+        looks = Looks(self.folder, "0" * 32, self.runs, rounds, _BEGAN + timedelta(days=self.runs))
         catalogs = cast(Any, {"lake": SimpleNamespace(options={}, opens_tables=False)})
         remembered = looks.entries(None, ENTRIES).content
         places = defaultdict(list)
@@ -117,7 +117,7 @@ def audits(tables: int, runs: int, share: int = 100) -> Iterator[tuple[int, int,
     from reconciler.auditor.records import ROUNDS
 
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as folder:
-        lake = SimulatedLake(tables, str(Path(folder, "audits.lance", "_looks", "0")))
+        lake = SimulatedLake(tables, str(Path(folder, "audits.lance", "_looks")))
         yield 0, *lake.audit(rounds=1)
         for run in range(1, runs + 1):
             lake.change(share)

@@ -12,7 +12,7 @@ from reconciler.applier.step import ChangeOutcome, StaleError
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.desired import DesiredTable, Source
-from reconciler.model.errors import BackendError, ConcurrentModificationError
+from reconciler.model.errors import BackendError, ConcurrentModificationError, TableAlreadyExistsError
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable
 from reconciler.model.maintenance import Maintain, Upkeep
@@ -77,7 +77,7 @@ def _carried_out(
             announce(live)
         try:
             _work(change, job, live, optional.table_storage_options(backend, live, writes=True), executors)
-        except ConcurrentModificationError:
+        except (ConcurrentModificationError, TableAlreadyExistsError):  # the latter of an index that another run built
             if not left:
                 raise
         else:
@@ -99,8 +99,11 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     obstacle = next((one for one in planned if isinstance(one, Blocked)), None)
     if needed is None and obstacle is not None:
         raise StaleError(obstacle.reason)
-    if needed is not None and isinstance(found, Upkeep):
-        _expect_planned(job, needed, found)
+    if isinstance(found, Upkeep):
+        if needed is not None:
+            _expect_planned(job, needed, found)
+        elif change.action is Action.OPTIMIZE_INDEX and job.index not in {index.name for index in found.indices}:
+            raise StaleError(f"the index {job.index} is gone")
     return needed
 
 

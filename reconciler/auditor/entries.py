@@ -105,7 +105,7 @@ def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     a table of which nothing but a look is left has no entry.
     """
     said = [row for batch in batches for row in batch.to_pylist()]
-    said.sort(key=lambda row: (row["look"]["run"], row["look"]["at"]) if row["look"] else (-1,))
+    said.sort(key=lambda row: row["look"]["at"].timestamp() if row["look"] else 0)
     said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
     entries: defaultdict[tuple[str, str], Row] = defaultdict(dict)
     for row in said:

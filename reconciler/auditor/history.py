@@ -57,7 +57,7 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
 
 
 def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
-    """Return the runs in the history at ``uri``, if any, the newest last.
+    """Return the runs in the history at ``uri``, if any, as they were appended: clocks differ.
 
     Raises:
         LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be read.
@@ -67,12 +67,11 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
     with _errors(uri), storage.translated(uri, options):
         rows = storage.read_latest(partial(_open, uri, options), _rows_of)
     try:
-        runs = [RunSummary.model_validate(row) for row in rows]
+        return [RunSummary.model_validate(row) for row in rows]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise _unusable(uri, f"a run in it is damaged at {where}: {first['msg']}") from None
-    return sorted(runs, key=lambda run: (run.finished, run.run_id))
 
 
 def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:

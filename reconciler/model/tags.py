@@ -48,7 +48,8 @@ def tag_name_problem(name: str) -> str | None:
     """Return why a tag cannot have this name; None if it can."""
     if len(name) <= _LONGEST and _NAME.fullmatch(name):
         return None
-    return "expected at most 100 ASCII letters, digits, `.`, `-` and `_`, with no dot at an end and no two in a row"
+    shape = "with no dot at an end, no two in a row and no `.lock` last"
+    return f"expected at most 100 ASCII letters, digits, `.`, `-` and `_`, {shape}"
 
 
 def branch_name_problem(name: str) -> str | None:

@@ -163,6 +163,7 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     _require_java()
+    _require_master(master)
     local = master.startswith("local")
     conf = SparkConf(loadDefaults=False)
     for key, value in {**(_LOCAL_SETTINGS if local else _OWN_SETTINGS), **options.conf}.items():
@@ -364,12 +365,29 @@ def _require_answer(url: str) -> None:
         host, port = place.hostname or "", place.port or _CONNECT_PORT
     except ValueError:
         raise LancensError("--master is not an address of Spark Connect: expected sc://HOST:PORT") from None
-    if getproxies():
-        return
+    silence = None if getproxies() else _silence_of(host, port)
+    if silence is not None:
+        raise LancensError(f"no Spark Connect server answers at {silence}")
+
+
+def _require_master(url: str) -> None:
+    """Raise a LancensError when no master of a standalone cluster answers at ``url``.
+
+    Spark would wait for more than a minute, and name none of them.
+    """
+    places = re.findall(r"([^/,]+):(\d+)", url.removeprefix("spark://")) if url.startswith("spark://") else []
+    silences = [_silence_of(host.strip("[]"), int(port)) for host, port in places]
+    if silences and all(silences):
+        raise LancensError(f"no Spark master answers at {', '.join(filter(None, silences))}")
+
+
+def _silence_of(host: str, port: int) -> str | None:
+    """Return a server and why it does not answer; None if it does."""
     try:
         socket.create_connection((host, port), _SECONDS_TO_ANSWER).close()
-    except OSError as error:
-        raise LancensError(f"no Spark Connect server answers at {host}:{port}: {error.strerror or error}") from None
+    except (OSError, OverflowError) as error:
+        return f"{host}:{port}: {getattr(error, 'strerror', None) or error}"
+    return None
 
 
 def _require_java() -> None:

@@ -13,7 +13,6 @@ __all__ = ["StoreConnection", "connection_to"]
 _KEPT = 16
 _SECONDS = 60
 """How long one is given out: then credentials and endpoints are looked up again."""
-_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
 
 
 class StoreConnection:
@@ -52,8 +51,8 @@ class StoreConnection:
 
 def connection_to(root: str, options: Mapping[str, str]) -> StoreConnection:
     """Return the connection to ``root`` that these options, and the environment, make."""
-    environment = frozenset(item for item in os.environ.items() if item[0].startswith(_PREFIXES))
-    return _connection(root, frozenset(options.items()), environment, int(time.monotonic() // _SECONDS))
+    period = int(time.monotonic() // _SECONDS)
+    return _connection(root, frozenset(options.items()), frozenset(os.environ.items()), period)
 
 
 @lru_cache(maxsize=_KEPT)

@@ -14,22 +14,25 @@ class NewFiles:
 
     def __init__(self, location: str, options: Mapping[str, str]) -> None:
         self._location, self._options = location, options
-        self._before, _ = self._listed()
+        self._before = self._listed()
 
     def unneeded(self) -> list[str]:
         """Return those that the latest version does not need, relative to the dataset; they may be other writers'."""
-        after, needed = self._listed()
-        return sorted(path for place, path in after.items() if place not in self._before and place not in needed)
+        after = self._listed()
+        if self._before is None or after is None:
+            return []
+        (before, _), (found, needed) = self._before, after
+        return sorted(path for place, path in found.items() if place not in before and place not in needed)
 
-    def _listed(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Return what is there, and what the latest version needs; nothing if the dataset cannot be read."""
+    def _listed(self) -> tuple[Mapping[str, str], Mapping[str, str]] | None:
+        """Return what is there, and what the latest version needs; None if the dataset cannot be read."""
         try:
             with translated(self._location, self._options):
                 dataset = open_dataset(self._location, self._options)
                 listing = FileListing(dataset, self._location, self._options)
                 needed = listing.needed_by(dataset)
         except BackendError:
-            return {}, {}
+            return None
         return _places(listing.found), _places([*own(needed.files), *own(needed.folders)])
 
 

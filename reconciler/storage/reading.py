@@ -226,20 +226,22 @@ def manifests(location: str, options: Mapping[str, str], branch: str | None = No
 
 
 def latest_state(location: str, options: Mapping[str, str], before: str | None = None) -> str | None:
-    """Return the names of the latest manifest and of a latest transaction; None without a version, or if unknown.
+    """Return the latest manifest, the number of manifests and a latest transaction; None if there is none, or unknown.
 
-    A dataset that is written anew has its version 1 again, and other transactions. If the state ``before`` still holds,
-    that takes one listing and a question for one file, otherwise two listings.
+    A dataset that is written anew has its version 1 again, and other transactions. A clean-up leaves fewer manifests.
+    If the state ``before`` still holds, that takes one listing and a question for one file, otherwise two listings.
     """
     with suppress(BackendError), translated(location, options):
         versions = manifests(location, options)
-        manifest = versions[max(versions)].rpartition("/")[2] if versions else None
-        known, _, transaction = (before or "").partition(" ")
-        if known == manifest and contains(location, f"{_TRANSACTIONS}/{transaction}", options):
+        if not versions:
+            return None
+        now = f"{versions[max(versions)].rpartition('/')[2]} {len(versions)}"
+        known, _, transaction = (before or "").rpartition(" ")
+        if known == now and contains(location, f"{_TRANSACTIONS}/{transaction}", options):
             return before
         names = [name.partition("-") for name in list_directory(locations.join(location, _TRANSACTIONS), options)]
         last = max(((int(name[0]), "".join(name)) for name in names if name[0].isdecimal()), default=(0, ""))
-        return manifest and f"{manifest} {last[1]}"
+        return f"{now} {last[1]}"
     return None
 
 

@@ -80,14 +80,22 @@ def _model(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any]]) -> dict[st
     from lance.indices import IndicesBuilder
 
     wanted, shape = item
-    builder, partitions = IndicesBuilder(dataset, wanted.column), shape["num_partitions"]
+    # As pylance does, train no more than there are vectors, which may be few among the rows.
+    partitions = vectors_in(dataset, wanted.column, shape["num_partitions"])
+    builder = IndicesBuilder(dataset, wanted.column)
     rate = max(1, min(_SAMPLES, dataset.count_rows() // max(partitions, _CODEWORDS)))
     metric = shape.get("metric", Metric.L2.value)
     ivf = builder.train_ivf(partitions, distance_type=metric, sample_rate=rate)
-    model = {"ivf_centroids": ivf.centroids, "skip_transpose": True}
+    model = {"num_partitions": partitions, "ivf_centroids": ivf.centroids, "skip_transpose": True}
     if wanted.type.is_pq:
         model["pq_codebook"] = builder.train_pq(ivf, shape["num_sub_vectors"], sample_rate=rate).codebook
     return model
+
+
+def vectors_in(dataset: Any, column: str, most: int) -> int:
+    """Return how many rows have a vector, counting no further than ``most``."""
+    there = {"filter": f"`{column}` IS NOT NULL", "limit": most}
+    return int(dataset.scanner(columns=[], with_row_id=True, **there).to_table().num_rows)
 
 
 def _segment(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any], list[int]]) -> Any:

@@ -27,7 +27,7 @@ from reconciler.model.maintenance import (
 from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.pylance import in_memory, message_of
 from reconciler.storage.reading import cleanup_of, examine
-from reconciler.storage.segments import Executors, commit_segments, here, on_dataset
+from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
 _LANES = 16
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
@@ -45,10 +45,12 @@ def upkeep_of(
         tasks = [] if wanted.compact is None else _plan(dataset, wanted.compact, None).tasks
         fragments = [fragment for task in tasks for fragment in task.fragments]
         rows, indices = dataset.count_rows(), _indices(dataset)
-        columns = _columns_to_index(wanted, rows, indices)
+        there = {column for index in indices for column in index.columns}
+        missing = [one for one in wanted.indices if one.column not in there]
+        columns = {*(one.column for one in missing), *_stale_columns(wanted, rows, indices)}
         dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
         untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
-        missing = [one for one in wanted.indices if one.column in columns]
+        problems = {one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None}
         return Upkeep(
             rows=rows,
             fragments=len(dataset.get_fragments()),
@@ -60,8 +62,8 @@ def upkeep_of(
             config=_digest(dataset.config()),
             cleanup=cleanup_of(dataset),
             cleanable=dataset.explain_cleanup_old_versions().stats.bytes_removed if explain else 0,
-            vectors={name: _vectors(dataset, name) for name in untrained},
-            problems={one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None},
+            vectors={name: vectors_in(dataset, name, LEAST_VECTORS) for name in untrained - problems.keys()},
+            problems=problems,
         )
 
     return examine(location, options, read)
@@ -95,12 +97,9 @@ def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
     return tuple(sorted(found, key=lambda index: index.name))
 
 
-def _columns_to_index(wanted: Maintain, rows: int, indices: Sequence[LiveIndex]) -> set[str]:
-    """Return the columns of missing and of stale indices."""
-    there = {column for index in indices for column in index.columns}
+def _stale_columns(wanted: Maintain, rows: int, indices: Sequence[LiveIndex]) -> set[str]:
     limit = rows if wanted.max_unindexed_rows is None else wanted.max_unindexed_rows
-    stale = {column for index in indices for column in index.columns if rows - index.rows > limit}
-    return stale.union(one.column for one in wanted.indices if one.column not in there)
+    return {column for index in indices for column in index.columns if rows - index.rows > limit}
 
 
 def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int]:
@@ -129,17 +128,11 @@ def _dimension(dataset: Any, column: str) -> int | None:
     return None if at < 0 else getattr(dataset.schema.field(at).type, "list_size", None)
 
 
-def _vectors(dataset: Any, column: str) -> int:
-    """Return how many rows have a vector, counting no further than an index needs."""
-    there = {"filter": f"`{column}` IS NOT NULL", "limit": LEAST_VECTORS}
-    return int(dataset.scanner(columns=[], with_row_id=True, **there).to_table().num_rows)
-
-
 def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
     """Return why pylance cannot build an index on a column that exists; None if it can."""
-    at = dataset.schema.get_field_index(wanted.column.partition(".")[0])
-    if at < 0:
+    if _field(dataset, wanted.column) is None:
         return None
+    at = dataset.schema.get_field_index(wanted.column.partition(".")[0])
     field = dataset.schema.field(at)
     if wanted.type.is_vector:
         if _dimension(dataset, wanted.column) is None:
@@ -152,7 +145,7 @@ def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
     empty = in_memory(dataset.schema.empty_table().select([at]))
     try:
         _build(empty, wanted)  # which checks the type alone
-    except TypeError as error:
+    except (KeyError, TypeError) as error:  # pylance finds no column whose name has a backtick
         return "".join(map(str, error.args))
     except (OSError, RuntimeError, ValueError) as error:
         return message_of(error, "", {})

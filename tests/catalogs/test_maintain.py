@@ -32,6 +32,7 @@ from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenanc
 from reconciler.operations.plan import plan
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from reconciler.storage import segments
 from tests.catalogs.maintained import (
     MAINTAIN,
     append,
@@ -168,14 +169,21 @@ def test_what_cannot_be_built_is_blocked_and_nothing_is_dropped(
         ("v", {"type": "IVF_FLAT", "metric": "hamming"}),
         ("bits", {"type": "IVF_FLAT"}),
         ("bits", {"type": "IVF_PQ", "metric": "hamming"}),
+        ("pair.nowhere", {"type": "BTREE"}),
+        ("a`number", {"type": "BTREE"}),
+        ("a`vector", {"type": "IVF_FLAT"}),
     ],
 )
 def test_an_index_that_a_column_cannot_have_is_blocked_beside_one_that_it_can(
     tmp_path: Path, column: str, asked: dict[str, object]
 ) -> None:
     table, place = rows(300), str(tmp_path / "lake/a.lance")
-    lance.write_dataset(table.append_column("bits", table["v"].cast(pa.list_(pa.uint8(), 16), safe=False)), place)
+    pair = pa.StructArray.from_arrays([table["id"].combine_chunks()], names=["x"])
+    more = {"a`number": table["id"], "a`vector": table["v"], "pair": pair}
+    more |= {"bits": table["v"].cast(pa.list_(pa.uint8(), 16), safe=False)}
+    lance.write_dataset(pa.table({**dict(zip(table.column_names, table.columns, strict=True)), **more}), place)
     fitting = {"text": {"type": "INVERTED"}, "id": {"type": "BTREE"}, "v": {"type": "IVF_FLAT"}}
+    fitting |= {"pair.x": {"type": "BTREE"}}
     indices = {**fitting, "bits": {"type": "IVF_HNSW_FLAT", "metric": "hamming"}, column: asked}
     manifest = load_manifest(tmp_path, manifest_of(["a"], {"indices": indices}))
     made = plan_maintenance(manifest)
@@ -208,6 +216,22 @@ def test_an_index_of_vectors_is_not_trained_on_nulls(tmp_path: Path, kind: str) 
     assert maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal").ok
     assert [index.num_rows_indexed for index in lance.dataset(place).describe_indices()] == [700]
     assert plan_maintenance(manifest).is_empty
+
+
+@pytest.mark.parametrize("executors", [None, segments.here])
+def test_few_vectors_among_many_rows_are_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executors: storage.Executors | None
+) -> None:
+    monkeypatch.setattr(segments, "_ROWS", 500)
+    place, table = str(tmp_path / "lake/a.lance"), rows(1000)
+    vectors = table["v"].combine_chunks().take(pa.array([*range(300), *[None] * 700]))
+    lance.write_dataset(table.set_column(2, "v", vectors), place, max_rows_per_file=500)
+    asked = {"indices": {"v": {"type": "IVF_FLAT", "num_partitions": 400}}}
+    manifest = load_manifest(tmp_path, manifest_of(["a"], asked))
+    report = maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal", executors=executors)
+    assert [end.message for end in report.results] == [""]
+    nearest = {"column": "v", "q": vectors[7].values, "k": 1, "nprobes": 400}
+    assert lance.dataset(place).to_table(nearest=nearest)["id"].to_pylist() == [7]
 
 
 def test_an_index_without_vectors_to_train_on_is_left_alone(tmp_path: Path) -> None:
@@ -367,6 +391,32 @@ def test_a_job_that_loses_every_race_says_which_command_to_repeat(
     assert (result.status, result.message) == (Status.FAILED, "another writer; run maintain again")
 
 
+def test_an_index_that_is_dropped_is_not_up_to_date(tmp_path: Path) -> None:
+    manifest, place = managed(tmp_path, "a", asked={"optimize_indices": {"max_unindexed_rows": 10}}), "lake/a.lance"
+    dataset = lance.dataset(str(tmp_path / place))
+    dataset.create_scalar_index("id", "BTREE")
+    append(str(tmp_path / place), 100, 10_000)
+    made = plan_maintenance(manifest)
+    assert actions(made) == [Action.OPTIMIZE_INDEX]
+    lance.dataset(str(tmp_path / place)).drop_index("id_idx")
+    (result,) = maintain(made, manifest, journal=tmp_path / "journal").results
+    assert (result.status, "id_idx" in result.message) == (Status.FAILED, True)
+
+
+def test_an_index_that_another_run_builds_meanwhile_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = storage.build_index
+
+    def meanwhile(*given: Any) -> None:
+        build(*given)
+        build(*given)
+
+    manifest = managed(tmp_path, "a", asked={"indices": {"id": {"type": "BTREE"}}})
+    made = plan_maintenance(manifest)
+    monkeypatch.setattr(storage, "build_index", meanwhile)
+    (result,) = maintain(made, manifest, journal=tmp_path / "journal").results
+    assert (result.status, result.message) == (Status.ALREADY, "")
+
+
 def test_a_job_that_fails_stops_no_other_job_of_its_dataset(tmp_path: Path) -> None:
     manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
     made = plan_maintenance(manifest)
@@ -383,6 +433,16 @@ def test_a_dataset_that_vanishes_fails_its_own_job_alone(tmp_path: Path) -> None
     ends = {result.change.address: result.status for result in report.results if result.change.action is Action.COMPACT}
     assert ends == {"lake/a": Status.FAILED, "lake/b": Status.DONE}
     assert not (tmp_path / "lake/a.lance").exists()
+
+
+def test_files_of_earlier_versions_are_not_called_new(tmp_path: Path) -> None:
+    place = tmp_path / "lake/a.lance"
+    needy(place)
+    lance.dataset(str(place)).optimize.compact_files()
+    hidden = (place / "_versions").rename(tmp_path / "hidden")
+    files = storage.NewFiles(str(place), {})  # as if storage had not answered
+    hidden.rename(place / "_versions")
+    assert files.unneeded() == []
 
 
 _MAINTAIN_ON_A_FULL_DISK = """

@@ -7,19 +7,22 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import lance
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.looks import audits
 from reconciler import storage
 from reconciler.auditor import audit as auditing
 from reconciler.auditor import looks
-from reconciler.auditor.records import ROUNDS
+from reconciler.auditor.records import ROUNDS, Stored
 from reconciler.backends.dir import DirBackend
+from reconciler.model.live import StorageKind
 from tests.cli.running import Ran, lancens
 from tests.processes import writers
 from tests.servers.s3 import BUCKET, guarded_s3
@@ -118,6 +121,15 @@ def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[
     assert ("Everything was read" in page, "Carried over since" in page) == (False, True)
 
 
+def test_a_clean_up_shows_in_the_next_run(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    write_manifest("expect: {max_versions: 1}")
+    dataset = lance.write_dataset(pa.table({"id": [2]}), str(lake / "t1"), mode="append")
+    assert rules(audit("--since-last")[1]) == ["many-versions t1"]
+    dataset.cleanup_old_versions(older_than=timedelta(0))
+    assert rules(audit("--since-last")[1]) == []
+
+
 def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
     monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
     audit()
@@ -161,6 +173,18 @@ def test_looks_do_not_pile_up(lake: Path, audit: Audit, monkeypatch: Any) -> Non
     (folder,) = Path("audits.lance/_looks").iterdir()
     runs = {int(file.name.partition("-")[0]) for file in folder.iterdir()}
     assert runs <= {5, 6, 7}
+
+
+def test_looks_of_settings_that_are_not_used_any_more_are_removed(audit: Audit, monkeypatch: Any) -> None:
+    audit("--stale-after", "5")
+    (old,) = Path("audits.lance/_looks").iterdir()
+    (old / "notes.parquet").touch()
+    audit()
+    assert len([*old.iterdir()]) == 2
+    monkeypatch.setattr("reconciler.cli.audit.datetime", Ahead)
+    assert audit("--skip-rule", "stale")[0].code == 0
+    files = Path("audits.lance/_looks").rglob("*.parquet")
+    assert sorted(file.name.partition("-")[0] for file in files) == ["0", "notes.parquet"]
 
 
 def _cut_off(at: int) -> None:
@@ -211,6 +235,64 @@ def test_a_break_of_more_than_a_day_is_another_audit(lake: Path, audit: Audit, m
     assert looked_at(audit()[1]) == 0
 
 
+class Ahead(datetime):
+    """A clock that is years ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return super().now(tz) + timedelta(days=999)
+
+
+def test_a_history_that_was_cut_back_hides_no_loss(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    last = [audit()[1] for _ in range(3)][-1]
+    lance.dataset("audits.lance").delete(f"run_id != '{last['run_id']}'")
+    (data,) = (lake / "t5/data").iterdir()
+    data.unlink()
+    assert [rules(audit(*given)[1]) for given in ((), ("--since-last",))] == [["missing-files t5"]] * 2
+
+
+def test_a_clock_that_was_ahead_hides_no_loss(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    with monkeypatch.context() as patched:
+        patched.setattr("reconciler.cli.audit.datetime", Ahead)
+        audit()
+    (data,) = (lake / "t5/data").iterdir()
+    data.unlink()
+    documents = [audit(*given)[1] for given in ((), ("--since-last",), ("--since-last",))]
+    assert [rules(one) for one in documents] == [["missing-files t5"]] * 3
+    assert {one["findings"][0]["first_seen"] for one in documents} == {documents[0]["finished"]}
+
+
+def test_two_audits_at_once_leave_no_dataset_out(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 4)
+    monkeypatch.setattr(looks.Looks, "forget", lambda _: None)  # as without the permission to delete
+    audit()
+    looked.clear()
+    for _ in range(4):
+        audit("--since-last")
+        history = lance.dataset("audits.lance")
+        (run,) = history.to_table(limit=1, offset=history.count_rows() - 1).to_pylist()
+        other = pa.Table.from_pylist([{**run, "run_id": f"{run['run_id']}-other"}], history.schema)
+        lance.write_dataset(other, "audits.lance", mode="append")
+    assert sorted(set(looked)) == NAMES
+
+
+def test_looks_that_another_audit_replaces_meanwhile_are_no_error(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    audit()
+    listed = looks.Looks._files
+
+    def replaced(self: looks.Looks) -> list[str]:
+        found = listed(self)
+        for name in found:
+            Path(self.folder, name).unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(looks.Looks, "_files", replaced)
+    ran, document = audit("--since-last")
+    assert (ran.code, looked_at(document)) == (0, 9), ran.err
+
+
 def test_a_damaged_file_is_one_error(lake: Path, audit: Audit) -> None:
     audit()
     ((file,),) = (folder.iterdir() for folder in Path("audits.lance/_looks").iterdir())
@@ -259,4 +341,17 @@ def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
             ran = lancens(capsys, "audit", "--engine", "local", "--skip-rule", "orphan", "--history", history, *often)
             assert ran.code == 0, ran.err
             carried.append("1 table without a new version" in ran.out)
+        server.denies = lambda _method, path: path.endswith(".parquet")
+        ran = lancens(capsys, "audit", "--engine", "local", "--skip-rule", "orphan", "--history", history)
+        assert (ran.code, "remove the file" in ran.err) == (1, False)
     assert carried == [False, True, True, False]
+
+
+def test_looks_hold_no_secret_of_a_location(tmp_path: Path) -> None:
+    secret = "s3://user:hunter2@bucket/t.lance?sig=hunter2"
+    row = {"catalog": "glue", "key": "db$t", "location": secret, "claimed": secret}
+    kept = looks.Looks(str(tmp_path), "a" * 32, 0, 1, datetime.now(UTC))
+    kept.write([row], [Stored(StorageKind.DATASET, state="1.manifest 0-a.txn")])
+    (found,) = pq.read_table(next(tmp_path.rglob("*.parquet"))).to_pylist()
+    assert "hunter2" not in str(found)
+    assert kept.carried({**row, "look": found["look"]}) is not None

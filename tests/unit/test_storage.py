@@ -36,6 +36,7 @@ from reconciler.model.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.model.live import Storage, StorageKind
+from reconciler.storage.connections import connection_to
 from tests.writing import write_dataset
 
 SCHEMA: Schema = (
@@ -567,3 +568,12 @@ def test_of_many_creates_at_once_one_makes_the_dataset_and_none_overwrites(tmp_p
         [winner] = [rows for rows, was_made in made.items() if was_made]
         dataset = lance.dataset(place)
         assert (len(dataset.versions()), dataset.count_rows()) == (1, winner)
+
+
+@pytest.mark.parametrize("name", ["AWS_PROFILE", "OSS_ACCESS_KEY_ID", "HF_TOKEN"])
+def test_a_connection_is_shared_until_its_environment_changes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: 7.0)
+    before = connection_to("s3://bucket", {})
+    assert connection_to("s3://bucket", {}) is before
+    monkeypatch.setenv(name, "another")
+    assert connection_to("s3://bucket", {}) is not before

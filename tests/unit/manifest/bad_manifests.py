@@ -226,6 +226,16 @@ BAD: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "name of a tag",
+        manifest("tables: {t: {tags: {prod.lock: 1}}}"),
+        [
+            (
+                f"{L}:7:25: tag `prod.lock` in table lake/t: expected at most 100 ASCII letters, digits, `.`, `-` and "
+                "`_`, with no dot at an end, no two in a row and no `.lock` last"
+            )
+        ],
+    ),
+    (
         "empty scope",
         manifest("scope: []"),
         [f"{L}:7:12: `scope` in catalog lake is empty; expected at least one entry, or no key at all"],

@@ -43,8 +43,8 @@ def test_a_run_is_read_as_it_was_appended(uri: Path) -> None:
     assert history.read(str(uri), {}) == [document("a").summary()]
 
 
-def test_runs_are_read_newest_last(uri: Path) -> None:
-    for run_id, hours in (("b", 2), ("a", 1), ("c", 3)):
+def test_runs_are_read_as_they_were_appended_whatever_their_clocks_said(uri: Path) -> None:
+    for run_id, hours in (("a", 2), ("b", 1), ("c", 3)):
         history.append(str(uri), document(run_id, hours), {})
     assert ids(uri) == ["a", "b", "c"]
 

@@ -119,6 +119,10 @@ def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypat
     [
         ("sc://127.0.0.1:1/;token=hunter2", "no Spark Connect server answers at 127.0.0.1:1: Connection refused\n"),
         ("sc://127.0.0.1:hunter2", "--master is not an address of Spark Connect: expected sc://HOST:PORT\n"),
+        (
+            "spark://127.0.0.1:1,127.0.0.1:2",
+            "no Spark master answers at 127.0.0.1:1: Connection refused, 127.0.0.1:2: Connection refused\n",
+        ),
     ],
 )
 def test_a_server_that_does_not_answer_is_not_waited_for(inventory: Inventory, url: str, said: str) -> None:
