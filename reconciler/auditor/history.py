@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from pydantic import ValidationError
@@ -21,10 +21,7 @@ from reconciler.auditor.rules.stored import unreadable
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError
 from reconciler.model.live import Storage, StorageKind
-
-if TYPE_CHECKING:
-    from reconciler.spark.schemas import Row
-
+from reconciler.spark.schemas import Row
 
 FORMAT_VERSION = 1
 _MARK = b"lancens.history"
