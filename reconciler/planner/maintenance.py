@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import unbound
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
 from reconciler.model.figures import size
@@ -15,6 +14,7 @@ from reconciler.model.maintenance import LEAST_VECTORS, LiveIndex, Maintain, Met
 from reconciler.model.names import address
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
+from reconciler.planner.stored import blocked_commits
 from reconciler.planner.views import ObjectView
 
 Decision: TypeAlias = Change | Blocked | Note
@@ -134,11 +134,7 @@ class _Dataset:
             return None
         if self._live.managed_versioning:
             return Why(ReasonCode.SERVICE_COMMITS)
-        reason, code = unbound(self._live.location), ReasonCode.UNBOUND_COMMIT
-        due = found.cleanup.due_within(_COMMITS.get(jobs[0].action, 1)) if found.cleanup else None
-        if reason is None and found.cleanup and due is not None:
-            reason, code = found.cleanup.reason(due), ReasonCode.CLEANUP_DUE
-        return None if reason is None else Why(code, {"location": self._place, "detail": reason})
+        return blocked_commits(self._live.location, found.cleanup, _COMMITS.get(jobs[0].action, 1))
 
     def _unreadable(self, found: Storage) -> Why:
         if found.kind is StorageKind.DENIED:

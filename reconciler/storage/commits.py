@@ -38,9 +38,9 @@ def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int =
     Raises:
         InvalidTableStateError: naming the version and what to do.
     """
-    due = cleanup.due_within(commits) if cleanup is not None else None
-    if cleanup is not None and due is not None:
-        raise InvalidTableStateError(f"{locations.redact(location)}: {cleanup.reason(due)}; {CLEANUP_REMEDY}")
+    reason = cleanup.reason(commits) if cleanup is not None else None
+    if reason is not None:
+        raise InvalidTableStateError(f"{locations.redact(location)}: {reason}; {CLEANUP_REMEDY}")
 
 
 def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> bool:
