@@ -192,11 +192,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     Raises:
         CatalogError: the catalog could not be read.
     """
-    named = [
-        change
-        for change in plan.changes
-        if change.catalog == connection.spec.name and change.code is ReasonCode.LEFTOVER
-    ]
+    named = [change for change in plan.changes_of(connection.spec.name) if change.code is ReasonCode.LEFTOVER]
     if not named:
         return ()
     backend = connection.backend
@@ -245,9 +241,8 @@ def _check_counts(
         connection = connections[summary.name]
         going = {
             change.identifier
-            for change in plan.changes
-            if change.catalog == summary.name
-            and (change.action is Action.DEREGISTER_TABLE or change.removes_tags)
+            for change in plan.changes_of(summary.name)
+            if (change.action is Action.DEREGISTER_TABLE or change.removes_tags)
             and change.code is not ReasonCode.LEFTOVER
         }
         found = mirrored.get(summary.name, summary.mirrored_tables)
@@ -308,9 +303,8 @@ def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
     mirror, own = source.desired.mirror, source.desired.tables
     return frozenset(
         change.identifier
-        for change in plan.changes
+        for change in plan.changes_of(source.desired.name)
         if mirror is not None
-        and change.catalog == source.desired.name
         and change.action is Action.DEREGISTER_TABLE
         and change.before is not None
         and change.before.mirror == mirror.origin
@@ -321,8 +315,8 @@ def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
 def _remains(plan: Plan, catalog: str, live: Snapshot) -> Remains:
     """Return the tables that a catalog has after the plan."""
     names = set(live.tables)
-    for change in plan.changes:
-        if change.catalog == catalog and change.kind == "table":
+    for change in plan.changes_of(catalog):
+        if change.kind == "table":
             names -= {change.identifier, change.moved_from or change.identifier}
             names |= {change.identifier} if change.after is not None else set()
     return Remains({name: Remaining(name, None) for name in names})
