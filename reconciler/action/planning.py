@@ -132,10 +132,7 @@ def _duplicate(job: Job, comment: Comment) -> str:
 def validate(job: Job) -> StepEnd:
     """Check the manifest, without reading a catalog or a secret."""
     manifest = job.manifest
-    blocks = [catalog.desired for catalog in manifest.catalogs.values()]
-    namespaces = sum(len(block.namespaces) for block in blocks)
-    tables = sum(len(block.tables) for block in blocks)
-    parts = (count(len(blocks), "catalog"), count(namespaces, "namespace"), count(tables, "table"))
+    parts = (count(number, kind) for kind, number in manifest.counts.items())
     return StepEnd(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
 
 

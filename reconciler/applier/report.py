@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TypeAlias
 
 from reconciler.model import display
@@ -64,11 +63,6 @@ class ApplyReport:
     journal: str
     interrupted: bool = False
     journal_error: str = ""
-
-    @property
-    def journal_path(self) -> Path:
-        """The path of a journal on this machine."""
-        return Path(self.journal)
 
     @property
     def counts(self) -> Mapping[Status, int]:

@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
 from pydantic import ValidationError
 
+from reconciler import storage
 from reconciler.auditor.document import AuditDocument, PastFinding, RunSummary
 from reconciler.auditor.looks import FOLDER
 from reconciler.auditor.rules.stored import unreadable
 from reconciler.model import locations
-from reconciler.model.errors import LancensError
+from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError
 from reconciler.model.live import Storage, StorageKind
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reconciler.spark.schemas import Row
-
+from reconciler.spark.schemas import Row
 
 FORMAT_VERSION = 1
 _MARK = b"lancens.history"
@@ -45,14 +42,19 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
     Raises:
         LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be written.
     """
-    run = document.summary()
+    import lance
+
     rows = _table(document)
-    with _errors(uri):
+    with _errors(uri, options):
         for _ in range(_ATTEMPTS):
             dataset = _open(uri, options)
-            if dataset is not None and _has(dataset, run.run_id, uri, options):
+            if dataset is None:
+                storage.commit_first(uri, rows, options)
+            elif dataset.count_rows(filter=_of_run(document.run_id)):  # looked up, since commits can be lost
                 return
-            _commit(rows, uri, options, dataset)
+            else:
+                with suppress(ConcurrentModificationError), storage.next_versions(uri, options) as latest:
+                    lance.write_dataset(rows, latest, mode="append")
     raise _unusable(uri, f"other writers won each of {_ATTEMPTS} attempts; run the audit again")
 
 
@@ -62,9 +64,7 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
     Raises:
         LancensError: ``uri`` holds something else or a history of a later lancens, or cannot be read.
     """
-    from reconciler import storage
-
-    with _errors(uri), storage.translated(uri, options):
+    with _errors(uri, options):
         rows = storage.read_latest(partial(_open, uri, options), _rows_of)
     try:
         return [RunSummary.model_validate(row) for row in rows]
@@ -108,9 +108,7 @@ def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) ->
 
 def _lives_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:
     """Return the findings of one run, and those that it carried over."""
-    from reconciler import storage
-
-    with _errors(uri), storage.translated(uri, options):
+    with _errors(uri, options):
         found = _open(uri, options).to_table(columns=["findings"], filter=_of_run(run_id)).to_pylist()
     return [PastFinding.model_validate(life) for row in found for life in row["findings"]]
 
@@ -121,15 +119,12 @@ def rows(uri: str, options: Mapping[str, str], columns: Collection[str]) -> Iter
     Raises:
         LancensError: there is no history, or it cannot be read.
     """
-    from reconciler import storage
-
-    with _errors(uri):
+    with _errors(uri, options):
         dataset = _open(uri, options)
         if dataset is None:
             raise _unusable(uri, "nothing is there; `lancens audit --history` makes one")
-        with storage.translated(uri, options):
-            for batch in dataset.to_batches(columns=list(columns)):
-                yield from batch.to_pylist()
+        for batch in dataset.to_batches(columns=list(columns)):
+            yield from batch.to_pylist()
 
 
 # ---- the dataset -----------------------------------------------------------------------------------------------------
@@ -137,8 +132,6 @@ def rows(uri: str, options: Mapping[str, str], columns: Collection[str]) -> Iter
 
 def schema() -> pa.Schema:
     """Return the columns of a run."""
-    import pyarrow as pa
-
     text, number = pa.string(), pa.int64()
     counts = [(severity, number) for severity in ("error", "warning", "note")]
     totals = ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments", "bytes_on_disk", "reclaimable")
@@ -166,8 +159,6 @@ def schema() -> pa.Schema:
 
 def _table(document: AuditDocument) -> pa.Table:
     """Return the row of a run with its findings and those of the past."""
-    import pyarrow as pa
-
     now = document.finished
     current = {"last_seen": now, "gone": False}
     found = [
@@ -181,11 +172,10 @@ def _table(document: AuditDocument) -> pa.Table:
 
 def _open(uri: str, options: Mapping[str, str]) -> Any:
     """Return the dataset at ``uri``, None if there is none yet."""
-    from reconciler import storage
-
     dataset = storage.examine(uri, options, lambda opened: opened)
     if isinstance(dataset, Storage):
-        if dataset.kind is StorageKind.NOTHING or (dataset.kind is StorageKind.NOT_LANCE and _is_cut_off(uri, options)):
+        cut_off = dataset.kind is StorageKind.NOT_LANCE and _CUT_OFF.issuperset(storage.list_directory(uri, options))
+        if dataset.kind is StorageKind.NOTHING or cut_off:
             return None
         raise _unusable(uri, dataset.detail)
     version = (dataset.schema.metadata or {}).get(_MARK, b"").decode()
@@ -201,57 +191,22 @@ def _open(uri: str, options: Mapping[str, str]) -> Any:
     return dataset
 
 
-def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
-    """Return whether ``uri`` holds only the remains of an interrupted append."""
-    from reconciler import storage
-
-    with storage.translated(uri, options):
-        return _CUT_OFF.issuperset(storage.list_directory(uri, options))
-
-
 def _rows_of(dataset: Any | None) -> list[Row]:
     names = [name for name in schema().names if name != "findings"]  # which are many
     rows: list[Row] = [] if dataset is None else dataset.to_table(columns=names).to_pylist()
     return rows
 
 
-def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> bool:
-    """Return whether a run is in the latest version; commits can be lost."""
-    from reconciler import storage
-
-    with storage.translated(uri, options):
-        return bool(dataset.count_rows(filter=_of_run(run_id)))
-
-
 def _of_run(run_id: str) -> str:
     return "run_id = '" + run_id.replace("'", "''") + "'"
 
 
-def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> None:
-    """Append ``rows`` unless another writer commits first.
-
-    ``dataset`` is the history, None if there is none yet.
-    """
-    import lance
-
-    from reconciler import storage
-    from reconciler.model.errors import ConcurrentModificationError
-
-    if dataset is None:
-        with storage.translated(uri, options):
-            storage.commit_first(uri, rows, options)
-        return
-    with suppress(ConcurrentModificationError), storage.next_versions(uri, options) as latest:
-        lance.write_dataset(rows, latest, mode="append")
-
-
 @contextmanager
-def _errors(uri: str) -> Iterator[None]:
+def _errors(uri: str, options: Mapping[str, str]) -> Iterator[None]:
     """Raise errors of storage in the block as one error for the user."""
-    from reconciler.model.errors import BackendError
-
     try:
-        yield
+        with storage.translated(uri, options):
+            yield
     except BackendError as error:
         raise _unusable(uri, str(error)) from None
 

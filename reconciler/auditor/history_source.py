@@ -7,21 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from reconciler.auditor import history
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
 from reconciler.spark.data_source import BatchSource, asked_for, known
 from reconciler.spark.schemas import record_batches, spark_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
-
 
 _FORMAT = "lancens-history"
 

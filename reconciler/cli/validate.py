@@ -42,12 +42,8 @@ def command(source: CatalogSource, form: str) -> None:
         errors = [asdict(problem) for problem in error.problems]
         write_result(display.json_text(json.dumps({"valid": False, "errors": errors})))
         sys.exit(1)
-    blocks = [catalog.desired for catalog in manifest.catalogs.values()]
-    namespaces = sum(len(block.namespaces) for block in blocks)
-    tables = sum(len(block.tables) for block in blocks)
     if form == "json":
-        counted = {"catalogs": len(blocks), "namespaces": namespaces, "tables": tables}
+        counted = {f"{kind}s": number for kind, number in manifest.counts.items()}
         write_result(display.json_text(json.dumps({"valid": True, "name": manifest.name, **counted})))
         return
-    counts = f"{count(len(blocks), 'catalog')}, {count(namespaces, 'namespace')}, {count(tables, 'table')}"
-    say(f"{manifest.name} is valid: {counts}.")
+    say(f"{manifest.name} is valid: {', '.join(count(number, kind) for kind, number in manifest.counts.items())}.")

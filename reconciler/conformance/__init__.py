@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
+from reconciler.backends.base import Backend
 from reconciler.conformance.context import AddForeign, ConformanceCheck, Where
 from reconciler.conformance.report import CheckOutcome, CheckResult, Report, checks, run, run_check
-
-if TYPE_CHECKING:
-    from reconciler.backends.base import Backend
 
 __all__ = [
     "AddForeign",

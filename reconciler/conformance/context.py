@@ -7,26 +7,23 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
+from typing import Any, Required, TypedDict, Unpack
 
+import lance
 import lance_namespace
+import pyarrow as pa
 from lance_namespace import DescribeTableResponse, LanceNamespace
 from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 
 from reconciler import storage
 from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.conformance.expectations import NotApplicable, NotAsked, ViolationError, equal, need
 from reconciler.conformance.others import OthersNamespace
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from reconciler.backends.base import Backend
-
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
 """Adds an object that is not a Lance table at an identifier, without the backend; returns a function to remove it."""
@@ -142,9 +139,6 @@ class CheckContext:
 
     def write(self, location: str, rows: int = 3, mode: str = "create") -> None:
         """Write a dataset with ``rows`` rows or, in mode ``append``, its next version."""
-        import lance
-        import pyarrow as pa
-
         options = self.backend.storage_options() or None
         data = pa.table({"id": list(range(rows))})
         lance.write_dataset(data, storage.pylance_uri(location), mode=mode, storage_options=options)

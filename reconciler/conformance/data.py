@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import lance
+import pyarrow as pa
 from lance_namespace import CreateTableRequest, CreateTableResponse
 from lance_namespace import errors as spec
 
@@ -13,13 +13,8 @@ from reconciler.conformance.expectations import equal, need, raises
 from reconciler.model import locations
 from reconciler.model.names import Identifier
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 def _ipc(table: pa.Table) -> bytes:
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -27,8 +22,6 @@ def _ipc(table: pa.Table) -> bytes:
 
 
 def _create(context: CheckContext, table: Identifier, rows: int, mode: str | None = None) -> CreateTableResponse:
-    import pyarrow as pa
-
     need(context.gives_place(table), "the catalog has no default location to create at")
     return context.namespace.create_table(
         CreateTableRequest(id=list(table), mode=mode), _ipc(pa.table({"id": list(range(rows))}))
@@ -210,9 +203,6 @@ def tables_are_never_dropped(context: CheckContext) -> None:
 @check("pylance")
 def pylance_writes_and_reads(context: CheckContext) -> None:
     """write_dataset and dataset work with namespace_client=backend: create, read and append."""
-    import lance
-    import pyarrow as pa
-
     table = (*context.base, "through_pylance")
     need(context.gives_place(table), "the catalog has no default location to write at")
     data = pa.table({"id": [1, 2, 3]})
@@ -228,9 +218,6 @@ def pylance_writes_and_reads(context: CheckContext) -> None:
 @check("pylance")
 def pylance_reads_what_was_registered(context: CheckContext) -> None:
     """A registered dataset is read, and appended to, with namespace_client=backend."""
-    import lance
-    import pyarrow as pa
-
     table = (*context.base, "registered")
     place = context.real_table(table, rows=7)
     found = lance.dataset(namespace_client=context.namespace, table_id=list(table))

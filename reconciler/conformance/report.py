@@ -8,12 +8,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import UnsupportedOperationError
 
-from reconciler.backends import optional
+from reconciler.backends import optional, registry
+from reconciler.backends.base import Backend
 from reconciler.conformance.context import ConformanceCheck, Where, offered, prepared, registered
 from reconciler.conformance.expectations import NotApplicable, NotAsked, WrongErrorError
 from reconciler.conformance.others import OthersNamespace
@@ -21,9 +22,6 @@ from reconciler.conformance.others import connect as connect_others
 from reconciler.model import display, locations
 from reconciler.model.errors import ConfigError
 from reconciler.model.names import join
-
-if TYPE_CHECKING:
-    from reconciler.backends.base import Backend
 
 
 class CheckOutcome(Enum):
@@ -181,8 +179,6 @@ def run(
 
 def _connection(impl: str, config: Mapping[str, str]) -> Callable[[], Backend]:
     """Return a function that connects to ``impl``."""
-    from reconciler.backends import registry
-
     if impl in registry.names():
         return partial(registry.connect, impl, config)
     if "." not in impl:

@@ -89,16 +89,21 @@ _NEVER_SECRET = frozenset(
 
 
 class BlockReader:
-    """Reads blocks; ``resolver`` resolves their placeholders."""
+    """Reads blocks.
 
-    def __init__(self, problems: Problems, resolver: Resolver) -> None:
+    Args:
+        problems: takes the errors.
+        resolver: resolves the placeholders.
+        traced: the address of the object whose values are traced to what writes them, in ``origins``.
+    """
+
+    def __init__(self, problems: Problems, resolver: Resolver, traced: str | None = None) -> None:
         self.problems = problems
         self.policy = resolver.policy
         self._resolver = resolver
         self._unresolved: set[Place] = set()
         self._schemas: MappingOf[str, Schema | None] | None = {}
-        self.traced: str | None = None
-        """The address of the object whose values are traced to what writes them, in ``origins``."""
+        self.traced = traced
         self.origins: dict[str, tuple[str, Source]] = {}
 
     def trace(self, own: Node, merged: Node) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as SequenceOf
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.manifest.blocks import BlockReader
@@ -60,8 +60,8 @@ def load(
         content = read_files(paths, problems, resolver)
         if not problems.files:
             problems.raise_if_any()
-        loading = _Loading(problems, resolver, content, implementations, traced)
-        return loading.manifest({**beside, **variables})
+        blocks = BlockReader(problems, resolver, traced)
+        return _Loading(problems, resolver, blocks, content, implementations).manifest({**beside, **variables})
 
 
 @contextmanager
@@ -94,21 +94,13 @@ def manifest_of_service(impl: str, implementation: Implementation, properties: M
     return Manifest(name, digest_of(name, thresholds, [], folder), (), folder, thresholds, catalogs)
 
 
+@dataclass(frozen=True, slots=True)
 class _Loading:
-    def __init__(
-        self,
-        problems: Problems,
-        resolver: Resolver,
-        content: Content,
-        implementations: Implementations,
-        traced: str | None,
-    ) -> None:
-        self._problems = problems
-        self._resolver = resolver
-        self._content = content
-        self._implementations = implementations
-        self._blocks = BlockReader(problems, resolver)
-        self._blocks.traced = traced
+    _problems: Problems
+    _resolver: Resolver
+    _blocks: BlockReader
+    _content: Content
+    _implementations: Implementations
 
     def manifest(self, given: MappingOf[str, str]) -> Manifest:
         """Return the manifest; ``given`` are the variables that it should use."""

@@ -65,6 +65,13 @@ class Manifest:
     warnings: tuple[Problem, ...] = ()
     origins: Mapping[str, tuple[str, Source]] = field(default_factory=dict, repr=False)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many objects it names, by kind."""
+        blocks = [catalog.desired for catalog in self.catalogs.values()]
+        namespaces = sum(len(block.namespaces) for block in blocks)
+        return {"catalog": len(blocks), "namespace": namespaces, "table": sum(len(block.tables) for block in blocks)}
+
     def expanded(self, name: str) -> str:
         """Return ``name`` with its variables resolved; ``name`` itself if one has no value."""
         try:

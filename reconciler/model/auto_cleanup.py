@@ -55,20 +55,18 @@ class AutoCleanup:
         """
         return int(self.interval) if _NUMBER.fullmatch(self.interval) else 0
 
-    def due_within(self, commits: int) -> int | None:
-        """Return the first of the next ``commits`` versions that may clean up, None where none does."""
-        return self.next_due if self.next_due <= self.version + commits else None
-
     @property
     def next_due(self) -> int:
         """The first version after this one whose commit may clean up."""
         each = self.each or 1
         return (self.version // each + 1) * each
 
-    def reason(self, due: int) -> str:
-        """Return why lancens does not commit version ``due``."""
+    def reason(self, commits: int) -> str | None:
+        """Return why lancens does not make the next ``commits`` commits, None where none of them may clean up."""
+        if self.next_due > self.version + commits:
+            return None
         return (
-            f"the commit of version {due} may delete old versions of the dataset, whose "
+            f"the commit of version {self.next_due} may delete old versions of the dataset, whose "
             f"`{INTERVAL}` is {self.interval[:40]!r}; lancens never triggers that"
         )
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
 
+from reconciler.applier.check import check_plan, with_true_count
+from reconciler.applier.executor import execute
+from reconciler.applier.journal import Journal
+from reconciler.applier.live import load
+from reconciler.applier.report import ApplyReport, Event
 from reconciler.backends import optional
+from reconciler.manifest import Manifest
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
@@ -26,17 +32,9 @@ from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.placeholders import show_places
 from reconciler.planner.plan import Plan, check_blocked, check_removals
 
-if TYPE_CHECKING:
-    import os
-
-    from reconciler.applier.report import ApplyReport, Event
-    from reconciler.manifest import Manifest
-
 
 def check_arguments(plan: Plan, manifest: Manifest) -> None:
     """Raise StalePlanError if the plan was made of another manifest or with other variables."""
-    from reconciler.manifest import Manifest
-
     expect("apply", plan, Plan, "a plan and then its manifest, such as reconciler.plan(manifest)")
     expect("apply", manifest, Manifest, "the plan's manifest, such as reconciler.load('lancens.yaml')")
     if plan.manifest.digest != manifest.digest:
@@ -138,10 +136,6 @@ def carry_out(
         StalePlanError: an object has changed; nothing was written.
         ApplyError: the journal cannot be written.
     """
-    from reconciler.applier.check import check_plan
-    from reconciler.applier.executor import execute
-    from reconciler.applier.journal import Journal
-
     backends = {name: connection.backend for name, connection in connections.items()}
     secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
     profile = profile or Profile()
@@ -198,13 +192,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     Raises:
         CatalogError: the catalog could not be read.
     """
-    from reconciler.applier.live import load
-
-    named = [
-        change
-        for change in plan.changes
-        if change.catalog == connection.spec.name and change.code is ReasonCode.LEFTOVER
-    ]
+    named = [change for change in plan.changes_of(connection.spec.name) if change.code is ReasonCode.LEFTOVER]
     if not named:
         return ()
     backend = connection.backend
@@ -246,8 +234,6 @@ def _check_counts(
         SafetyError: too much would be removed.
         CatalogError: a catalog could not be read.
     """
-    from reconciler.applier.check import with_true_count
-
     counted = []
     for summary in plan.catalogs:
         if summary.name not in sources:
@@ -255,9 +241,8 @@ def _check_counts(
         connection = connections[summary.name]
         going = {
             change.identifier
-            for change in plan.changes
-            if change.catalog == summary.name
-            and (change.action is Action.DEREGISTER_TABLE or change.removes_tags)
+            for change in plan.changes_of(summary.name)
+            if (change.action is Action.DEREGISTER_TABLE or change.removes_tags)
             and change.code is not ReasonCode.LEFTOVER
         }
         found = mirrored.get(summary.name, summary.mirrored_tables)
@@ -318,9 +303,8 @@ def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
     mirror, own = source.desired.mirror, source.desired.tables
     return frozenset(
         change.identifier
-        for change in plan.changes
+        for change in plan.changes_of(source.desired.name)
         if mirror is not None
-        and change.catalog == source.desired.name
         and change.action is Action.DEREGISTER_TABLE
         and change.before is not None
         and change.before.mirror == mirror.origin
@@ -331,8 +315,8 @@ def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
 def _remains(plan: Plan, catalog: str, live: Snapshot) -> Remains:
     """Return the tables that a catalog has after the plan."""
     names = set(live.tables)
-    for change in plan.changes:
-        if change.catalog == catalog and change.kind == "table":
+    for change in plan.changes_of(catalog):
+        if change.kind == "table":
             names -= {change.identifier, change.moved_from or change.identifier}
             names |= {change.identifier} if change.after is not None else set()
     return Remains({name: Remaining(name, None) for name in names})

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends import optional
+from reconciler.backends import optional, registry
 from reconciler.backends.base import catalog_errors
 from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -69,8 +69,6 @@ class CatalogSpec:
         Raises:
             CatalogError: the backend does not accept its configuration.
         """
-        from reconciler.backends import registry
-
         with self.errors():
             backend = registry.connect(self.impl, self.properties)
             backend.parallelism, backend.hosts = self.parallelism, self.hosts

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from reconciler.manifest import Manifest
 from reconciler.model import locations, ownership
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve, ExtraColumns, Source
 from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable
-from reconciler.model.names import Only, Scope, address
+from reconciler.model.names import Only, address
 from reconciler.model.policies import Policies, TablePolicy
 from reconciler.model.redaction import redact_properties
 from reconciler.operations.connections import Connection, open_connections, read_all
-from reconciler.operations.plan import plan, plan_options, selection_of
+from reconciler.operations.plan import plan, selected_in, selection_of
 from reconciler.planner.entries import Blocked, Change, Protection
 from reconciler.planner.placeholders import hiding
 from reconciler.planner.views import column_text
-
-if TYPE_CHECKING:
-    from reconciler.manifest import Manifest
 
 Which: TypeAlias = Literal["all", "owned", "unmanaged", "blocked"]
 
@@ -62,7 +60,7 @@ def list_tables(
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         read = read_all(connections.values(), _scan, parallelism)
         live = [(one, table) for one, found in zip(connections.values(), read, strict=True) for table in found]
-        matching = [(one, table) for one, table in live if _options(one, selection).contains(table.id)]
+        matching = [(one, table) for one, table in live if selected_in(one, selection).contains(table.id)]
     if select and not matching:
         raise SelectionError(f"{', '.join(f'`{one}`' for one in select)}: no live table has such an address")
     found = [_listed(one, table) for one, table in matching if _counts(one, table, which)]
@@ -71,10 +69,6 @@ def list_tables(
 
 def _scan(connection: Connection) -> list[LiveTable]:
     return [*connection.spec.scan(connection.backend, connection.desired.scope).tables.values()]
-
-
-def _options(connection: Connection, selection: Scope) -> Scope:
-    return plan_options(connection, selection, adopt=False, take_over=False).select
 
 
 def _counts(connection: Connection, table: LiveTable, which: Which) -> bool:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from reconciler import storage
+from reconciler.applier.executor import execute
+from reconciler.applier.journal import Journal
 from reconciler.applier.report import ApplyReport, Event, Status
 from reconciler.backends import optional
+from reconciler.manifest import Manifest
 from reconciler.model import locations, ownership
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredTable
 from reconciler.model.display import count
-from reconciler.model.errors import PlanFileError, SelectionError, StalePlanError
+from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier, Scope
@@ -23,16 +26,11 @@ from reconciler.model.policies import Policies
 from reconciler.model.reasons import NoteCode, Params
 from reconciler.operations.apply import check_arguments, check_services, ignore_event
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
-from reconciler.operations.plan import plan_options, reference, selection_of
+from reconciler.operations.plan import check_globs, reference, selected_in, selection_of, summary_of
 from reconciler.planner.entries import Blocked, Change, Key, Note
 from reconciler.planner.maintenance import Decision, jobs_of, ordered
 from reconciler.planner.placeholders import hide_places
-from reconciler.planner.plan import CatalogSummary, Options, Plan
-
-if TYPE_CHECKING:
-    import os
-
-    from reconciler.manifest import Manifest
+from reconciler.planner.plan import Options, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +93,11 @@ def plan_maintenance(
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         read = read_all(connections.values(), lambda one: _maintained(one, selection), parallelism)
         found = _once_each([one for _, tables in read for one in tables])
-        _check_globs(select, found)
+        named = [(one.connection.spec.name, *one.table.id) for one in found]
+        check_globs(select, named, "matches no live table with `maintain` in its block or policy")
         looked = in_parallel(_decisions, found, parallelism)
         catalogs = tuple(
-            _summary(one, tables, len(of)) for one, (tables, of) in zip(connections.values(), read, strict=True)
+            summary_of(one, 0, tables, len(of)) for one, (tables, of) in zip(connections.values(), read, strict=True)
         )
     decisions = [one for decided in looked for one in decided]
     jobs, notes = _within(limits, [one for one in decisions if isinstance(one, Change)])
@@ -135,9 +134,6 @@ def maintain(
         PlanFileError: the plan is one of `apply`.
         ApplyError: the journal cannot be written.
     """
-    from reconciler.applier.executor import execute
-    from reconciler.applier.journal import Journal
-
     check_arguments(plan, manifest)
     _check_wanted(plan, manifest)
     stop = stop or threading.Event()
@@ -186,7 +182,7 @@ def _check_wanted(plan: Plan, manifest: Manifest) -> None:
 
 def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Found]]:
     """Return how many tables a catalog has, and those to look at."""
-    selected = plan_options(connection, selection, adopt=False, take_over=False).select
+    selected = selected_in(connection, selection)
     live = connection.spec.scan(connection.backend, connection.desired.scope).tables
     blocks, found = _Blocks(connection.desired), []
     for key in sorted(live):
@@ -199,13 +195,6 @@ def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Fo
 def _once_each(found: Sequence[_Found]) -> list[_Found]:
     """Return each dataset once, where several entries point to it."""
     return list({locations.normalise(one.live.location): one for one in reversed(found)}.values())[::-1]
-
-
-def _check_globs(select: Sequence[str], found: Sequence[_Found]) -> None:
-    for pattern in select:
-        scope = Scope((pattern,))
-        if not any(scope.contains((one.connection.spec.name, *one.table.id)) for one in found):
-            raise SelectionError(f"`{pattern}` matches no live table with `maintain` in its block or policy")
 
 
 def _decisions(one: _Found) -> list[Decision]:
@@ -236,15 +225,3 @@ def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], l
     said += [] if limits.max_tables is None else [count(limits.max_tables, "table")]
     params = Params(count=len(left), detail=" or ".join(said), name=left[0].address)
     return taken, [Note(catalog=left[0].catalog, code=NoteCode.JOBS_LEFT, params=params)]
-
-
-def _summary(connection: Connection, tables: int, maintained: int) -> CatalogSummary:
-    return CatalogSummary(
-        name=connection.spec.name,
-        impl=connection.spec.impl,
-        namespaces=0,
-        tables=tables,
-        removable_tables=0,
-        service=connection.service,
-        desired_objects=maintained,
-    )

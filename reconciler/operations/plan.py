@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reconciler import storage
 from reconciler.backends import optional
+from reconciler.manifest import Manifest
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
+from reconciler.model.errors import SelectionError
 from reconciler.model.live import StorageKind
-from reconciler.model.names import EVERYTHING, Scope
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import slow_digest
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import (
@@ -44,11 +46,8 @@ from reconciler.planner.facts import (
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.placeholders import hide_places, show_places
-from reconciler.planner.plan import ManifestRef, Options, Plan, check_removals
+from reconciler.planner.plan import CatalogSummary, ManifestRef, Options, Plan, check_removals
 from reconciler.planner.planning import Planning
-
-if TYPE_CHECKING:
-    from reconciler.manifest import Manifest
 
 
 def plan(
@@ -78,8 +77,6 @@ def plan(
         SelectionError: a glob of ``select`` matches nothing.
         SafetyError: too much would be removed.
     """
-    from reconciler.manifest import Manifest
-
     expect("plan", manifest, Manifest, "a manifest, such as reconciler.load('lancens.yaml')")
     expect("plan", select, (list, tuple, set, frozenset), "a list of globs as `select`, such as ['lake/**']")
     selection, concerned = selected_catalogs(manifest, select)
@@ -160,10 +157,33 @@ def read_catalog(
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:
     """Return the options for one catalog; ``selection`` is that of all catalogs."""
+    return PlanOptions(adopt=adopt, take_over=take_over, select=selected_in(connection, selection))
+
+
+def selected_in(connection: Connection, selection: Scope) -> Scope:
+    """Return the part of ``selection`` that is about one catalog."""
     selected = selection.below(connection.spec.name)
-    if connection.backend.capabilities.folds_case:
-        selected = selected.folded()
-    return PlanOptions(adopt=adopt, take_over=take_over, select=selected)
+    return selected.folded() if connection.backend.capabilities.folds_case else selected
+
+
+def check_globs(select: Sequence[str], found: Collection[Identifier], problem: str) -> None:
+    """Raise SelectionError with ``problem`` for a glob that matches none of ``found``, which begin with a catalog."""
+    for pattern in select:
+        if not any(map(Scope((pattern,)).contains, found)):
+            raise SelectionError(f"`{pattern}` {problem}")
+
+
+def summary_of(connection: Connection, namespaces: int, tables: int, desired_objects: int) -> CatalogSummary:
+    """Return the summary of a catalog from which nothing is removed."""
+    return CatalogSummary(
+        name=connection.spec.name,
+        impl=connection.spec.impl,
+        namespaces=namespaces,
+        tables=tables,
+        removable_tables=0,
+        service=connection.service,
+        desired_objects=desired_objects,
+    )
 
 
 def selection_of(select: Sequence[str]) -> Scope:

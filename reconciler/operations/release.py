@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from reconciler.applier.report import ApplyReport, Event
+from reconciler.manifest import Manifest
 from reconciler.model import ownership
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Scope, address
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.apply import carry_out, ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
-from reconciler.operations.plan import plan_options, reference, selected_catalogs
+from reconciler.operations.plan import check_globs, reference, selected_catalogs, selected_in, summary_of
 from reconciler.planner.entries import Action, Change, Protection
-from reconciler.planner.plan import CatalogSummary, Options, Plan
+from reconciler.planner.plan import Options, Plan
 from reconciler.planner.views import ObjectView, explain, view_of
 
-if TYPE_CHECKING:
-    import os
-
-    from reconciler.applier.report import ApplyReport, Event
-    from reconciler.manifest import Manifest
+_NO_MARKS = {"location", "kind", "properties", "safeguards", "managed_versioning", "columns", "shown_columns", "tags"}
+"""What a view holds beside the marks of lancens."""
 
 
 def plan_release(
@@ -44,16 +42,16 @@ def plan_release(
     selection, concerned = selected_catalogs(manifest, select)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), parallelism)
-        catalogs = tuple(map(_summary, connections.values(), snapshots))
-        entries = [
-            _entry(connection, live, protected)
-            for connection, snapshot in zip(connections.values(), snapshots, strict=True)
-            for live in _marked(connection, snapshot, selection)
-        ]
-    _check_globs(select, entries, manifest.name)
+        catalogs, entries = [], list[Change | Protection]()
+        for one, found in zip(connections.values(), snapshots, strict=True):
+            desired = len(one.desired.namespaces) + len(one.desired.tables)
+            catalogs.append(summary_of(one, len(found.namespaces), len(found.tables), desired))
+            entries += [_entry(one, live, protected) for live in _marked(one, found, selection)]
+    problem = f"matches nothing that {manifest.name} manages; names are catalog/namespace/table"
+    check_globs(select, [(entry.catalog, *entry.identifier) for entry in entries], problem)
     return Plan(
         manifest=reference(manifest),
-        catalogs=catalogs,
+        catalogs=tuple(catalogs),
         changes=tuple(entry for entry in entries if isinstance(entry, Change)),
         guards=tuple(entry for entry in entries if isinstance(entry, Protection)),
         thresholds=manifest.thresholds,
@@ -85,7 +83,7 @@ def release(
 
 def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> list[LiveNamespace | LiveTable]:
     """Return the selected objects that this manifest manages, namespaces first."""
-    selected = plan_options(connection, selection, adopt=False, take_over=False).select
+    selected = selected_in(connection, selection)
     live_objects: list[LiveNamespace | LiveTable] = [snapshot.namespaces[key] for key in sorted(snapshot.namespaces)]
     live_objects += [snapshot.tables[key] for key in sorted(snapshot.tables)]
     return [
@@ -104,19 +102,7 @@ def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: b
         code = ReasonCode.PROTECTED_FROM_RELEASE
         return Protection(catalog=catalog, kind=action.kind, identifier=live.id, would=action, code=code)
     before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
-    without = ObjectView().model_dump(
-        exclude={
-            "location",
-            "kind",
-            "properties",
-            "safeguards",
-            "managed_versioning",
-            "columns",
-            "shown_columns",
-            "tags",
-        }
-    )
-    after = before.model_copy(update=without)
+    after = before.model_copy(update=ObjectView().model_dump(exclude=_NO_MARKS))
     return Change(
         catalog=catalog,
         kind=action.kind,
@@ -127,22 +113,3 @@ def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: b
         fields=explain(before, after, address(catalog, live.id)),
         code=ReasonCode.RELEASED,
     )
-
-
-def _summary(connection: Connection, snapshot: Snapshot) -> CatalogSummary:
-    return CatalogSummary(
-        name=connection.spec.name,
-        impl=connection.spec.impl,
-        namespaces=len(snapshot.namespaces),
-        tables=len(snapshot.tables),
-        removable_tables=0,
-        service=connection.service,
-        desired_objects=len(connection.desired.namespaces) + len(connection.desired.tables),
-    )
-
-
-def _check_globs(select: Sequence[str], found: Sequence[Change | Protection], name: str) -> None:
-    for pattern in select:
-        scope = Scope((pattern,))
-        if not any(scope.contains((one.catalog, *one.identifier)) for one in found):
-            raise SelectionError(f"`{pattern}` matches nothing that {name} manages; names are catalog/namespace/table")

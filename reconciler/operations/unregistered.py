@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import Identifier
-
-if TYPE_CHECKING:
-    from reconciler.backends.base import Backend
 
 
 @dataclass(slots=True)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from reconciler.model import display
 from reconciler.output.wording import entries_of, word_of
-
-if TYPE_CHECKING:
-    from reconciler.planner.plan import Plan
+from reconciler.planner.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,20 +146,13 @@ class _View:
         for item in rows if self._full else with_folds(rows):
             if isinstance(item, Fold):
                 self._folded = True
-                yield self._fold_row(item)
+                yield self._row(item.first, item.title, item.why, item.source, self._fold_details(item))
             else:
-                yield self._row(item)
+                source = f"{display.printable(item.source.file)}:{item.source.line}" if item.source else ""
+                yield self._row(item, display.address(*item.identifier), headline(item), source, self._below(item))
 
-    def _row(self, entry: Entry) -> _Row:
-        return _Row(
-            symbol=entry.symbol,
-            style=style_of(entry),
-            name=display.address(*entry.identifier),
-            word=word_of(entry),
-            headline=headline(entry),
-            source=f"{display.printable(entry.source.file)}:{entry.source.line}" if entry.source else "",
-            below=[*self._below(entry)],
-        )
+    def _row(self, entry: Entry, name: str, why: str, source: str, below: Iterable[Line]) -> _Row:
+        return _Row(entry.symbol, style_of(entry), name, word_of(entry), why, source, [*below])
 
     def _below(self, entry: Entry) -> Iterator[Line]:
         if isinstance(entry, Change):
@@ -169,17 +162,6 @@ class _View:
             yield from self._paragraph(display.printable(entry.remedy), f"{_INDENT}-> ", "change")
         else:
             yield from self._quiet(display.printable(entry.reason))
-
-    def _fold_row(self, fold: Fold) -> _Row:
-        return _Row(
-            symbol=fold.first.symbol,
-            style=style_of(fold.first),
-            name=fold.title,
-            word=word_of(fold.first),
-            headline=fold.why,
-            source=fold.source,
-            below=[*self._fold_details(fold)],
-        )
 
     def _fold_details(self, fold: Fold) -> Iterator[Line]:
         if isinstance(fold.common, Blocked):

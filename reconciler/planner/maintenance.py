@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import unbound
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
 from reconciler.model.figures import size
@@ -15,6 +14,7 @@ from reconciler.model.maintenance import LEAST_VECTORS, LiveIndex, Maintain, Met
 from reconciler.model.names import address
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
+from reconciler.planner.stored import blocked_commits
 from reconciler.planner.views import ObjectView
 
 Decision: TypeAlias = Change | Blocked | Note
@@ -55,7 +55,8 @@ class _Dataset:
         compact = self._wanted.compact
         if compact is not None and found.mergeable > compact.max_small_fragments:
             params = Params(count=found.mergeable, more=found.fragments, limit=compact.max_small_fragments)
-            yield self._job(Action.COMPACT, Why(ReasonCode.SMALL_FRAGMENTS, params), found, found.mergeable_bytes)
+            why, merged = Why(ReasonCode.SMALL_FRAGMENTS, params), found.mergeable_bytes
+            yield self._job(Action.COMPACT, why, found, reads=merged, writes=merged)
         for wanted in self._wanted.indices:
             yield from self._index(wanted, found)
         limit = self._wanted.max_unindexed_rows
@@ -74,10 +75,12 @@ class _Dataset:
         there = [index for index in found.indices if index.columns == (wanted.column,)]
         if any(_is_as_wanted(index, wanted) for index in there):
             return
-        params = Params(name=wanted.column, kind=_described(wanted))
+        kind = _described(wanted.type, wanted.metric, wanted.num_partitions, wanted.num_sub_vectors)
+        params = Params(name=wanted.column, kind=kind)
         if there:
-            code = self._call(_creation(wanted))
-            yield self._blocked(Why(ReasonCode.OTHER_INDEX, {**params, "detail": _shown(there[0]), "code": code}))
+            code, other = self._call(_creation(wanted)), there[0]
+            detail = _described(other.type, other.metric, None, other.num_sub_vectors)
+            yield self._blocked(Why(ReasonCode.OTHER_INDEX, {**params, "detail": detail, "code": code}))
             return
         problem = _problem(wanted, found)
         if problem is not None:
@@ -102,14 +105,7 @@ class _Dataset:
         return self._job(Action.OPTIMIZE_INDEX, why, found, reads, writes, lacking, index.name)
 
     def _job(
-        self,
-        action: Action,
-        why: Why,
-        found: Upkeep,
-        reads: int,
-        writes: int | None = None,
-        rows: int = 0,
-        index: str | None = None,
+        self, action: Action, why: Why, found: Upkeep, reads: int, writes: int, rows: int = 0, index: str | None = None
     ) -> Change:
         return Change(
             catalog=self._catalog,
@@ -122,7 +118,7 @@ class _Dataset:
             job=UpkeepJob(
                 index=index,
                 reads=reads,
-                writes=reads if writes is None else writes,
+                writes=writes,
                 rows=rows,
                 config=found.config,
                 indices=tuple(one.signature for one in found.indices),
@@ -138,11 +134,7 @@ class _Dataset:
             return None
         if self._live.managed_versioning:
             return Why(ReasonCode.SERVICE_COMMITS)
-        reason, code = unbound(self._live.location), ReasonCode.UNBOUND_COMMIT
-        due = found.cleanup.due_within(_COMMITS.get(jobs[0].action, 1)) if found.cleanup else None
-        if reason is None and found.cleanup and due is not None:
-            reason, code = found.cleanup.reason(due), ReasonCode.CLEANUP_DUE
-        return None if reason is None else Why(code, {"location": self._place, "detail": reason})
+        return blocked_commits(self._live.location, found.cleanup, _COMMITS.get(jobs[0].action, 1))
 
     def _unreadable(self, found: Storage) -> Why:
         if found.kind is StorageKind.DENIED:
@@ -200,35 +192,23 @@ def _index_bytes(wanted: WantedIndex, found: Upkeep) -> int:
     return found.rows * (codes + _ROW_ADDRESS)
 
 
-def _described(wanted: WantedIndex) -> str:
-    """Return the type of an index and the parameters that its block names."""
-    numbers = _number(wanted.num_partitions, "partition"), _number(wanted.num_sub_vectors, "sub-vector")
-    parts = (wanted.metric or "", *numbers)
-    return " ".join((wanted.type.value, *filter(None, parts)))
-
-
-def _shown(index: LiveIndex) -> str:
-    return " ".join((index.type, *filter(None, (index.metric, _number(index.num_sub_vectors, "sub-vector")))))
-
-
-def _number(number: int | None, noun: str) -> str:
-    return "" if number is None else count(number, noun)
+def _described(kind: str, metric: str | None, partitions: int | None, sub_vectors: int | None) -> str:
+    """Return the type of an index and what is known of its shape."""
+    numbers = {"partition": partitions, "sub-vector": sub_vectors}
+    counted = (count(number, noun) for noun, number in numbers.items() if number is not None)
+    return " ".join((kind, *filter(None, [metric]), *counted))
 
 
 def _creation(wanted: WantedIndex) -> str:
     """Return the call of pylance that replaces an index."""
     method = "create_index" if wanted.type.is_vector else "create_scalar_index"
     given = {
-        "metric": wanted.metric,
+        "metric": wanted.metric and f'"{wanted.metric}"',
         "num_partitions": wanted.num_partitions,
         "num_sub_vectors": wanted.num_sub_vectors,
     }
-    named = "".join(f", {key}={_literal(value)}" for key, value in given.items() if value is not None)
+    named = "".join(f", {key}={value}" for key, value in given.items() if value is not None)
     return f'{method}({wanted.column!r}, "{wanted.type}"{named}, replace=True)'
-
-
-def _literal(value: object) -> str:
-    return str(value) if isinstance(value, int) else f'"{value}"'
 
 
 def ordered(changes: Iterable[Change]) -> tuple[Change, ...]:

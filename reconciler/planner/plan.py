@@ -156,6 +156,10 @@ class Plan(Document):
         """The catalogs with a change, a waiting change or a blocked object."""
         return frozenset(one.catalog for one in (*self.changes, *self.blocked, *self.waiting))
 
+    def changes_of(self, catalog: str) -> Iterator[Change]:
+        """Return the changes of one catalog."""
+        return (change for change in self.changes if change.catalog == catalog)
+
     def summary(self) -> Summary:
         """Return the counts for the last line of a plan."""
         counts = Counter(change.sort for change in self.changes)

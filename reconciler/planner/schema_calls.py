@@ -34,7 +34,6 @@ _SQL_NAMES = {
     "large_string": "LargeUtf8",
     **{name: name.replace("uint", "UInt").replace("int", "Int") for name in INTEGERS},
 }
-_SQL_UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_WRITTEN = 3

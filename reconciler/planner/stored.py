@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import unbound
+from reconciler.model.auto_cleanup import AutoCleanup, unbound
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredTable, Evolve
 from reconciler.model.live import LiveTable, StorageKind
@@ -73,12 +73,15 @@ def blocked_by_data(
         return Why(code, {"code": code_by_service(served_as, difference)})
     if not difference.grows:
         return None
-    reason, code = unbound(facts.location or ""), ReasonCode.UNBOUND_COMMIT
-    cleanup = facts.storage.cleanup
-    due = cleanup.due_within(difference.commits) if cleanup else None
-    if reason is None and cleanup and due is not None:
-        reason, code = cleanup.reason(due), ReasonCode.CLEANUP_DUE
-    return None if reason is None else Why(code, {"location": _place(facts), "detail": reason})
+    return blocked_commits(facts.location or "", facts.storage.cleanup, difference.commits)
+
+
+def blocked_commits(location: str, cleanup: AutoCleanup | None, commits: int) -> Why | None:
+    """Return why lancens does not make the next ``commits`` commits to a dataset; None if it does."""
+    reason, code = unbound(location), ReasonCode.UNBOUND_COMMIT
+    if reason is None and cleanup is not None:
+        reason, code = cleanup.reason(commits), ReasonCode.CLEANUP_DUE
+    return None if reason is None else Why(code, {"location": locations.redact(location), "detail": reason})
 
 
 def _other_columns(

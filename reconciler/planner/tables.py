@@ -67,9 +67,8 @@ def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTabl
         or (desired.protect is not None and desired.protect != ownership.is_protected(properties))
     ):
         return False
-    for key, value in desired.properties.items():
-        if properties.get(key) != value:
-            return False
+    if not desired.properties.items() <= properties.items():
+        return False
     safeguard = context.capabilities.safeguard
     if safeguard is not None and safeguard.missing(properties):
         return False
@@ -242,16 +241,11 @@ def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str
 
 def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
     """Return whether two views differ in what an entry at one location stores."""
-    return any(
-        one != other
-        for one, other in (
-            (before.content, after.content),
-            (before.marks, after.marks),
-            (before.request, after.request),
-            (before.safeguards, after.safeguards),
-            (before.shown_columns, after.shown_columns),
-        )
-    )
+    return _stored(before) != _stored(after)
+
+
+def _stored(view: ObjectView) -> tuple[object, ...]:
+    return view.content, view.marks, view.request, view.safeguards, view.shown_columns
 
 
 def _update(

@@ -38,9 +38,9 @@ def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int =
     Raises:
         InvalidTableStateError: naming the version and what to do.
     """
-    due = cleanup.due_within(commits) if cleanup is not None else None
-    if cleanup is not None and due is not None:
-        raise InvalidTableStateError(f"{locations.redact(location)}: {cleanup.reason(due)}; {CLEANUP_REMEDY}")
+    reason = cleanup.reason(commits) if cleanup is not None else None
+    if reason is not None:
+        raise InvalidTableStateError(f"{locations.redact(location)}: {reason}; {CLEANUP_REMEDY}")
 
 
 def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> bool:
@@ -118,38 +118,29 @@ def is_latest(location: str, version: int, options: Mapping[str, str]) -> bool:
 
 
 @contextmanager
-def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -> Iterator[Any]:
-    """Yield the dataset for ``commits`` commits, each of the next version or failing.
+def next_versions(location: str, options: Mapping[str, str]) -> Iterator[Any]:
+    """Yield the dataset for one commit, which becomes the next version or fails.
 
     Raises:
         ConcurrentModificationError: another writer committed in between.
         UnsupportedOperationError: pylance cannot guarantee the next version in this store.
-        InvalidTableStateError: one of the commits would set off the auto clean-up; or as :func:`translated`.
+        InvalidTableStateError: the commit would set off the auto clean-up; or as :func:`translated`.
     """
-    import lance
-
-    _expect_bound(location)
     with translated(location, options):
         versions = _NextVersions(location, options)
-        if locations.scheme(location) == "shared-memory":  # only this process writes there
-            dataset = open_dataset(location, options)
-        else:
-            given = dict(options) or None
-            client: Any = versions
-            dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=given)
-        expect_no_cleanup(location, cleanup_of(dataset), commits)
+        dataset = versions.open()
         looked_at = int(dataset.version)
-        versions.left = [looked_at + number for number in range(1, commits + 1)]
+        versions.next = looked_at + 1
         try:
             yield dataset
         except Exception:
             if not is_latest(location, int(dataset.version), options):
-                raise _lost_race(location, versions) from None
+                raise versions.lost_race() from None
             raise
         if dataset.version != looked_at and not is_latest(location, int(dataset.version), options):
             there = {field.name: field.nullable for field in open_dataset(location, options).schema}
             if any(there.get(field.name) not in (True, field.nullable) for field in dataset.schema):
-                raise _lost_race(location, versions)
+                raise versions.lost_race()
 
 
 @contextmanager
@@ -163,19 +154,9 @@ def rebased_versions(location: str, options: Mapping[str, str], commits: int = 1
         UnsupportedOperationError: pylance cannot tell in this store which version a commit becomes.
         InvalidTableStateError: one of the commits would set off the auto clean-up; or as :func:`translated`.
     """
-    import lance
-
-    _expect_bound(location)
     with translated(location, options):
-        if locations.scheme(location) == "shared-memory":
-            dataset = open_dataset(location, options)
-            expect_no_cleanup(location, cleanup_of(dataset), commits)
-            yield dataset
-            return
         versions = _UncleanedVersions(location, options)
-        client: Any = versions
-        dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=dict(options) or None)
-        expect_no_cleanup(location, cleanup_of(dataset), commits)
+        dataset = versions.open(commits)
         try:
             yield dataset
         except BackendError:  # of an executor, whose text may name a conflict of another kind
@@ -184,14 +165,8 @@ def rebased_versions(location: str, options: Mapping[str, str], commits: int = 1
             if versions.refusal is not None:
                 raise InvalidTableStateError(f"{versions.refusal}{versions.remainder}") from None
             if _CONFLICT.search(str(error)):
-                raise _lost_race(location, versions) from None
+                raise versions.lost_race() from None
             raise
-
-
-def _expect_bound(location: str) -> None:
-    reason = unbound(location)
-    if reason is not None:
-        raise UnsupportedOperationError(f"{locations.redact(location)}: {reason}; {UNBOUND_REMEDY}")
 
 
 class _Versions(ABC):
@@ -206,6 +181,27 @@ class _Versions(ABC):
     def __init__(self, location: str, options: Mapping[str, str]) -> None:
         self._location, self._options = location, options
         self._folder = locations.join(location, "_versions")
+
+    def open(self, commits: int = 1) -> Any:
+        """Return the latest version of the dataset, which asks this namespace before each of ``commits`` commits.
+
+        Raises:
+            UnsupportedOperationError: pylance asks no namespace in this store.
+            InvalidTableStateError: one of the commits would set off the auto clean-up.
+        """
+        import lance
+
+        reason = unbound(self._location)
+        if reason is not None:
+            raise UnsupportedOperationError(f"{locations.redact(self._location)}: {reason}; {UNBOUND_REMEDY}")
+        if locations.scheme(self._location) == "shared-memory":  # only this process writes there
+            dataset = open_dataset(self._location, self._options)
+        else:
+            client: Any = self
+            given = dict(self._options) or None
+            dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=given)
+        expect_no_cleanup(self._location, cleanup_of(dataset), commits)
+        return dataset
 
     @abstractmethod
     def admit(self, version: int) -> None:
@@ -240,30 +236,29 @@ class _Versions(ABC):
         rename_new(self._folder, staged.rpartition("/")[2], path.rpartition("/")[2], self._options)
         return {"version": {"version": version, "manifest_path": path, "manifest_size": request["manifest_size"]}}
 
-
-def _lost_race(location: str, versions: _Versions) -> ConcurrentModificationError:
-    shown = locations.redact(location)
-    text = f"{shown}: another writer has changed the dataset in the meantime{versions.remainder}"
-    return ConcurrentModificationError(text)
+    def lost_race(self) -> ConcurrentModificationError:
+        """Return the error of a commit that another writer's came before."""
+        shown = locations.redact(self._location)
+        return ConcurrentModificationError(
+            f"{shown}: another writer has changed the dataset in the meantime{self.remainder}"
+        )
 
 
 class _NextVersions(_Versions):
-    """Admits the versions in ``left`` only, each once.
+    """Admits the version ``next`` only, once.
 
     By itself pylance rebases a commit of columns onto changes of the configuration, which may configure a clean-up.
     """
 
-    def __init__(self, location: str, options: Mapping[str, str]) -> None:
-        super().__init__(location, options)
-        self.left: list[int] = []
+    next: int | None = None
 
     def admit(self, version: int) -> None:
-        if [version] != self.left[:1]:
+        if version != self.next:
             raise ConcurrentModificationError(f"version {version} is not the next one")
 
     def create_table_version(self, request: dict[str, Any]) -> dict[str, Any]:
         committed = super().create_table_version(request)
-        del self.left[0]
+        self.next = None
         return committed
 
 

@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends import optional, registry
+from reconciler.backends.base import Backend
+from reconciler.manifest import Manifest
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -31,11 +32,6 @@ from reconciler.writing.importable import (
     unmanaged_name,
     within,
 )
-
-if TYPE_CHECKING:
-    from reconciler.backends.base import Backend
-    from reconciler.manifest import Manifest
-
 
 _UNREGISTERED = "data without an entry in any catalog: apply registers it, and does not change it"
 

@@ -247,7 +247,7 @@ def test_pylance_cleans_up_only_where_it_is_expected(tmp_path: Path, interval: s
     cleanup = storage.probe(place, {}).cleanup
     assert cleanup is not None
     lance.dataset(place).add_columns(pa.schema([pa.field("added", pa.int64())]))
-    if cleanup.due_within(1) is None:
+    if cleanup.reason(1) is None:
         _is_kept(disk, "t", before)
 
 

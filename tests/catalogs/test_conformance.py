@@ -13,8 +13,8 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.backends.dir.contents import DirectoryPlaces, Row
 from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.dir.rows import DirectoryPlaces, Row
 from reconciler.backends.memory import MemoryBackend
 from reconciler.conformance import CheckOutcome, ConformanceCheck, Report, checks, run, run_check, verify
 from reconciler.model.errors import ConfigError, InternalError, NamespaceAlreadyExistsError

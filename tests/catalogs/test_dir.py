@@ -25,8 +25,9 @@ import reconciler
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir import manifest as directory_manifest
-from reconciler.backends.dir.contents import DirectoryPlaces, ManifestRows, Row
+from reconciler.backends.dir.contents import ManifestRows
 from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.dir.rows import DirectoryPlaces, Row
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import (
     BackendError,

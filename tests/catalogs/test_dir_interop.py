@@ -25,8 +25,8 @@ from lance_namespace import (
 
 import reconciler
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import DirectoryPlaces, Row
 from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.dir.rows import DirectoryPlaces, Row
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
 from tests.processes import writers

@@ -16,9 +16,10 @@ from lance_namespace import ListTablesRequest
 import reconciler
 from reconciler.applier import steps
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import DirectoryPlaces, ManifestRows, Row
+from reconciler.backends.dir.contents import ManifestRows
 from reconciler.backends.dir.listing import Directory
 from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.dir.rows import DirectoryPlaces, Row
 from reconciler.model.errors import LancensError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import EVERYTHING, Scope

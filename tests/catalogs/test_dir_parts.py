@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from reconciler.backends.base import snapshot_within
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import DirectoryPlaces, Row
 from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.dir.rows import DirectoryPlaces, Row
 from reconciler.model.live import Snapshot
 from reconciler.model.names import ChildrenOf, Identifier, Only, Scope, join
 from tests.soak import count

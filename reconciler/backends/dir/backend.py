@@ -16,34 +16,34 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from reconciler import storage
 from reconciler.backends import optional
 from reconciler.backends.base import snapshot_within
-from reconciler.backends.dir.contents import (
+from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
+from reconciler.backends.dir.rows import (
     MANIFEST,
     NAMESPACE,
     TABLE,
     DirectoryPlaces,
-    ManifestRows,
     Part,
     Row,
     first_directory,
     invalid_at,
     metadata_of,
-    namespaces_in_use,
     part_of,
 )
-from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
-from reconciler.backends.dir.manifest import DirManifest
 from reconciler.model import errors, locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join, split
+
+if TYPE_CHECKING:
+    from reconciler.backends.dir.contents import ManifestRows
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
@@ -126,6 +126,8 @@ class DirBackend(
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
+        from reconciler.backends.dir.manifest import DirManifest  # needs pyarrow, which takes time to import
+
         self._places = DirectoryPlaces(self.config.root)
         self._manifest = DirManifest(self._places, self.config.storage)
         self._directory = Directory(self.config.root, self.config.storage)
@@ -155,7 +157,7 @@ class DirBackend(
         namespaces: dict[Identifier, LiveNamespace] = {}
         tables: dict[Identifier, LiveTable] = {}
         notes: list[str] = []
-        for row, identifier, invalid, properties in _entries(part.rows_of(contents) if part else contents):
+        for row, identifier, invalid, properties in _entries(contents.within(part) if part else contents):
             if invalid is not None:
                 if scope.contains(identifier[: invalid + 1]):
                     notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {check_name(identifier[invalid])}")
@@ -174,9 +176,9 @@ class DirBackend(
 
     def _in_use(self, contents: ManifestRows, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
         """Return the namespaces that hold something, with all those above ``part``."""
-        found = namespaces_in_use(contents)
+        found = contents.namespaces_in_use
         beside = part.beside({*found, *entered}) if part and not contents.is_whole else None
-        return found if beside is None else found | namespaces_in_use(self._manifest.read(beside))
+        return found if beside is None else found | self._manifest.read(beside).namespaces_in_use
 
     def _add_root_tables(
         self, contents: ManifestRows, scope: Scope, tables: dict[Identifier, LiveTable], notes: list[str]

@@ -16,18 +16,14 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from reconciler import storage
-from reconciler.backends.dir.contents import DirectoryPlaces
+from reconciler.backends.dir.rows import DirectoryPlaces
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.names import DELIMITER, check_name
-
-if TYPE_CHECKING:
-    from lance.file import LanceFileSession
-
 
 SUFFIX = ".lance"
 
@@ -181,8 +177,6 @@ class Directory:
             self._session.upload_file(empty.name, f"{directory}/{marker}")
 
     @cached_property
-    def _session(self) -> LanceFileSession:
+    def _session(self) -> Any:
         """The only session of this root: each one resolves credentials itself."""
-        from lance.file import LanceFileSession
-
-        return LanceFileSession(storage.pylance_uri(self._root), storage_options=self._options or None)
+        return storage.session_at(self._root, self._options)

@@ -13,17 +13,17 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from reconciler import storage
-from reconciler.backends.dir.contents import COLUMNS, MANIFEST, DirectoryPlaces, ManifestRows
+from reconciler.backends.dir.contents import ManifestRows
+from reconciler.backends.dir.rows import COLUMNS, MANIFEST, DirectoryPlaces
 from reconciler.model import locations
 from reconciler.model.errors import ConcurrentModificationError, InternalError
 from reconciler.model.live import StorageKind
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 T = TypeVar("T")
 
@@ -219,8 +219,6 @@ def _identity(dataset: Any) -> object:
 
 
 def _schema() -> pa.Schema:
-    import pyarrow as pa
-
     return pa.schema(
         [
             pa.field(
@@ -268,9 +266,6 @@ def kept_and_loose(before: ManifestRows, after: ManifestRows) -> tuple[list[Any]
         before: a whole version, as read.
         after: the changed version.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if after.read is not before.read:
         return [], after.rows
     fragments = [fragment.metadata for fragment in before.dataset.get_fragments()]

@@ -15,7 +15,6 @@ from reconciler.backends.glue import structures
 from reconciler.backends.glue.aws_errors import RepeatedError, done_unless
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.scan import scan
-from reconciler.backends.glue.service import Service
 from reconciler.backends.service_options import own_options
 from reconciler.backends.spark_types import hive_columns
 from reconciler.model import errors, locations
@@ -70,6 +69,8 @@ class GlueBackend(
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         import boto3  # noqa: F401 -- so that a missing extra shows when the backend is made, not at its first call
+
+        from reconciler.backends.glue.service import Service
 
         self._depth = len(structures.names_in(self.config.catalog_id))
         self.capabilities = replace(self.capabilities, outer_kind_depth=max(0, _CATALOG_DEPTH - self._depth))

@@ -8,30 +8,32 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import requests
+from boto3 import Session
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.config import Config
+from botocore.credentials import CredentialProvider, CredentialResolver, RefreshableCredentials
+from botocore.exceptions import HTTPClientError
+from botocore.session import get_session
+from urllib3.exceptions import HTTPError
+
 from reconciler.backends.aws_login import credential_errors, session_without_questions
 from reconciler.backends.glue.aws_errors import NoAnswerError
-from reconciler.backends.http.limits import TooMuchError, adapter, content_of, holds_too_much
+from reconciler.backends.glue.config import GlueConfig
+from reconciler.backends.http.limits import Scans, TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import excerpt, is_html
 from reconciler.backends.http.retry import NoAnswer
 from reconciler.model.errors import InternalError, UnauthenticatedError
 
 if TYPE_CHECKING:
-    from boto3 import Session
-    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
-    from botocore.config import Config
-    from botocore.credentials import RefreshableCredentials
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_sts.type_defs import AssumeRoleRequestTypeDef
-    from requests import Response
-
-    from reconciler.backends.glue.config import GlueConfig
-    from reconciler.backends.http.limits import Scans
 
 
 _CONNECTIONS = 32
 _CONNECT_SECONDS = 10
 READ_SECONDS = 60
-_TRIES = 5
+_SETTINGS = Config(retries={"mode": "adaptive", "total_max_attempts": 5})
 _CHECK = "check `region`, `endpoint` and the network"
 # botocore renews credentials this long before they end; a role's shorter session gets a smaller part of its life.
 _RENEW_SECONDS = 900
@@ -47,10 +49,8 @@ def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
         BotoCoreError, ClientError: see ``refusals``.
     """
     _keep_credentials_out_of_logs()
-    import boto3
-
     base = session_without_questions("glue")
-    session = boto3.Session(
+    session = Session(
         botocore_session=base,
         aws_access_key_id=config.access_key_id,
         aws_secret_access_key=config.secret_access_key.get_secret_value() if config.secret_access_key else None,
@@ -64,22 +64,13 @@ def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
     sender = Sender(config, scans, base.get_config_variable("ca_bundle"), (_CONNECT_SECONDS, READ_SECONDS))
     if config.assume_role_arn is not None:
         session = _as_role(session, config, sender)
-    client = session.client("glue", endpoint_url=config.endpoint, config=_settings())
+    client = session.client("glue", endpoint_url=config.endpoint, config=_SETTINGS)
     sender.attach(client)
     return client, sender
 
 
-def _settings() -> Config:
-    from botocore.config import Config
-
-    return Config(retries={"mode": "adaptive", "total_max_attempts": _TRIES})
-
-
 def _as_role(session: Session, config: GlueConfig, sender: Sender) -> Session:
     """Return a session of the configured role that renews its credentials in time."""
-    import boto3
-    from botocore.credentials import CredentialProvider, CredentialResolver
-    from botocore.session import get_session
 
     class Role(CredentialProvider):
         METHOD = "sts-assume-role"
@@ -89,12 +80,10 @@ def _as_role(session: Session, config: GlueConfig, sender: Sender) -> Session:
 
     assumed = get_session()
     assumed.register_component("credential_provider", CredentialResolver([Role()]))
-    return boto3.Session(botocore_session=assumed, region_name=session.region_name)
+    return Session(botocore_session=assumed, region_name=session.region_name)
 
 
 def _role_credentials(session: Session, config: GlueConfig, sender: Sender, method: str) -> RefreshableCredentials:
-    from botocore.credentials import RefreshableCredentials
-
     lifetime = config.assume_role_timeout_sec
     request: AssumeRoleRequestTypeDef = {
         "RoleArn": config.assume_role_arn or "",
@@ -105,7 +94,7 @@ def _role_credentials(session: Session, config: GlueConfig, sender: Sender, meth
         request["ExternalId"] = config.assume_role_external_id.get_secret_value()
 
     def fetch() -> dict[str, str]:
-        sts = session.client("sts", region_name=config.assume_role_region or session.region_name, config=_settings())
+        sts = session.client("sts", region_name=config.assume_role_region or session.region_name, config=_SETTINGS)
         sender.attach(sts)
         answer = sts.assume_role(**request)["Credentials"]
         if answer["Expiration"] <= datetime.now(UTC):
@@ -151,8 +140,6 @@ class Sender:
     """
 
     def __init__(self, config: GlueConfig, scans: Scans, authority: str | None, timeouts: tuple[float, float]) -> None:
-        import requests
-
         self._limits = config
         self._scans = scans
         self._authority = authority
@@ -178,16 +165,11 @@ class Sender:
             NoAnswerError: none came, and none will.
             TooMuchError: it is larger than is taken.
         """
-        from botocore.awsrequest import AWSResponse
-        from botocore.exceptions import HTTPClientError
-        from requests.exceptions import RequestException
-        from urllib3.exceptions import HTTPError
-
         self._scans.sends()
         try:
             answer = self._sent(request)
             content = content_of(answer, self._limits.answer_bytes)
-        except (RequestException, HTTPError) as error:
+        except (requests.RequestException, HTTPError) as error:
             address = request.url.partition("?")[0]
             failure = NoAnswer(error, address, self._timeouts, self._limits.request_seconds)
             no_answer = NoAnswerError(f"{failure.problem}; {_CHECK}")
@@ -203,7 +185,7 @@ class Sender:
         headers: Any = answer.headers
         return AWSResponse(request.url, answer.status_code, headers, _Content(content))
 
-    def _sent(self, request: AWSPreparedRequest) -> Response:
+    def _sent(self, request: AWSPreparedRequest) -> requests.Response:
         body: Any = request.body
         environment = self._session.merge_environment_settings(request.url, {}, True, self._authority, None)
         return self._session.request(
@@ -229,7 +211,7 @@ def _text(value: str | bytes) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else value
 
 
-def _problem(answer: Response, content: bytes) -> Exception | None:
+def _problem(answer: requests.Response, content: bytes) -> Exception | None:
     """Return why a successful answer cannot be AWS's; None if it can.
 
     botocore takes a web page, or damaged JSON, for the empty answer of a write.

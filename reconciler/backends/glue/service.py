@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from botocore import xform_name
+
 from reconciler.backends.glue import client
 from reconciler.backends.glue.aws_errors import WebPageError, translated
 from reconciler.backends.glue.structures import as_input, id_below
@@ -352,7 +354,6 @@ class Service:
         name: Callable[[Any], Any] = itemgetter("Name"),
     ) -> Iterator[Any]:
         """Yield the items ``listed`` on every page of ``operation``, each name once."""
-        from botocore import xform_name
 
         def page(token: str | None, number: int) -> tuple[Sequence[Any], str | None]:
             called = operation if number == 1 else f"{operation}, page {number},"

@@ -7,19 +7,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.databases import Databases
+from reconciler.backends.hive.gen import ttypes
+from reconciler.backends.hive.gen.ttypes import Catalog, Database
+from reconciler.backends.hive.metastore import Metastore
 from reconciler.model import errors, locations
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
-
-if TYPE_CHECKING:
-    from reconciler.backends.hive.gen.ttypes import Catalog, Database
-    from reconciler.backends.hive.metastore import Metastore
-
 
 _log = logging.getLogger(__name__)
 
@@ -56,8 +53,6 @@ class HiveCatalogs:
             NamespaceNotFoundError: another client dropped it at once.
             InvalidInputError: neither names a location, or the server rejects it.
         """
-        from reconciler.backends.hive.gen.ttypes import CreateCatalogRequest
-
         catalog = entries.catalog_of(name, properties)
         home = catalog.locationUri or location
         if home is None:
@@ -70,7 +65,7 @@ class HiveCatalogs:
             )
         catalog.locationUri = locations.new_place_in(home)
         self.metastore.create(
-            lambda client: client.create_catalog(CreateCatalogRequest(catalog)),
+            lambda client: client.create_catalog(ttypes.CreateCatalogRequest(catalog)),
             f"creating catalog `{name}`",
             errors.NamespaceAlreadyExistsError,
             lambda: self._fetch(name),
@@ -86,8 +81,6 @@ class HiveCatalogs:
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        from reconciler.backends.hive.gen.ttypes import Catalog
-
         place = self._fetch(name).locationUri
         home = locations.home_of(place)
         if home == place:
@@ -196,10 +189,8 @@ class HiveCatalogs:
         return None
 
     def _drop(self, name: str) -> None:
-        from reconciler.backends.hive.gen.ttypes import DropCatalogRequest
-
         self.metastore.write(
-            lambda client: client.drop_catalog(DropCatalogRequest(name)),
+            lambda client: client.drop_catalog(ttypes.DropCatalogRequest(name)),
             f"dropping catalog `{name}`",
             refused=errors.NamespaceNotEmptyError,
         )
@@ -224,14 +215,10 @@ class HiveCatalogs:
             _log.warning("%s: `default` of `%s` could not be restored: %s", self.impl, default.catalogName, error)
 
     def _fetch(self, name: str) -> Catalog:
-        from reconciler.backends.hive.gen.ttypes import GetCatalogRequest
-
-        request = GetCatalogRequest(name)
+        request = ttypes.GetCatalogRequest(name)
         catalog: Catalog = self.metastore.read(lambda client: client.get_catalog(request), f"catalog `{name}`").catalog
         return catalog
 
     def _write(self, name: str, catalog: Catalog) -> None:
-        from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest
-
-        request = AlterCatalogRequest(name, catalog)
+        request = ttypes.AlterCatalogRequest(name, catalog)
         self.metastore.write(lambda client: client.alter_catalog(request), f"altering catalog `{name}`")

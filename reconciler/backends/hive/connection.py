@@ -7,17 +7,18 @@ import selectors
 import socket
 import ssl
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.transport import TTransport
+
+from reconciler.backends.hive.carriers import HttpCarrier, SocketCarrier
+from reconciler.backends.hive.config import HiveConfig, MetastoreAddress
+from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 from reconciler.backends.hive.metastore_errors import LoginRefusedError
+from reconciler.backends.hive.sasl import PasswordLogin, SaslCarrier, TicketLogin
 from reconciler.backends.http.limits import Scans
 from reconciler.model.errors import InvalidInputError, MissingExtraError
-
-if TYPE_CHECKING:
-    from reconciler.backends.hive.carriers import SocketCarrier
-    from reconciler.backends.hive.config import HiveConfig, MetastoreAddress
-    from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
-    from reconciler.backends.hive.sasl import SaslCarrier
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
@@ -67,10 +68,6 @@ def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None =
         OSError, TTransportException: it cannot be reached, or does not speak the protocol of ``config``.
         InvalidInputError: ``config`` needs something that this machine does not have.
     """
-    from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
-
-    from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
-
     stream = socket.create_connection((address.host, address.port), timeout=config.connect_timeout)
     try:
         if config.has_tls(address):
@@ -106,10 +103,6 @@ def _headers(config: HiveConfig) -> dict[str, str]:
 
 def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans) -> Any:
     """Return the Thrift transport over ``stream``, after the SASL handshake if any."""
-    from thrift.transport import TTransport
-
-    from reconciler.backends.hive.carriers import HttpCarrier, SocketCarrier
-
     if address.is_http:
         return HttpCarrier(stream, address, _headers(config), config, scans)
     carrier = SocketCarrier(stream, address, config, scans)
@@ -121,15 +114,11 @@ def _transport(config: HiveConfig, address: MetastoreAddress, stream: socket.soc
 
 
 def _logged_in(config: HiveConfig, address: MetastoreAddress, carrier: SocketCarrier) -> SaslCarrier:
-    from thrift.transport.TTransport import TTransportException
-
-    from reconciler.backends.hive.sasl import PasswordLogin, SaslCarrier, TicketLogin
-
     if config.password is not None:
         try:
             return SaslCarrier(carrier, PasswordLogin(config.username or "", config.password.get_secret_value()))
-        except TTransportException as error:
-            if error.type == TTransportException.NOT_OPEN:
+        except TTransport.TTransportException as error:
+            if error.type == TTransport.TTransportException.NOT_OPEN:
                 raise LoginRefusedError(f"the metastore at {address.host} refuses `username` or `password`") from None
             raise
     try:

@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from reconciler.backends.hive import entries
+from reconciler.backends.hive.gen.ttypes import Database
+from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import make_directory
 from reconciler.model import errors, ownership
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.model.names import Identifier, join
-
-if TYPE_CHECKING:
-    from reconciler.backends.hive.gen.ttypes import Database
-    from reconciler.backends.hive.metastore import Metastore
-
 
 _METASTORES_OWN = {(entries.DEFAULT_DATABASE,), (entries.DEFAULT_CATALOG, entries.DEFAULT_DATABASE)}
 """The names of the database that Hive creates for itself and never drops."""

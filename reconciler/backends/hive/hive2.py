@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 from reconciler.backends import optional
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.config import HiveConfig
-from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.metastore import Metastore
-from reconciler.backends.hive.tables import Tables
 from reconciler.backends.spark_types import hive_columns
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, NameRule
@@ -27,6 +24,7 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, jo
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.catalogs import HiveCatalogs
+    from reconciler.backends.hive.databases import Databases
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
 
@@ -62,7 +60,10 @@ class Hive2Backend(
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        import thrift  # noqa: F401 - a missing extra shows here, where the registry can name it
+        # These need Thrift: a missing extra shows here, where the registry can name it.
+        from reconciler.backends.hive.databases import Databases
+        from reconciler.backends.hive.metastore import Metastore
+        from reconciler.backends.hive.tables import Tables
 
         self._metastore = Metastore(self.impl, self.config, self._greet)
         self._databases = Databases(self.impl, self._metastore)

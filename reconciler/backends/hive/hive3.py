@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.backends.hive import entries
-from reconciler.backends.hive.catalogs import HiveCatalogs
-from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model import locations
 from reconciler.model.capabilities import NameRule
@@ -21,6 +19,8 @@ from reconciler.model.names import Identifier, Scope, join
 from reconciler.model.ownership import owner_of
 
 if TYPE_CHECKING:
+    from reconciler.backends.hive.catalogs import HiveCatalogs
+    from reconciler.backends.hive.databases import Databases
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
 
@@ -43,6 +43,8 @@ class Hive3Backend(Hive2Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
+        from reconciler.backends.hive.catalogs import HiveCatalogs
+
         self._catalogs = HiveCatalogs(self.impl, self._metastore, self._databases)
 
     def _greet(self, client: Client) -> None:

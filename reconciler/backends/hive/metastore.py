@@ -8,17 +8,18 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.Thrift import TException
+from thrift.transport.TTransport import TTransportException
+
+from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.connection import ThriftConnection, connect
+from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 from reconciler.backends.hive.metastore_errors import LoginRefusedError, translated
 from reconciler.backends.http.limits import Scans, SlowAnswerError, TooMuchError
 from reconciler.model import errors
-
-if TYPE_CHECKING:
-    from reconciler.backends.hive.config import HiveConfig
-    from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
-
 
 ResultT = TypeVar("ResultT")
 
@@ -115,9 +116,6 @@ class Metastore:
             connection.close()
 
     def _run(self, call: Callable[[Client], ResultT], *, repeatable: bool) -> ResultT:
-        from thrift.protocol.TProtocol import TProtocolException
-        from thrift.transport.TTransport import TTransportException
-
         cause: Exception
         for pause in (*PAUSES, None):
             self.scans.check(f"{self.impl}: {self.config.identity()}")
@@ -147,10 +145,6 @@ class Metastore:
         ) from cause
 
     def _call(self, call: Callable[[Client], ResultT], *, repeatable: bool) -> ResultT:
-        from thrift.protocol.TProtocol import TProtocolException
-        from thrift.Thrift import TException
-        from thrift.transport.TTransport import TTransportException
-
         connection = self._take()
         healthy = False
         try:
@@ -195,8 +189,6 @@ class Metastore:
 
     def _connect(self) -> ThriftConnection:
         """Return a connection to the first address that answers, the last one first."""
-        from thrift.Thrift import TException
-
         addresses = self.config.uri
         failures: list[str] = []
         first = self._preferred

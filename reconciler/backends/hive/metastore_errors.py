@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from thrift.Thrift import TApplicationException
+
+from reconciler.backends.hive.gen import ttypes
 from reconciler.model import errors
 
 _LONGEST_DETAIL = 300
@@ -54,10 +57,6 @@ def translated(
             PermissionDeniedError for a denied request, ConcurrentModificationError for an entry that was modified,
             UnsupportedOperationError for an unknown call and InternalError for the rest.
     """
-    from thrift.Thrift import TApplicationException
-
-    from reconciler.backends.hive.gen import ttypes
-
     try:
         yield
     except (ttypes.NoSuchObjectException, ttypes.UnknownDBException) as error:

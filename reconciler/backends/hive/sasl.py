@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from reconciler.backends.hive.metastore_errors import KerberosError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MESSAGE = struct.Struct(">BI")
 _LENGTH = struct.Struct(">I")

@@ -9,19 +9,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from reconciler.backends.hive import entries
+from reconciler.backends.hive.gen import ttypes
+from reconciler.backends.hive.gen.ttypes import Table
+from reconciler.backends.hive.metastore import Metastore
 from reconciler.model import errors, locations
 from reconciler.model.columns import ShownColumns
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, join
-
-if TYPE_CHECKING:
-    from reconciler.backends.hive.gen.ttypes import Table
-    from reconciler.backends.hive.metastore import Metastore
-
 
 _log = logging.getLogger(__name__)
 
@@ -80,15 +77,13 @@ class Tables:
 
     def picked(self, database: Identifier) -> list[str] | None:
         """Return the names that the server's filter finds; None if it refuses."""
-        from reconciler.backends.hive.gen.ttypes import InvalidOperationException, MetaException
-
         name, what = entries.wire(database), f"listing the tables of `{join(database)}`"
         try:
             return self.metastore.read(lambda client: list(client.get_table_names_by_filter(name, IS_LANCE, -1)), what)
         except errors.NamespaceNotFoundError:
             return []
         except (errors.InternalError, errors.InvalidInputError, errors.PermissionDeniedError) as error:
-            if not isinstance(error.__cause__, (MetaException, InvalidOperationException)):
+            if not isinstance(error.__cause__, (ttypes.MetaException, ttypes.InvalidOperationException)):
                 raise
             _log.debug("%s; the metastore refuses the filter, so every table is loaded", error)
             return None
@@ -121,11 +116,11 @@ class Tables:
 
     def load_batch(self, batch: tuple[Identifier, Sequence[str]]) -> list[Table]:
         """Return the named tables that exist."""
-        from reconciler.backends.hive.gen.ttypes import GetTablesRequest
-
         database, names = batch
         what = f"loading tables of `{join(database)}`"
-        request = GetTablesRequest(dbName=database[-1], tblNames=list(names), catName=entries.catalog_in(database))
+        request = ttypes.GetTablesRequest(
+            dbName=database[-1], tblNames=list(names), catName=entries.catalog_in(database)
+        )
         try:
             return self.metastore.read(lambda client: list(client.get_table_objects_by_name_req(request).tables), what)
         except errors.NamespaceNotFoundError:
@@ -137,10 +132,8 @@ class Tables:
         Raises:
             TableNotFoundError: there is none.
         """
-        from reconciler.backends.hive.gen.ttypes import GetTableRequest
-
         *database, name = identifier
-        request = GetTableRequest(dbName=database[-1], tblName=name, catName=entries.catalog_in(database))
+        request = ttypes.GetTableRequest(dbName=database[-1], tblName=name, catName=entries.catalog_in(database))
         what = f"table `{join(identifier)}`"
         answer = self.metastore.read(
             lambda client: client.get_table_req(request), what, missing=errors.TableNotFoundError
@@ -274,14 +267,12 @@ class Tables:
 
         ``stamped`` says to store the time of this change.
         """
-        from reconciler.backends.hive.gen.ttypes import EnvironmentContext
-
         if stamped:
             table.parameters[_LAST_CHANGE] = _later_than(last_change)
         options = {"DO_NOT_UPDATE_STATS": "true"}
         if last_change is not None:
             options.update(expected_parameter_key=_LAST_CHANGE, expected_parameter_value=last_change)
-        context = EnvironmentContext(properties=options)
+        context = ttypes.EnvironmentContext(properties=options)
         database, name = entries.wire(identifier[:-1]), identifier[-1]
         try:
             self.metastore.write(
@@ -315,10 +306,8 @@ def make_directory(metastore: Metastore, location: str, database: Identifier = (
         InvalidInputError: the server has no library for such a place.
         PermissionDeniedError: the caller may not create tables in ``database``, or directories there.
     """
-    from reconciler.backends.hive.gen.ttypes import InvalidObjectException, SQLPrimaryKey
-
     table = entries.plain_table((*database, f"lancens_{uuid.uuid4().hex}"), locations.new_place_in(location))
-    impossible = SQLPrimaryKey(
+    impossible = ttypes.SQLPrimaryKey(
         table_db=table.dbName,
         table_name=table.tableName,
         column_name="missing",
@@ -330,7 +319,7 @@ def make_directory(metastore: Metastore, location: str, database: Identifier = (
     try:
         metastore.write(lambda client: client.create_table_with_constraints(table, [impossible], []), what)
     except errors.InvalidInputError as error:
-        if not isinstance(error.__cause__, InvalidObjectException):
+        if not isinstance(error.__cause__, ttypes.InvalidObjectException):
             raise
         return  # also for a missing database, which the next create reports
     # A service without keys has created the table; it points at a place that is always empty.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from reconciler.backends.http.client import HttpClient, Pages, path
 from reconciler.backends.http.listing import every_name, names_without_doubles
@@ -41,9 +41,12 @@ _OTHER_LEVEL = re.compile(r"expected (?:at )?(\d)-level namespace", re.IGNORECAS
 _STACK_TRACE = re.compile(r"\n(?:[\w$.]+(?:Exception|Error)\b|\tat )")
 _DISABLED = "CatalogNotInUseException"
 
-_MISSING_NAMESPACE: Mapping[int, Any] = {404: NamespaceNotFoundError}
-_MISSING_TABLE: Mapping[int, Any] = {404: TableNotFoundError}
-_TAKEN_TABLE: Mapping[int, Any] = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+_Fields: TypeAlias = Mapping[str, object]
+_Errors: TypeAlias = Mapping[int, Any]
+
+_MISSING_NAMESPACE: _Errors = {404: NamespaceNotFoundError}
+_MISSING_TABLE: _Errors = {404: TableNotFoundError}
+_TAKEN_TABLE: _Errors = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
 
 
 class ServletRouteError(UnknownRouteError):
@@ -108,12 +111,12 @@ class RestServer:
 
     def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """ListNamespaces, all pages. A missing parent may list as empty."""
-        return self._listed("namespace", parent, ("list",), {}, concerns)
+        return self._listed("namespace", parent, {}, concerns, "list")
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
         """DescribeNamespace."""
-        answer = self._post("namespace", identifier, "describe", "read", {}, _MISSING_NAMESPACE)
         doing = f"read {_named('namespace', identifier)}"
+        answer = self._post("namespace", identifier, "describe", {}, _MISSING_NAMESPACE, doing)
         if answer and "properties" not in answer:
             raise InternalError(f"rest: {doing}: the answer describes no namespace")
         return LiveNamespace(identifier, _properties(answer, doing))
@@ -127,19 +130,18 @@ class RestServer:
         """CreateNamespace, never by ``Overwrite``, which drops contents on some servers."""
         body = {"mode": "Create", "properties": dict(properties)}
         errors = {**_MISSING_NAMESPACE, 409: NamespaceAlreadyExistsError}
-        self._post("namespace", identifier, "create", "create", body, errors)
+        self._post("namespace", identifier, "create", body, errors)
 
     def drop_namespace(self, identifier: Identifier) -> None:
         """DropNamespace, by restrict only."""
         body = {"mode": "Fail", "behavior": "Restrict"}
-        self._post("namespace", identifier, "drop", "drop", body, {**_MISSING_NAMESPACE, 409: NamespaceNotEmptyError})
+        self._post("namespace", identifier, "drop", body, {**_MISSING_NAMESPACE, 409: NamespaceNotEmptyError})
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """AlterNamespace, as ``lancens serve`` has it."""
         doing = f"change {_named('namespace', identifier)}"
         body = {"id": list(identifier), **_merge(changes)}
-        errors = {404: NamespaceNotFoundError}
-        answer = self._http.json("POST", "/AlterNamespace", doing=doing, body=body, errors=errors)
+        answer = self._http.json("POST", "/AlterNamespace", doing=doing, body=body, errors=_MISSING_NAMESPACE)
         return LiveNamespace(identifier, _properties(answer, doing))
 
     # ---- tables --------------------------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ class RestServer:
         none.
         """
         try:
-            return self._listed("table", parent, ("table", "list"), _WITH_DECLARED, concerns)
+            return self._listed("table", parent, _WITH_DECLARED, concerns, "table", "list")
         except InvalidInputError as error:
             if not _OTHER_LEVEL.search(str(error)):
                 raise
@@ -159,14 +161,14 @@ class RestServer:
 
     def table(self, identifier: Identifier) -> LiveTable:
         """DescribeTable."""
-        answer = self._post("table", identifier, "describe", "read", {}, _MISSING_TABLE)
-        return _table(identifier, answer, f"read {_named('table', identifier)}")
+        doing = f"read {_named('table', identifier)}"
+        return _table(identifier, self._post("table", identifier, "describe", {}, _MISSING_TABLE, doing), doing)
 
     def storage_options(self, identifier: Identifier) -> dict[str, str]:
         """DescribeTable, for the storage options that the server vends for the table."""
-        asking = "ask for credentials for"
-        answer = self._post("table", identifier, "describe", asking, {"vend_credentials": True}, _MISSING_TABLE)
-        return _texts(answer, "storage_options", f"{asking} {_named('table', identifier)}")
+        doing = f"ask for credentials for {_named('table', identifier)}"
+        answer = self._post("table", identifier, "describe", {"vend_credentials": True}, _MISSING_TABLE, doing)
+        return _texts(answer, "storage_options", doing)
 
     def has_table(self, identifier: Identifier) -> bool:
         """TableExists."""
@@ -179,21 +181,21 @@ class RestServer:
     def declare_table(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
         """DeclareTable; the server chooses the location when ``location`` is None."""
         place = {} if location is None else {"location": location}
-        self._post("table", identifier, "declare", "declare", {**place, "properties": dict(properties)}, _TAKEN_TABLE)
+        self._post("table", identifier, "declare", {**place, "properties": dict(properties)}, _TAKEN_TABLE)
 
     def register_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
         """RegisterTable, in no other mode than create."""
         body = {"location": location, "mode": "Create", "properties": dict(properties)}
-        self._post("table", identifier, "register", "register", body, _TAKEN_TABLE)
+        self._post("table", identifier, "register", body, _TAKEN_TABLE)
 
     def deregister_table(self, identifier: Identifier) -> None:
         """DeregisterTable: removes the entry, keeps the data."""
-        self._post("table", identifier, "deregister", "deregister", {}, _MISSING_TABLE)
+        self._post("table", identifier, "deregister", {}, _MISSING_TABLE)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> None:
         """RenameTable. The body always names the namespace of the new name."""
         body = {"new_table_name": to[-1], "new_namespace_id": list(to[:-1])}
-        self._post("table", identifier, "rename", "rename", body, {**_MISSING_TABLE, 409: TableAlreadyExistsError})
+        self._post("table", identifier, "rename", body, {**_MISSING_TABLE, 409: TableAlreadyExistsError})
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> LiveTable:
         """AlterTable, as ``lancens serve`` has it."""
@@ -212,30 +214,20 @@ class RestServer:
         return path("v1", kind, self._delimiter.join(identifier) or self._delimiter, *operation)
 
     def _post(
-        self,
-        kind: str,
-        identifier: Identifier,
-        operation: str,
-        verb: str,
-        body: Mapping[str, object],
-        errors: Mapping[int, Any],
+        self, kind: str, identifier: Identifier, operation: str, body: _Fields, errors: _Errors, doing: str = ""
     ) -> dict[str, Any]:
-        doing, route = f"{verb} {_named(kind, identifier)}", self._route(kind, identifier, operation)
+        """Return the answer to an operation, which names itself in errors unless ``doing`` does."""
+        doing, route = doing or f"{operation} {_named(kind, identifier)}", self._route(kind, identifier, operation)
         whole = {"id": list(identifier), **body}
         return self._http.json("POST", route, doing=doing, query=self._query, body=whole, errors=errors)
 
-    def _look(self, kind: str, identifier: Identifier, errors: Mapping[int, Any]) -> None:
+    def _look(self, kind: str, identifier: Identifier, errors: _Errors) -> None:
         doing, route = f"look for {_named(kind, identifier)}", self._route(kind, identifier, "exists")
         body = {"id": list(identifier)}
         self._http.done("POST", route, doing=doing, query=self._query, body=body, errors=errors)
 
     def _listed(
-        self,
-        kind: str,
-        parent: Identifier,
-        operation: tuple[str, ...],
-        query: Mapping[str, str],
-        concerns: Callable[[str], bool],
+        self, kind: str, parent: Identifier, query: Mapping[str, str], concerns: Callable[[str], bool], *operation: str
     ) -> list[str]:
         key, route = f"{kind}s", self._route("namespace", parent, *operation)
         doing = f"list the {key} in {_named('namespace', parent)}"
@@ -247,7 +239,7 @@ def _named(what: str, identifier: Identifier) -> str:
     return f"{what} `{join(identifier)}`" if identifier else "the root"
 
 
-def _merge(changes: PropertyChanges) -> dict[str, object]:
+def _merge(changes: PropertyChanges) -> _Fields:
     return {"set_properties": dict(changes.set), "unset_properties": sorted(changes.remove)}
 
 

@@ -90,7 +90,7 @@ def test_after_the_stop_signal_what_is_in_flight_ends_and_nothing_new_starts(wor
     assert report.interrupted
     assert not report.ok
     assert world.writes == ["insert_table t1"]
-    record = read_journal(report.journal_path)
+    record = read_journal(report.journal)
     assert record.finished
     assert set(record.outcomes) == {0}
 

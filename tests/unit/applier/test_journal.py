@@ -22,7 +22,7 @@ def test_every_write_is_announced_with_the_whole_object_and_then_accounted_for(w
     world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER, extra=extra)))
     plan = world.plan(desired(claim("a"), table("t", {"tier": "silver"})))
     report = world.apply(plan)
-    lines = [json.loads(line) for line in report.journal_path.read_text().splitlines()]
+    lines = [json.loads(line) for line in Path(report.journal).read_text().splitlines()]
     assert [line["entry"] for line in lines] == ["header", "intent", "outcome", "intent", "outcome", "summary"]
     header, made, _, update, outcome, summary = lines
     assert (header["plan"], header["manifest"], header["changes"]) == (plan.digest(), "store", 2)
@@ -33,14 +33,14 @@ def test_every_write_is_announced_with_the_whole_object_and_then_accounted_for(w
     assert before["properties"] == {**marks({"tier": "gold"}, OWNER), "numFiles": "3"}
     assert (outcome["change"], outcome["action"], outcome["status"]) == (1, "update-table", "done")
     assert (summary["done"], summary["failed"], summary["interrupted"]) == (2, 0, False)
-    assert "hunter2" not in report.journal_path.read_text()
+    assert "hunter2" not in Path(report.journal).read_text()
 
 
 def test_a_change_that_is_done_already_announces_nothing(world: World) -> None:
     plan = world.plan(desired(claim("a")))
     world.apply(plan)
     again = world.apply(plan)
-    record = read_journal(again.journal_path)
+    record = read_journal(again.journal)
     assert not record.intents
     assert record.outcomes[0]["status"] == "already"
 
@@ -59,7 +59,7 @@ def test_the_journal_of_a_killed_run_tells_what_was_in_flight(world: World) -> N
 
 
 def test_a_torn_last_line_is_not_counted(world: World) -> None:
-    path = world.apply(world.plan(desired(claim("a")))).journal_path
+    path = Path(world.apply(world.plan(desired(claim("a")))).journal)
     whole = path.read_bytes()
     for end in range(whole.index(b"\n") + 1, len(whole)):
         path.write_bytes(whole[:end])
@@ -70,7 +70,7 @@ def test_a_torn_last_line_is_not_counted(world: World) -> None:
 
 def test_failures_are_described_with_their_reason(world: World) -> None:
     world.refuse("insert_namespace a", PermissionDeniedError("memory: not you"))
-    path = world.apply(world.plan(desired(table("a/t")))).journal_path
+    path = Path(world.apply(world.plan(desired(table("a/t")))).journal)
     ended, failed, skipped = describe_journal(path).splitlines()[1:]
     assert ended.startswith("Ended: 1 failed, 1 skipped, ")
     assert failed.split() == ["✗", "lake/a", "create-namespace:", "failed,", "memory:", "not", "you"]
@@ -104,5 +104,5 @@ def test_a_folder_that_cannot_hold_a_journal_is_an_error_before_any_change(world
 
 
 def test_only_its_owner_can_read_a_journal(world: World) -> None:
-    path = world.apply(world.plan(desired(claim("a")))).journal_path
+    path = Path(world.apply(world.plan(desired(claim("a")))).journal)
     assert path.stat().st_mode & 0o077 == 0

@@ -1,0 +1,232 @@
+"""The objects in the rows of ``__manifest``: where they point, and which of them a scan is about."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from reconciler import storage
+from reconciler.model import locations
+from reconciler.model.errors import InternalError, InvalidInputError
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import DELIMITER, ChildrenOf, Identifier, Only, Scope, check_name, join
+
+MANIFEST = "__manifest"
+NAMESPACE = "namespace"
+TABLE = "table"
+
+COLUMNS = ("object_id", "object_type", "location", "metadata")
+
+_MOST_NAMESPACES = 40
+_MOST_NAMES = 1_000
+"""A filter of more takes longer than one for everything between the first and the last."""
+_AFTER_DELIMITER = chr(ord(DELIMITER) + 1)
+_ENDS = (DELIMITER, _AFTER_DELIMITER)
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*://")
+_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
+
+
+@dataclass(frozen=True)
+class DirectoryPlaces:
+    """Convert the stored locations of entries, relative to ``root``, and back.
+
+    ``root`` is an absolute path or a URI, without a slash at its end. Stored locations are relative and unencoded, as
+    pylance writes them; all others are paths, or URIs where the root is one.
+    """
+
+    root: str
+
+    @cached_property
+    def _is_uri(self) -> bool:
+        return storage.local_path(self.root) is None
+
+    def location(self, stored: str) -> str:
+        """Return the location that the stored one of an entry stands for."""
+        if _ABSOLUTE.match(stored):
+            return stored
+        relative = stored.removeprefix("./")
+        if self._is_uri:
+            relative = relative.translate(_URI_SYNTAX)
+        return f"{self.root}/{relative}"
+
+    def relative(self, location: str) -> str:
+        """Return ``location`` as stored; empty when it is not under the root."""
+        if not locations.is_under(self.root, location):
+            return ""
+        return locations.normalise(location)[len(locations.normalise(self.root).rstrip("/")) + 1 :]
+
+    def stored(self, location: str) -> str:
+        """Return the stored form of ``location``, absolute or relative to the root.
+
+        Raises:
+            InvalidInputError: it cannot be a table's location here.
+        """
+        reason = self.problem(location)
+        if reason is not None:
+            raise InvalidInputError(f"dir: {reason}")
+        return self._below(location)
+
+    def problem(self, location: str) -> str | None:
+        """Return why ``location`` cannot be a table's here; None if it can."""
+        reason = locations.check(location)
+        if reason is not None:
+            return reason
+        relative = self._below(location)
+        if not relative:
+            shown = locations.redact(location)
+            return f"{shown} is not under the root {self.root}; tables must be below it"
+        if first_directory(relative) == MANIFEST:
+            return f"{MANIFEST} is the list of tables and cannot be a table"
+        return None
+
+    def _below(self, location: str) -> str:
+        return self.relative(locations.absolute(location, self.root))
+
+    def occupied(self, stored: str) -> str:
+        """Return the directory right under the root that holds a stored location."""
+        if _ABSOLUTE.match(stored):
+            stored = self.relative(stored)
+        return first_directory(stored.removeprefix("./"))
+
+
+def first_directory(relative: str) -> str:
+    """Return the first directory of a relative path."""
+    return relative.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One object; ``location`` and ``metadata`` are as stored, as text or None."""
+
+    object_id: str
+    object_type: str
+    location: str | None = None
+    metadata: str | None = None
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties; values other than text are JSON.
+
+        Raises:
+            InternalError: the metadata is not a JSON object.
+        """
+        return {
+            key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for key, value in self._document().items()
+        }
+
+    def metadata_after(self, changes: PropertyChanges) -> str | None:
+        """Return the metadata with ``changes`` merged in; other values stay as stored."""
+        document = self._document()
+        for key in changes.remove:
+            document.pop(key, None)
+        document.update(changes.set)
+        return metadata_of(document)
+
+    def _document(self) -> dict[str, Any]:
+        if not self.metadata:
+            return {}
+        try:
+            document = json.loads(self.metadata)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise InternalError(f"dir: {MANIFEST}: the metadata of `{self.object_id}` is not a JSON object")
+        return document
+
+
+def metadata_of(properties: Mapping[str, Any]) -> str | None:
+    """Return the stored form of ``properties``."""
+    if not properties:
+        return None
+    return json.dumps(dict(properties), ensure_ascii=False, separators=(",", ":"))
+
+
+# ---- the part that a scan is about -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of ``__manifest`` that a scan is about.
+
+    ``whole`` are namespaces with all their children but those ``without``; ``named`` are single objects. A scope of
+    literal names (``ChildrenOf``, ``Only``) becomes a filter that Lance applies while it reads. Names are compared as
+    text, never as patterns.
+    """
+
+    scope: Scope
+    whole: frozenset[Identifier]
+    named: frozenset[Identifier]
+    without: frozenset[Identifier] = frozenset()
+
+    @cached_property
+    def above(self) -> frozenset[Identifier]:
+        """The namespaces above the wanted objects, without the root; scans return them."""
+        inside = chain(self.named, ((*namespace, "") for namespace in self.whole))
+        return frozenset(found[:depth] for found in inside for depth in range(1, len(found)))
+
+    @property
+    def is_about_root(self) -> bool:
+        """Whether something directly under the root can be wanted."""
+        return () in self.whole or any(len(name) == 1 for name in self.named)
+
+    @property
+    def row_filter(self) -> str | None:
+        """The filter for the rows that the scan needs, and may be for others; None for all of them.
+
+        Objects directly under the root need every row: a directory there is not a table if an entry of any namespace is
+        in it.
+        """
+        if self.is_about_root:
+            return None
+        if len(self.whole) > _MOST_NAMESPACES or len(self.named) > _MOST_NAMES:
+            texts = [*map(join, self.named), *(join(one) + end for one in self.whole for end in _ENDS)]
+            wanted = [f"(object_id >= {_quoted(min(texts))} AND object_id <= {_quoted(max(texts))})"]
+        else:
+            wanted = [*map(_below, self.whole), *map(_is, self.named)]
+        return " OR ".join([*wanted, *map(_is, self.above - self.named)]) or "false"
+
+    def has_note(self, parent: Identifier) -> bool:
+        """Return whether a note on an invalid name in ``parent`` is in scope."""
+        invalid = invalid_at(parent)
+        return invalid is not None and self.scope.contains(parent[: invalid + 1])
+
+    def beside(self, known: Iterable[Identifier]) -> str | None:
+        """Return the filter for rows below the namespaces above that are not ``known``.
+
+        They say whether those namespaces exist. None if that is known, or follows from the rows of :attr:`row_filter`.
+        """
+        return " OR ".join(map(_below, self.above.difference(self.whole, known))) or None
+
+
+def part_of(scope: Scope) -> Part | None:
+    """Return the part for a scope of literal names; None for one of patterns."""
+    if isinstance(scope, ChildrenOf):
+        return Part(scope, scope.namespaces, frozenset(), scope.without)
+    if isinstance(scope, Only):
+        return Part(scope, frozenset(), scope.identifiers)
+    return None
+
+
+def invalid_at(identifier: Identifier) -> int | None:
+    """Return the position of the first name that is invalid, None for none."""
+    return next((at for at, name in enumerate(identifier) if check_name(name) is not None), None)
+
+
+def _below(namespace: Identifier) -> str:
+    """Return the filter for everything below ``namespace``, as a range of names."""
+    text = join(namespace)
+    return f"(object_id >= {_quoted(text + DELIMITER)} AND object_id < {_quoted(text + _AFTER_DELIMITER)})"
+
+
+def _is(identifier: Identifier) -> str:
+    return f"object_id = {_quoted(join(identifier))}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
