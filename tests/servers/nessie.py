@@ -67,7 +67,7 @@ def nessie_server(directory: Path) -> Iterator[NessieServer]:
             "quarkus.management.host": "127.0.0.1",
             "quarkus.management.port": management,
         }
-        command = [java, "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command = [java, "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-D{key}={value}" for key, value in settings.items()] + ["-jar", str(jar)]
         config = f"{server.url}/v1/config?warehouse={server.warehouse}"
         with running(command, directory / f"nessie-{port}.log", lambda: status_of("GET", config) == 200):
