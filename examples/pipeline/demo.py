@@ -33,8 +33,10 @@ def main() -> None:
         shutil.rmtree(sessions)
         lance.write_dataset(pa.table({"page": ["home"]}), lake / "scratch/copy_of_clicks.lance")
 
-        run("lancens", "inventory", "-o", "inventory.parquet", folder=folder)
-        run("lancens", "audit", "--out", "report", "--history", "audits.lance", folder=folder)
+        # A lake of this size needs no Spark; without `--engine`, these two would take it, with the same result.
+        run("lancens", "inventory", "--engine", "local", "-o", "inventory.parquet", folder=folder)
+        audit = ("audit", "--engine", "local", "--out", "report", "--history", "audits.lance")
+        run("lancens", *audit, folder=folder)
         run("lancens", "plan", "--engine", "spark", folder=folder)
         run("python", "tables.py", folder=folder)
         run("python", "queries.py", folder=folder)
