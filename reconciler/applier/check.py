@@ -117,9 +117,8 @@ def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable 
     views = ((change, view_of(live, change.managed_keys, safeguard)) for change in touched.changes)
     if any(precondition_of(change, view) is not Precondition.STALE for change, view in views):
         return ()
-    keys = fingerprint.managed_keys if fingerprint else touched.changes[0].managed_keys
     about = fingerprint or touched.changes[0]
-    return differences(about, touched.planned_on(), view_of(live, keys, safeguard)) or [
+    return differences(about, touched.planned_on(), view_of(live, about.managed_keys, safeguard)) or [
         MovedField("state", "what the plan's fingerprint was taken of", "something else")
     ]
 

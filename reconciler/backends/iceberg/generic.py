@@ -8,15 +8,9 @@ from typing import Any
 from reconciler.backends.http.listing import every_name, names_without_doubles
 from reconciler.backends.iceberg.answers import LANCE, TABLE_TYPE, TableEntry, properties_in
 from reconciler.backends.iceberg.routes import Routes
-from reconciler.backends.iceberg.server import IcebergServer, table_called
+from reconciler.backends.iceberg.server import MISSING_TABLE, TAKEN_TABLE, IcebergServer, table_called
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.errors import (
-    InternalError,
-    InvalidInputError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
+from reconciler.model.errors import InternalError, InvalidInputError
 from reconciler.model.names import Identifier
 
 CAPABILITIES = Capabilities(
@@ -64,8 +58,7 @@ class GenericServer(IcebergServer):
     def table(self, identifier: Identifier) -> TableEntry:
         """Return a generic table; one without a location can be listed only."""
         doing = f"load {table_called(identifier)}"
-        errors = {404: TableNotFoundError}
-        return _entry(self._http.json("GET", self._place(identifier), doing=doing, errors=errors), doing)
+        return _entry(self._http.json("GET", self._place(identifier), doing=doing, errors=MISSING_TABLE), doing)
 
     def vended_options(self, identifier: Identifier) -> dict[str, str]:
         """Return no options: none are asked for."""
@@ -85,14 +78,14 @@ class GenericServer(IcebergServer):
                 "base-location": location,
                 "properties": {**properties, TABLE_TYPE: LANCE},
             },
-            errors={404: NamespaceNotFoundError, 409: TableAlreadyExistsError},
+            errors=TAKEN_TABLE,
         )
         return _entry(answer, doing)
 
     def drop_table(self, identifier: Identifier) -> None:
         """Drop a generic table's entry."""
         path, doing = self._place(identifier), f"drop the entry of {table_called(identifier)}"
-        self._http.done("DELETE", path, doing=doing, errors={404: TableNotFoundError})
+        self._http.done("DELETE", path, doing=doing, errors=MISSING_TABLE)
 
     def _place(self, identifier: Identifier) -> str:
         return self.routes(identifier[0]).generic_tables(identifier[1:-1], identifier[-1])

@@ -28,6 +28,7 @@ from reconciler.backends.iceberg.routes import Routes, announced_prefix, encode
 from reconciler.model import locations
 from reconciler.model.capabilities import Safeguard
 from reconciler.model.errors import (
+    BackendError,
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
@@ -55,6 +56,11 @@ _DUMMY_SCHEMA = {
 }
 _NO_SNAPSHOTS = {"snapshots": "refs"}
 _VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+
+MISSING_NAMESPACE: Mapping[int, type[BackendError]] = {404: NamespaceNotFoundError}
+MISSING_TABLE: Mapping[int, type[BackendError]] = {404: TableNotFoundError}
+TAKEN_TABLE: Mapping[int, type[BackendError]] = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+"""What statuses mean to a call about a namespace, a table, and a name that a table is to get."""
 
 
 class IcebergServer:
@@ -87,13 +93,9 @@ class IcebergServer:
         """
         with self._asking:
             if warehouse not in self._routes:
-                answer = self._http.json(
-                    "GET",
-                    "/v1/config",
-                    doing=f"read the configuration of {_called((warehouse,))}",
-                    query={"warehouse": self._config.warehouse(warehouse)},
-                    errors={404: NamespaceNotFoundError},
-                )
+                doing = f"read the configuration of {_called((warehouse,))}"
+                query = {"warehouse": self._config.warehouse(warehouse)}
+                answer = self._http.json("GET", "/v1/config", doing=doing, query=query, errors=MISSING_NAMESPACE)
                 prefix = announced_prefix(answer)
                 prefix = self._unannounced_prefix(warehouse) if prefix is None else prefix
                 self._routes[warehouse] = Routes.of(prefix, answer)
@@ -105,14 +107,10 @@ class IcebergServer:
         Lance's specification has them there.
         """
         prefix = encode(self._config.warehouse(warehouse))
+        path, doing = Routes(prefix).namespaces, f"list the namespaces in {_called((warehouse,))}"
+        query = {"pageToken": "", "pageSize": "1"}
         try:
-            self._http.json(
-                "GET",
-                Routes(prefix).namespaces,
-                doing=f"list the namespaces in {_called((warehouse,))}",
-                query={"pageToken": "", "pageSize": "1"},
-                errors={404: NamespaceNotFoundError},
-            )
+            self._http.json("GET", path, doing=doing, query=query, errors=MISSING_NAMESPACE)
         except (NamespaceNotFoundError, InvalidInputError, UnknownRouteError):
             return ""
         return prefix
@@ -149,7 +147,7 @@ class IcebergServer:
         path, doing = self._path(identifier), f"read {_called(identifier)}"
         if len(identifier) == 1:
             return LiveNamespace(identifier)
-        answer = self._http.json("GET", path, doing=doing, errors={404: NamespaceNotFoundError})
+        answer = self._http.json("GET", path, doing=doing, errors=MISSING_NAMESPACE)
         if answer and answer.keys().isdisjoint(("namespace", "properties")):
             raise InternalError(f"iceberg: {doing}: the answer describes no namespace")
         kept = answer.get("namespace")
@@ -193,7 +191,7 @@ class IcebergServer:
             self.routes(warehouse).namespaces,
             doing=doing,
             body={"namespace": levels, "properties": dict(properties)},
-            errors={404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError},
+            errors={**MISSING_NAMESPACE, 409: NamespaceAlreadyExistsError},
         )
         kept = answer.get("namespace")
         if _is_list_of_text(kept) and kept != levels:
@@ -214,7 +212,7 @@ class IcebergServer:
         for part in (PropertyChanges(remove=changes.remove), PropertyChanges(changes.set)):
             if part:
                 body = {"updates": dict(part.set), "removals": sorted(part.remove)}
-                self._http.done("POST", path, doing=doing, body=body, errors={404: NamespaceNotFoundError})
+                self._http.done("POST", path, doing=doing, body=body, errors=MISSING_NAMESPACE)
 
     def drop_namespace(self, identifier: Identifier) -> None:
         """Drop a namespace; not every server refuses one that holds namespaces.
@@ -223,7 +221,7 @@ class IcebergServer:
             NamespaceNotFoundError: it does not exist.
             NamespaceNotEmptyError: the server says that it holds something.
         """
-        errors = {404: NamespaceNotFoundError, 409: NamespaceNotEmptyError}
+        errors = {**MISSING_NAMESPACE, 409: NamespaceNotEmptyError}
         self._http.done("DELETE", self._path(identifier), doing=f"drop {_called(identifier)}", errors=errors)
 
     # ---- tables and views ----------------------------------------------------------------------------------------
@@ -274,7 +272,7 @@ class IcebergServer:
             partial(entry_in, doing=doing),
             doing=doing,
             query=_NO_SNAPSHOTS,
-            errors={404: TableNotFoundError, 500: UnreadableTableError},
+            errors={**MISSING_TABLE, 500: UnreadableTableError},
         )
         if found.etag is not None:
             self._seen[identifier] = found
@@ -289,8 +287,7 @@ class IcebergServer:
             TableNotFoundError: it, or its namespace, does not exist.
         """
         path, doing = self._table_path(identifier), f"ask for credentials for {table_called(identifier)}"
-        errors = {404: TableNotFoundError}
-        answer = self._http.json("GET", path, doing=doing, query=_NO_SNAPSHOTS, headers=_VENDED, errors=errors)
+        answer = self._http.json("GET", path, doing=doing, query=_NO_SNAPSHOTS, headers=_VENDED, errors=MISSING_TABLE)
         return vended_options(answer, entry_in(answer, doing).location)
 
     def create_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> TableEntry:
@@ -312,7 +309,7 @@ class IcebergServer:
                 "stage-create": False,  # Nessie fails without it
                 "properties": {**properties, TABLE_TYPE: LANCE, SAFEGUARD.key: SAFEGUARD.value},
             },
-            errors={404: NamespaceNotFoundError, 409: TableAlreadyExistsError},
+            errors=TAKEN_TABLE,
         )
         return entry_in(answer, doing)
 
@@ -340,7 +337,7 @@ class IcebergServer:
                 "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
                 "updates": updates,
             },
-            errors={404: TableNotFoundError, 409: ConcurrentModificationError},
+            errors={**MISSING_TABLE, 409: ConcurrentModificationError},
         )
         return entry_in(answer, doing)
 
@@ -351,13 +348,9 @@ class IcebergServer:
             TableNotFoundError: it does not exist.
             TableAlreadyExistsError: the name is taken, by a view too.
         """
-        self._http.done(
-            "POST",
-            self.routes(identifier[0]).rename,
-            doing=f"rename {table_called(identifier)}",
-            body={"source": _named(identifier), "destination": _named(to)},
-            errors={404: TableNotFoundError, 409: TableAlreadyExistsError},
-        )
+        path, doing = self.routes(identifier[0]).rename, f"rename {table_called(identifier)}"
+        body = {"source": _named(identifier), "destination": _named(to)}
+        self._http.done("POST", path, doing=doing, body=body, errors={**MISSING_TABLE, 409: TableAlreadyExistsError})
 
     def drop_table(self, identifier: Identifier) -> None:
         """Drop a table's entry, with the request to keep the data.
@@ -367,7 +360,7 @@ class IcebergServer:
         """
         path, doing = self._table_path(identifier), f"drop the entry of {table_called(identifier)}"
         query = {"purgeRequested": "false"}
-        self._http.done("DELETE", path, doing=doing, query=query, errors={404: TableNotFoundError})
+        self._http.done("DELETE", path, doing=doing, query=query, errors=MISSING_TABLE)
 
     # ---- requests ------------------------------------------------------------------------------------------------
 
