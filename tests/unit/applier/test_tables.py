@@ -241,7 +241,7 @@ def test_an_entry_whose_storage_cannot_be_read_stays_for_the_next_apply(make_wor
     world.storage.other["/elsewhere/t"] = Storage(StorageKind.UNKNOWN, detail="503 Slow Down")
     result = only_result(world, plan)
     assert result.status is Status.FAILED
-    assert result.message == "/elsewhere/t cannot be opened (503 Slow Down); run apply again"
+    assert "cannot be opened (503 Slow Down)" in result.message
     assert set(world.state().tables) == {("t",)}
     world.storage.other.clear()
     assert only_result(world, plan).status is Status.DONE
