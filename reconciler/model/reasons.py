@@ -128,6 +128,7 @@ class NoteCode(StrEnum):
     HAZARDOUS = "hazardous"
     HIDDEN = "hidden"
     JOBS_LEFT = "jobs-left"
+    JOBS_TOO_LARGE = "jobs-too-large"
     KEEP_LOCATION = "keep-location"
     KEPT_NAMESPACE = "kept-namespace"
     KEPT_NAMESPACES = "kept-namespaces"

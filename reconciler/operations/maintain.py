@@ -205,23 +205,29 @@ def _decisions(one: _Found) -> list[Decision]:
 
 
 def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], list[Note]]:
-    """Return the jobs within the limits, and a note about the others."""
+    """Return the jobs within the limits, and notes about the others."""
     taken: list[Change] = []
-    left: list[Change] = []
+    left: dict[NoteCode, list[Change]] = {NoteCode.JOBS_LEFT: [], NoteCode.JOBS_TOO_LARGE: []}
     work, tables = 0, set[Key]()
     for change in jobs:
         cost = change.job.reads + change.job.writes if change.job else 0
+        if limits.max_bytes is not None and cost > limits.max_bytes:
+            left[NoteCode.JOBS_TOO_LARGE].append(change)
+            continue
         is_over = limits.max_bytes is not None and work + cost > limits.max_bytes
         is_over |= limits.max_tables is not None and len(tables | {change.key}) > limits.max_tables
         if is_over:
-            left.append(change)
+            left[NoteCode.JOBS_LEFT].append(change)
             continue
         taken.append(change)
         tables.add(change.key)
         work += cost
-    if not left:
-        return taken, []
     said = [] if limits.max_bytes is None else [size(limits.max_bytes)]
     said += [] if limits.max_tables is None else [count(limits.max_tables, "table")]
-    params = Params(count=len(left), detail=" or ".join(said), name=left[0].address)
-    return taken, [Note(catalog=left[0].catalog, code=NoteCode.JOBS_LEFT, params=params)]
+    notes = []
+    for code, found in left.items():
+        if found:
+            detail = said[0] if code is NoteCode.JOBS_TOO_LARGE else " or ".join(said)
+            params = Params(count=len(found), detail=detail, name=found[0].address)
+            notes.append(Note(catalog=found[0].catalog, code=code, params=params))
+    return taken, notes

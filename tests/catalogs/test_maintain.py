@@ -330,7 +330,9 @@ def test_limits_leave_jobs_for_later_with_a_note(tmp_path: Path) -> None:
     one_table = plan_maintenance(manifest, limits=WorkLimits(max_tables=1))
     assert {change.address for change in one_table.changes} == {"lake/a"}
     assert [note.code for note in one_table.notes] == [NoteCode.JOBS_LEFT]
-    assert plan_maintenance(manifest, limits=WorkLimits(max_bytes=1)).is_empty
+    few_bytes = plan_maintenance(manifest, limits=WorkLimits(max_bytes=1))
+    assert few_bytes.is_empty
+    assert [note.code for note in few_bytes.notes] == [NoteCode.JOBS_TOO_LARGE]
     assert {change.address for change in plan_maintenance(manifest, select=["lake/b"]).changes} == {"lake/b"}
     with pytest.raises(SelectionError):
         plan_maintenance(manifest, select=["lake/c"])

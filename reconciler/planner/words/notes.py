@@ -146,6 +146,10 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
         "them; this does: `{code}`"
     ),
     NoteCode.JOBS_LEFT: "{count:job} beyond {detail} {count:is|are} left for a later run, the first of {name}.",
+    NoteCode.JOBS_TOO_LARGE: (
+        "{count:job} {count:is|are} larger than {detail}, the first of {name}: raise `--max-bytes`, or no run takes "
+        "{count:it|them}."
+    ),
     NoteCode.TOO_FEW_ROWS: "{name}: the index {kind} waits until {limit:,} rows have values; there are {count:,}.",
     NoteCode.UNPROTECTABLE_TABLES: (
         "`protect` holds only while it is written for {count} of the tables: this catalog keeps no marks."
