@@ -30,6 +30,7 @@ State: TypeAlias = Mapping[str, Any]
 
 OWNER = "torture/lake"
 _TOKEN = 9
+_NO_TABLE = ".lance-deregistered"
 _INSISTENCE = 20
 
 
@@ -249,7 +250,11 @@ def write_versions(place: str, rows: int, options: Mapping[str, str]) -> None:
 
 
 def datasets(root: str, files: Sequence[str], options: Mapping[str, str]) -> dict[str, Any]:
-    """Return what lies below ``root``: datasets, read by pylance itself, and files that are of none."""
+    """Return what lies below ``root``: datasets, read by pylance itself, and files that are of none.
+
+    Marks that a directory is no table are left out where it holds directories of tables: order decides whether it has
+    one, and nobody looks at it while an entry is in it.
+    """
     import lance
 
     places = sorted({name.partition("/_versions/")[0] for name in files if "/_versions/" in name})
@@ -263,6 +268,7 @@ def datasets(root: str, files: Sequence[str], options: Mapping[str, str]) -> dic
             "tags": {name: tag["version"] for name, tag in dataset.tags.list().items()},
         }
     stray = [name for name in files if not any(name.startswith(f"{place}/") for place in places)]
+    stray = [name for name in stray if not name.endswith(_NO_TABLE) or name.endswith(f".lance/{_NO_TABLE}")]
     return found | {f"file {name}": "" for name in stray}
 
 

@@ -20,7 +20,6 @@ from tests.torture.targets.base import Abilities, Path_, Room, State, Target, da
 __all__ = ["Directory", "DirectoryInS3", "SecondDirectory", "directory", "directory_in_s3"]
 
 _MANIFEST = "__manifest"
-_NO_TABLE = ".lance-deregistered"
 _HASH = re.compile(r"\b[0-9a-f]{8}_(?=\S*\$)")
 _REQUIRED = ("object_id", "object_type", "location", "metadata")
 
@@ -133,9 +132,7 @@ class Directory(Target):
 
     @staticmethod
     def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
-        """Take out marks that a directory is no table where it is none anyway: order decides whether there are any."""
-        marks = {name for name in found if name.endswith(f"/{_NO_TABLE}") and not name.endswith(f".lance/{_NO_TABLE}")}
-        return {_HASH.sub("HASH_", name): value for name, value in found.items() if name not in marks}
+        return {_HASH.sub("HASH_", name): value for name, value in found.items()}
 
 
 class DirectoryInS3(Directory):
