@@ -37,6 +37,7 @@ def expect_data(backend: Backend, location: str, columns: Schema) -> None:
 
     Raises:
         StaleError: naming what it holds.
+        ServiceUnavailableError: it cannot be opened.
     """
     found = storage.probe(location, backend.storage_options())
     if found.kind is not StorageKind.DATASET:
@@ -67,6 +68,7 @@ def ensure_dataset(
 
     Raises:
         StaleError: the location holds something else.
+        ServiceUnavailableError: it cannot be opened.
         UnsupportedOperationError: the dataset would have to be written, and is ``managed``.
     """
     found = storage.probe(location, options)
@@ -97,6 +99,7 @@ def evolve_dataset(
 
     Raises:
         StaleError: the dataset differs in more than the plan changes.
+        ServiceUnavailableError: it cannot be opened.
         UnsupportedOperationError: it would have to be written, and is ``managed`` (see :func:`ensure_dataset`).
         InvalidTableStateError: a commit would set off the dataset's auto clean-up.
     """

@@ -497,7 +497,7 @@ class DirBackend(
                 self._directory.unmark(first)
 
     def _release(self, table: LiveTable, *, going: str = "") -> bool:
-        """Mark the directory that a table leaves if it would become a table; return whether no entry is in it.
+        """Mark the directory that a table leaves if it would become a table; return False if an entry may keep it.
 
         ``going``: the table whose entry is about to be removed. A client that registers a table claims its directory
         afterwards. So a table registered before the mark is found here, and one registered later removes the mark.
