@@ -60,6 +60,11 @@ def tortured(
                 return
 
 
+def seeds_of(seed: int, number: int) -> list[int]:
+    """Return as many seeds: ``seed``, which alone plays a run again, and others that no neighbouring seed draws."""
+    return [seed, *random.Random(seed).sample(range(2**32), 99_999)][:number]
+
+
 def _mixed(seeds: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
     """Return every kind of run with its seeds, evenly mixed, so that less time is less of each."""
     return [
@@ -112,7 +117,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what there is until then is printed
     counts = {"runs": told.runs, "kills": told.kills, "races": told.races}
     print(f"seed {told.seed}")
-    seeds = {what: list(range(told.seed, told.seed + number)) for what, number in counts.items()}
+    seeds = {what: seeds_of(told.seed, number) for what, number in counts.items()}
     tallies = [Tally(name) for name in told.servers or SERVERS]
     gone = list(missing([tally.server for tally in tallies if tally.server not in WITHOUT_REGISTRY]))
     if gone:
