@@ -66,6 +66,10 @@ class UnreadableTableError(InternalError):
     """
 
 
+class BrokenOffCommitError(InternalError):
+    """The service failed during a commit, which may have been made or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableEntry:
     """The parts of a table's entry that matter here, of whatever format.

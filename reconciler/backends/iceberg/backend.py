@@ -15,7 +15,14 @@ from reconciler.backends.http.backend import HttpBackend, connect
 from reconciler.backends.http.listing import every_name, load_listed, require_kept, walk
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import generic
-from reconciler.backends.iceberg.answers import TABLE_TYPE, WAYS_OUT, TableEntry, UnreadableTableError, translate
+from reconciler.backends.iceberg.answers import (
+    TABLE_TYPE,
+    WAYS_OUT,
+    BrokenOffCommitError,
+    TableEntry,
+    UnreadableTableError,
+    translate,
+)
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.generic import GenericServer
 from reconciler.backends.iceberg.server import SAFEGUARD, IcebergServer
@@ -299,7 +306,8 @@ class IcebergBackend(
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Change a table's properties and location in one commit.
 
-        A commit that meets another one is repeated on top of it. The mark of a Lance table stays as it is, and the
+        A commit that meets another one is repeated on top of it. So is one that the service broke off: Nessie does that
+        to some simultaneous ones, and has changed nothing then. The mark of a Lance table stays as it is, and the
         property that keeps its data from being deleted is set.
         """
         if not self.capabilities.alter_table:
@@ -312,7 +320,7 @@ class IcebergBackend(
             try:
                 entry = self._server.commit(identifier, entry.uuid, merge, place)
                 break
-            except ConcurrentModificationError:
+            except (ConcurrentModificationError, BrokenOffCommitError):
                 pause = self.commit_retry.wait(attempt)
                 if pause is None:
                     raise

@@ -17,6 +17,7 @@ from reconciler.backends.http.refusals import UnknownRouteError
 from reconciler.backends.iceberg.answers import (
     LANCE,
     TABLE_TYPE,
+    BrokenOffCommitError,
     TableEntry,
     UnreadableTableError,
     entry_in,
@@ -319,6 +320,7 @@ class IcebergServer:
         Raises:
             TableNotFoundError: it does not exist.
             ConcurrentModificationError: it is another table than ``uuid``, or was changed at the same moment.
+            BrokenOffCommitError: the service failed; the commit may have been made.
         """
         updates: list[dict[str, object]] = []
         if changes.set:
@@ -337,7 +339,7 @@ class IcebergServer:
                 "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
                 "updates": updates,
             },
-            errors={**MISSING_TABLE, 409: ConcurrentModificationError},
+            errors={**MISSING_TABLE, 409: ConcurrentModificationError, 500: BrokenOffCommitError},
         )
         return entry_in(answer, doing)
 

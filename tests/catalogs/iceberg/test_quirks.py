@@ -13,6 +13,7 @@ from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.errors import (
     ConcurrentModificationError,
+    InternalError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
@@ -212,6 +213,22 @@ def test_a_change_at_the_same_moment_is_made_again_on_top(script: Scripted, conn
         "requirements": [{"type": "assert-table-uuid", "uuid": "u1"}],
         "updates": [{"action": "set-properties", "updates": {"k": "2"}}],
     }
+
+
+def test_a_commit_that_the_server_broke_off_is_made_again(script: Scripted, connected: IcebergBackend) -> None:
+    """Nessie answers some simultaneous commits so; the specification leaves open what such a commit has done."""
+    script.routes[f"GET {TABLE}"] = [Answer(table(k="1")), Answer(table(k="1")), Answer(table(k="2"))]
+    script.routes[f"POST {TABLE}"] = error(500, "RuntimeException", "Failed to write snapshot")
+    assert connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"})).properties["k"] == "2"
+    assert script.called().count(f"POST {TABLE}") == 2
+
+
+def test_a_server_that_breaks_off_every_commit_is_reported(script: Scripted, connected: IcebergBackend) -> None:
+    script.routes[f"GET {TABLE}"] = Answer(table(k="1"))
+    script.routes[f"POST {TABLE}"] = error(500, "RuntimeException", "Failed to write snapshot")
+    with pytest.raises(InternalError, match=r"`ware\$a\$t`: 500: Failed to write snapshot"):
+        connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"}))
+    assert script.called().count(f"POST {TABLE}") == 5
 
 
 def test_a_change_that_another_made_already_is_not_made_again(script: Scripted, connected: IcebergBackend) -> None:
