@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from reconciler.model import locations
-from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.live import LiveNamespace, LiveTable, StorageKind
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.comparison import Outcomes
@@ -205,11 +205,9 @@ def _shared_locations(
 ) -> Iterator[_Conflict]:
     """Yield tables that share a location with a dataset to be written."""
     place_of = source.facts.place_of
-    touched = {change.identifier for change in changes if change.kind == "table"}
+    touched = {name for change in changes if change.kind == "table" for name in (change.identifier, change.moved_from)}
     created = {
-        place_of(change.destination): change
-        for change in changes
-        if change.action is Action.CREATE_TABLE and change.destination
+        place_of(change.destination): change for change in changes if change.destination and _is_first_data(change)
     }
     if not created:
         return
@@ -231,6 +229,13 @@ def _shared_locations(
             other = next(one for one in sharing if one is not change)
             shown = locations.redact(place)
             yield _Conflict(change, Why(ReasonCode.LOCATION_SHARED, {"name": other.address, "location": shown}))
+
+
+def _is_first_data(change: Change) -> bool:
+    """Return whether the change writes a dataset: a moved table may have none yet."""
+    if change.action is Action.CREATE_TABLE:
+        return True
+    return change.storage is StorageKind.NOTHING and change.after is not None and change.after.columns is not None
 
 
 def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:

@@ -20,6 +20,7 @@ from reconciler.model.desired import (
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import Scope
 from reconciler.model.reasons import NoteCode, ReasonCode
+from reconciler.model.tags import FoundTags
 from reconciler.planner.facts import PlanOptions
 from tests.plans import assert_blocked, blocked, noted
 from tests.unit.planner.building import (
@@ -432,3 +433,32 @@ def test_of_two_lines_about_a_table_its_own_alone_moves_it() -> None:
     plan = plan_of(wanted, there, capabilities=IN_PLACE)
     moves = {change.identifier: change.moved_from for change in plan.changes if change.kind == "table"}
     assert moves == {("b", "x"): None, ("b", "z"): ("a", "z"), ("c", "y"): ("a", "x")}
+
+
+WITHOUT_DATA = live(live_table("a/old", owner=OWNER, location="/data/new.lance"))
+NOTHING = stored(StorageKind.NOTHING, "/data/new.lance")
+
+
+def test_a_moved_table_gets_no_data_where_a_blocked_table_is_to_be() -> None:
+    """Killed between entry and data, no later plan would write it: the blocked table would keep it from that."""
+    tagged = replace(table("t", location="/data/new.lance"), tags={"prod": "2"})
+    wanted = moving(table("a/new", schema=USERS), tagged, a_old="a/new")
+    facts = {"a/new": NOTHING, "t": replace(NOTHING, tags=FoundTags({}, ("prod",)))}
+    plan = plan_of(wanted, WITHOUT_DATA, storage=facts)
+    assert steps(plan) == []
+    assert blocked(plan) == [
+        ("lake/a/new", ReasonCode.LOCATION_AWAITED),
+        ("lake/t", ReasonCode.TAG_WITHOUT_VERSION),
+    ]
+
+
+def test_a_moved_table_gets_no_data_where_another_table_is_to_be() -> None:
+    wanted = moving(table("a/new", schema=USERS), table("t", location="/data/new.lance"), a_old="a/new")
+    plan = plan_of(wanted, WITHOUT_DATA, storage={"a/new": NOTHING, "t": NOTHING})
+    assert blocked(plan) == [("lake/a/new", ReasonCode.LOCATION_SHARED), ("lake/t", ReasonCode.LOCATION_SHARED)]
+
+
+def test_a_moved_table_without_data_gets_it() -> None:
+    plan = plan_of(moving(table("a/new", schema=USERS), a_old="a/new"), WITHOUT_DATA, storage={"a/new": NOTHING})
+    assert steps(plan) == ["move-table a/new"]
+    assert blocked(plan) == []
