@@ -16,7 +16,7 @@ from reconciler.applier.report import Status
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredTable, Thresholds
+from reconciler.model.desired import DesiredMove, DesiredTable, Thresholds
 from reconciler.model.errors import SafetyError, StalePlanError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.reasons import NoteCode, ReasonCode
@@ -25,7 +25,7 @@ from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan, check_removals
 from tests.plans import assert_blocked, noted
 from tests.unit.applier.world import LATEST, Crash, World, capable
-from tests.unit.planner.building import OTHER, OWNER, USERS, desired, live, live_table, plan_of, stored, table
+from tests.unit.planner.building import OTHER, OWNER, USERS, at, desired, live, live_table, plan_of, stored, table
 
 PLACE = "/data/t.lance"
 
@@ -204,3 +204,44 @@ def test_tags_that_leave_the_manifest_count_as_removals(world: World) -> None:
     assert [change.removes for change in plan.changes] == [True] * 3
     assert world.apply(plan).ok
     assert [world.storage.tags[f"/data/{name}.lance"] for name in names] == [{}] * 3 + [{"prod": "1"}] * 7
+
+
+def test_a_relocation_leaves_the_tags_of_the_data_that_it_finds(world: World) -> None:
+    """The entry lists a tag of the data that it leaves, and somebody has set one of this name on the new data."""
+    put(world, {"prod": "1"}, "prod")
+    world.storage.put("/lake/new.lance", USERS)
+    world.storage.tags["/lake/new.lance"] = {"prod": "5"}
+    wanted = desired(replace(tagged({"mine": "2"}), location="/lake/new.lance"))
+    plan = world.plan(wanted)
+    assert not any(change.removes for change in plan.changes)
+    assert world.apply(plan).ok
+    assert world.storage.tags["/lake/new.lance"] == {"prod": "5", "mine": "2"}
+    assert world.plan(wanted).is_empty
+
+
+def test_a_tag_that_an_edited_plan_names_as_found_stays(world: World) -> None:
+    plan = planned(put(world, {"theirs": "1"}), {"prod": "2"})
+    [change] = plan.changes
+    edited = change.model_copy(update={"tags": FoundTags({"theirs": "1"})})
+    world.apply(plan.model_copy(update={"changes": (edited,)}))
+    assert world.storage.tags[PLACE]["theirs"] == "1"
+
+
+@pytest.mark.parametrize("lives", range(1, 4))
+@pytest.mark.parametrize("replan", [True, False])
+@pytest.mark.parametrize("able", [Capabilities(), Capabilities(rename_within=0)])
+def test_a_move_that_is_cut_off_is_tagged(
+    make_world: Callable[[Capabilities], World], able: Capabilities, lives: int, replan: bool
+) -> None:
+    world = make_world(able)
+    put(world, {"theirs": "1", "old": "1"}, "old")
+    moved = (DesiredMove(("t",), ("new",), at(), is_table=True),)
+    wanted = replace(desired(replace(tagged({"prod": "2"}, "new"), location=PLACE)), moves=moved)
+    plan = world.plan(wanted)
+    world.ledger.crash_after = lives
+    with suppress(Crash):
+        world.apply(plan)
+    world.revive()
+    assert world.apply(world.plan(wanted) if replan else plan).ok
+    assert world.storage.tags[PLACE] == {"theirs": "1", "prod": "2"}
+    assert world.plan(wanted).is_empty
