@@ -49,13 +49,14 @@ def tag_change(
 
     ``moved``: the entry gets other data, whose tags lancens has not set.
     """
-    recorded = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
+    listed = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
+    recorded = listed if live is not None and ownership.owner_of(live.properties) is not None else frozenset()
     found, wanted = facts.tags if facts else None, dict(sorted(desired.tags.items()))
     if found is None and facts is not None and facts.storage.kind is StorageKind.NOTHING:
         created = () if desired.schema is None else (_FIRST_VERSION,)
         found = FoundTags(missing=tuple(name for name, target in wanted.items() if target not in created))
     if found is None:
-        return TagChange(tuple(sorted(recorded)))
+        return TagChange(tuple(sorted(listed)))
     before = {name: found.there[name] for name in sorted(wanted.keys() | recorded) if name in found.there}
     other = [name for name in wanted if name in before and before[name] != wanted[name]]
     taken = [] if context.take_over else [name for name in other if name not in recorded]
@@ -65,7 +66,7 @@ def tag_change(
         return TagChange(blocked=Why(ReasonCode.TAG_WITHOUT_VERSION, _named(found.missing, wanted)))
     is_able = context.capabilities.alter_table and context.capabilities.table_markers
     if before == wanted:
-        return TagChange(tuple(wanted) if is_able else ())
+        return TagChange(tuple(wanted) if is_able else tuple(sorted(listed)))
     if not is_able:
         return TagChange(blocked=Why(ReasonCode.CANNOT_TAG))
     if live is not None and live.managed_versioning:

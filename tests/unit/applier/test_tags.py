@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from reconciler.applier.report import Status
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredMove, DesiredTable, Thresholds
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import DesiredMove, DesiredTable, Evolve, Thresholds
 from reconciler.model.errors import SafetyError, StalePlanError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.reasons import NoteCode, ReasonCode
@@ -244,4 +244,35 @@ def test_a_move_that_is_cut_off_is_tagged(
     world.revive()
     assert world.apply(world.plan(wanted) if replan else plan).ok
     assert world.storage.tags[PLACE] == {"theirs": "1", "prod": "2"}
+    assert world.plan(wanted).is_empty
+
+
+def test_the_tags_of_a_moved_entry_that_cannot_be_altered_stay_listed(
+    make_world: Callable[[Capabilities], World],
+) -> None:
+    world = make_world(capable(alter_table=False, relocate_table=False))
+    put(world, {})
+    moved = (DesiredMove(("t",), ("new",), at(), is_table=True),)
+    wanted = replace(desired(replace(tagged({"prod": "2"}, "new"), location=PLACE)), moves=moved)
+    assert world.apply(world.plan(wanted)).ok
+    again = world.plan(wanted)
+    assert (again.changes, again.blocked) == ((), ())
+
+
+@pytest.mark.parametrize("listed", ["", "old"])
+@pytest.mark.parametrize("schema", [USERS, (*USERS, Column("email", "string"))])
+@pytest.mark.parametrize("lives", range(1, 4))
+def test_an_entry_that_nobody_manages_is_adopted_after_an_interruption(
+    world: World, listed: str, schema: Schema, lives: int
+) -> None:
+    put(world, {"old": "1"}, *filter(None, [listed]), owner=None)
+    wanted = desired(replace(tagged({"prod": "2"}), schema=schema, evolve=Evolve.ADDITIVE))
+    world.ledger.crash_after = lives
+    with suppress(Crash):
+        world.apply(world.plan(wanted))
+    world.revive()
+    assert world.apply(world.plan(wanted)).ok
+    assert world.storage.tags[PLACE] == {"old": "1", "prod": "2"}
+    assert world.table("t").properties[ownership.MANAGED_BY] == OWNER
+    assert world.table("t").properties[ownership.TAGS] == "prod"
     assert world.plan(wanted).is_empty
