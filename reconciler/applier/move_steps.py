@@ -66,7 +66,7 @@ class Move(Target[LiveTable]):
         elif self.backend.capabilities.renames(self.origin_id, self.identifier):
             return self._rename_in_place(origin)
         else:
-            if self.after.tags is not None:  # the new entry does not list those to remove
+            if self.change.removes_tags:  # the new entry does not list them
                 tag_dataset(Target(self.change, self.backend, self.origin_id, origin))
             live = self._insert_copy(origin)
         self._copy_shown_columns()

@@ -140,6 +140,8 @@ def _placed(
 
 
 def _register(target: Target[LiveTable]) -> ChangeOutcome:
+    if target.precondition is Precondition.APPLIED:  # only its tags are left
+        return ChangeOutcome(Status.ALREADY)
     location = _asked_location(target)
     if location is None:
         raise InvalidInputError("it needs a location: that of its data")

@@ -66,7 +66,7 @@ def tag_change(
     is_able = context.capabilities.alter_table and context.capabilities.table_markers
     if before == wanted:
         return TagChange(tuple(wanted) if is_able else tuple(sorted(listed)))
-    if not is_able:
+    if not is_able and listed != wanted.keys():
         return TagChange(blocked=Why(ReasonCode.CANNOT_TAG))
     if live is not None and live.managed_versioning:
         return TagChange(blocked=Why(ReasonCode.SERVICE_KEEPS_TAGS))

@@ -247,16 +247,34 @@ def test_a_move_that_is_cut_off_is_tagged(
     assert world.plan(wanted).is_empty
 
 
-def test_the_tags_of_a_moved_entry_that_cannot_be_altered_stay_listed(
-    make_world: Callable[[Capabilities], World],
+@pytest.mark.parametrize("lives", range(6))
+@pytest.mark.parametrize(("is_there", "tags"), [(True, {"prod": "2"}), (False, {"first": "1"})])
+def test_a_moved_entry_that_cannot_be_altered_is_tagged(
+    make_world: Callable[[Capabilities], World], lives: int, is_there: bool, tags: dict[str, str]
 ) -> None:
     world = make_world(capable(alter_table=False, relocate_table=False))
-    put(world, {})
+    if is_there:
+        put(world, {})
+    else:
+        world.has(live(entry()))
     moved = (DesiredMove(("t",), ("new",), at(), is_table=True),)
-    wanted = replace(desired(replace(tagged({"prod": "2"}, "new"), location=PLACE)), moves=moved)
+    wanted = replace(desired(replace(tagged(tags, "new"), location=PLACE)), moves=moved)
+    world.ledger.crash_after = lives
+    with suppress(Crash):
+        world.apply(world.plan(wanted))
+    world.revive()
     assert world.apply(world.plan(wanted)).ok
     again = world.plan(wanted)
     assert (again.changes, again.blocked) == ((), ())
+    assert (list(world.state().tables), world.storage.tags[PLACE]) == ([("new",)], tags)
+
+
+def test_a_table_that_was_registered_and_tagged_may_have_more_columns_since(world: World) -> None:
+    world.storage.put(PLACE, USERS)
+    plan = world.plan(desired(replace(tagged({"prod": "2"}), location=PLACE)))
+    assert world.apply(plan).ok
+    world.storage.put(PLACE, (*USERS, Column("email", "string")))
+    assert [result.status for result in world.apply(plan).results] == [Status.ALREADY]
 
 
 @pytest.mark.parametrize("listed", ["", "old"])
