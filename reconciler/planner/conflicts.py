@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations, product
 from urllib.parse import quote
 
 from reconciler.model import locations
@@ -20,6 +21,7 @@ from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Blocked, Change, Note
 from reconciler.planner.facts import CatalogInput, LiveTables
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
+from reconciler.planner.sharing import changes_columns, changes_tags, spoils
 
 _MOST_NOTES = 5
 _NAMED = 3
@@ -66,6 +68,7 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
             conflict.change.key: conflict
             for conflict in (
                 *_shared_locations(source, planned, tables, outcomes.blocked.values()),
+                *_changed_data(source, planned, tables),
                 *_taken_defaults(source, planned, tables),
                 *_unreferenced(source, planned, tables),
                 *_namesakes(source, planned, tables),
@@ -229,8 +232,48 @@ def _shared_locations(
         sharing = sorted(arriving[place], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
             other = next(one for one in sharing if one is not change)
-            shown = locations.redact(place)
-            yield _Conflict(change, Why(ReasonCode.LOCATION_SHARED, {"name": other.address, "location": shown}))
+            yield _Conflict(change, _shared(place, other.address))
+
+
+def _changed_data(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+    """Yield changes of data that is not what another table at its location asks for afterwards."""
+    place_of, blocks = source.facts.place_of, source.desired.tables
+    placed = [one for one in changes if one.kind == "table" and one.destination and one.identifier in blocks]
+    writing = {place_of(one.destination or "") for one in placed if changes_columns(one) or changes_tags(one)}
+    if not writing:
+        return
+    touched = {name for one in changes if one.kind == "table" for name in (one.identifier, one.moved_from)}
+    sharing: defaultdict[str, list[Change]] = defaultdict(list)
+    staying: defaultdict[str, list[LiveTable]] = defaultdict(list)
+    for one in placed:
+        sharing[place_of(one.destination or "")].append(one)
+    for table in tables.at(writing):
+        block = blocks.get(table.id)
+        if table.id not in touched and block is not None and block.probe and not block.absent:
+            staying[place_of(table.location)].append(table)
+    for place in sorted(writing):
+        for one, other in permutations(sorted(sharing[place], key=lambda change: change.identifier), 2):
+            if spoils(one, blocks[one.identifier], blocks[other.identifier]) or _are_other_columns(one, other):
+                yield _Conflict(one, _shared(place, other.address))
+        for one, table in product(sharing[place], sorted(staying[place], key=lambda table: table.id)):
+            if spoils(one, blocks[one.identifier], blocks[table.id]):
+                yield _Conflict(one, _shared(place, address(one.catalog, table.id)), table)
+
+
+def _are_other_columns(one: Change, other: Change) -> bool:
+    """Return whether the later one of two changes finds other columns than it was planned on.
+
+    Data is registered before its columns are altered.
+    """
+    planned, found = one.after_columns, other.after_columns
+    is_changed = changes_columns(one) or changes_columns(other)
+    is_ordered = {one.action, other.action} == {Action.ALTER_TABLE, Action.REGISTER_TABLE}
+    differs = is_changed and not is_ordered and None not in (planned, found) and planned != found
+    return differs and one.identifier > other.identifier
+
+
+def _shared(place: str, other: str) -> Why:
+    return Why(ReasonCode.LOCATION_SHARED, {"name": other, "location": locations.redact(place)})
 
 
 def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:

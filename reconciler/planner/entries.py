@@ -211,8 +211,13 @@ class Change(Entry, _Shown):
     @property
     def is_first_data(self) -> bool:
         """Whether it writes a dataset: a moved table may have none yet."""
-        columns = self.after.columns if self.after else None
-        return self.action is Action.CREATE_TABLE or (columns is not None and self.storage is StorageKind.NOTHING)
+        is_written = self.after_columns is not None and self.storage is StorageKind.NOTHING
+        return self.action is Action.CREATE_TABLE or is_written
+
+    @property
+    def after_columns(self) -> Schema | None:
+        """The columns of the data afterwards; None if the plan is not about them."""
+        return self.after.columns if self.after else None
 
     @property
     def managed_keys(self) -> frozenset[str]:

@@ -122,15 +122,20 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
 
 
 def _by_place(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
-    """Yield pairs of changes of two catalogs at one location, the earlier one second.
+    """Yield pairs of changes at one location, the earlier one second.
 
-    A catalog that is planned after the writing one found the dataset, and one before it found nothing.
+    A catalog that is planned after the writing one found the dataset, and one before it found nothing. A dataset is
+    registered with the columns that were found, before others are added.
     """
     phases: tuple[defaultdict[str, set[int]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
     for at, change in enumerate(changes):
         phase = 1 if change.is_first_data else _PHASES.get((change.action, change.storage))
         if phase is not None and change.destination:
             phases[phase][locations.place(change.destination)].add(at)
+    for found in phases[2].values():
+        altering = [at for at in found if changes[at].action is Action.ALTER_TABLE]
+        known = [at for at in found if changes[at].action is Action.REGISTER_TABLE and changes[at].after_columns]
+        yield from ((at, other) for at in altering for other in known)
     for place, writing in phases[1].items():
         for first, then in ((phases[0][place], writing), (writing, phases[2][place])):
             yield from ((at, other) for at in then for other in first if changes[at].catalog != changes[other].catalog)
