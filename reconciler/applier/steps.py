@@ -261,19 +261,14 @@ def _update(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _alter(target: Target[LiveTable]) -> ChangeOutcome:
-    live = target.existing
-    if not _is_unmanaged(target):
-        return _alter_entry(target, live, wrote=_evolve(target, live))
-    outcome = _alter_entry(target, live, wrote=False)
-    return replace(outcome, status=Status.DONE) if _evolve(target, live) else outcome
-
-
-def _evolve(target: Target[LiveTable], live: LiveTable) -> bool:
-    """Change the columns of the data (see :func:`evolve_dataset`)."""
-    before = target.change.before
+    before, live = target.change.before, target.existing
+    marked = _alter_entry(target, live, wrote=False) if _is_unmanaged(target) else None
     planned_on = (before.columns if before else None) or ()
     options, columns, managed = _options(target, live), target.after.columns or (), live.managed_versioning
-    return evolve_dataset(options, live.location, planned_on, columns, managed=managed)
+    wrote = evolve_dataset(options, live.location, planned_on, columns, managed=managed)
+    if marked is None:
+        return _alter_entry(target, live, wrote=wrote)
+    return replace(marked, status=Status.DONE) if wrote else marked
 
 
 def _is_unmanaged(target: Target[LiveTable]) -> bool:

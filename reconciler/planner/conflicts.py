@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations, product
+from operator import itemgetter
 from urllib.parse import quote
 
 from reconciler.model import locations
@@ -210,7 +210,7 @@ def _shared_locations(
 ) -> Iterator[_Conflict]:
     """Yield tables that share a location with a dataset to be written."""
     place_of = source.facts.place_of
-    touched = {name for change in changes if change.kind == "table" for name in (change.identifier, change.moved_from)}
+    touched = _touched(changes)
     created = {
         place_of(change.destination): change for change in changes if change.destination and change.is_first_data
     }
@@ -238,38 +238,30 @@ def _shared_locations(
 def _changed_data(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
     """Yield changes of data that is not what another table at its location asks for afterwards."""
     place_of, blocks = source.facts.place_of, source.desired.tables
-    placed = [one for one in changes if one.kind == "table" and one.destination and one.identifier in blocks]
-    writing = {place_of(one.destination or "") for one in placed if changes_columns(one) or changes_tags(one)}
-    if not writing:
+    placed = [(one, place_of(one.destination)) for one in changes if one.destination and one.identifier in blocks]
+    changing = [(one, place) for one, place in placed if changes_columns(one) or changes_tags(one)]
+    if not changing:
         return
-    touched = {name for one in changes if one.kind == "table" for name in (one.identifier, one.moved_from)}
-    sharing: defaultdict[str, list[Change]] = defaultdict(list)
-    staying: defaultdict[str, list[LiveTable]] = defaultdict(list)
-    for one in placed:
-        sharing[place_of(one.destination or "")].append(one)
-    for table in tables.at(writing):
-        block = blocks.get(table.id)
-        if table.id not in touched and block is not None and block.probe and not block.absent:
-            staying[place_of(table.location)].append(table)
-    for place in sorted(writing):
-        for one, other in permutations(sorted(sharing[place], key=lambda change: change.identifier), 2):
-            if spoils(one, blocks[one.identifier], blocks[other.identifier]) or _are_other_columns(one, other):
-                yield _Conflict(one, _shared(place, other.address))
-        for one, table in product(sharing[place], sorted(staying[place], key=lambda table: table.id)):
-            if spoils(one, blocks[one.identifier], blocks[table.id]):
-                yield _Conflict(one, _shared(place, address(one.catalog, table.id)), table)
+    sharing: defaultdict[str, dict[Identifier, LiveTable | None]] = defaultdict(dict)
+    for one, place in placed:
+        sharing[place][one.identifier] = None
+    touched = _touched(changes)
+    for table in tables.at({place for _, place in changing}):
+        if table.id in blocks and table.id not in touched:
+            sharing[place_of(table.location)][table.id] = table
+    columns = {one.identifier: one.after_columns for one, _ in changing if changes_columns(one)}
+    for one, place in changing:
+        mine = columns.get(one.identifier)
+        for name, live in sorted(sharing[place].items(), key=itemgetter(0)):
+            # Of two changes of columns, the later one would find others than it was planned on.
+            is_late = mine is not None and name < one.identifier and columns.get(name, mine) != mine
+            if name != one.identifier and (is_late or spoils(one, blocks[one.identifier], blocks[name])):
+                yield _Conflict(one, _shared(place, address(one.catalog, name)), live)
 
 
-def _are_other_columns(one: Change, other: Change) -> bool:
-    """Return whether the later one of two changes finds other columns than it was planned on.
-
-    Data is registered before its columns are altered.
-    """
-    planned, found = one.after_columns, other.after_columns
-    is_changed = changes_columns(one) or changes_columns(other)
-    is_ordered = {one.action, other.action} == {Action.ALTER_TABLE, Action.REGISTER_TABLE}
-    differs = is_changed and not is_ordered and None not in (planned, found) and planned != found
-    return differs and one.identifier > other.identifier
+def _touched(changes: Iterable[Change]) -> set[Identifier | None]:
+    """Return the names of the tables that change, before and afterwards."""
+    return {name for one in changes if one.kind == "table" for name in (one.identifier, one.moved_from)}
 
 
 def _shared(place: str, other: str) -> Why:

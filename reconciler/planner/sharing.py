@@ -11,24 +11,24 @@ from reconciler.planner.views import ObjectView
 
 def changes_columns(change: Change) -> bool:
     """Return whether the columns of existing data change."""
-    before, after = change.before or ObjectView(), change.after or ObjectView()
-    return None not in (before.columns, after.columns) and before.columns != after.columns
+    before = change.before.columns if change.before else None
+    return before is not None and change.after_columns not in (None, before)
 
 
 def changes_tags(change: Change) -> bool:
     """Return whether tags are set, moved or removed."""
-    before, after = change.before or ObjectView(), change.after or ObjectView()
-    return after.tags is not None and after.tags != (before.tags or {})
+    return change.after is not None and change.after.tags is not None
 
 
 def spoils(change: Change, mine: DesiredTable, other: DesiredTable) -> bool:
     """Return whether the change of ``mine`` makes the data differ from what ``other`` asks for."""
     before, after = change.before or ObjectView(), change.after or ObjectView()
-    if changes_tags(change):
-        was, becomes = before.tags or {}, after.tags or {}
-        if any(becomes.get(name) not in (was.get(name), target) for name, target in other.tags.items()):
-            return True
-    if mine.schema is None or other.schema is None or before.columns is None or after.columns is None:
+    if other.absent or not other.probe:
+        return False
+    was, tags = before.tags or {}, after.tags or {}
+    if changes_tags(change) and any(tags.get(key) not in (was.get(key), text) for key, text in other.tags.items()):
+        return True
+    if not (before.columns and after.columns and mine.schema and other.schema):
         return False
     # The columns of a change have only the metadata that its block names.
     schema = named_metadata(other.schema, mine.schema)
