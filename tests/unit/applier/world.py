@@ -170,7 +170,8 @@ class FakeStorage:
         place = locations.normalise(location)
 
         def write() -> None:
-            self.datasets[place] = (*self.datasets[place], *fields)
+            there = {column.name for column in self.datasets[place]}
+            self.datasets[place] += tuple(column for column in fields if column.name not in there)
             self.used.add(place)
 
         self.ledger.write(f"add_columns {place}", write)
