@@ -104,7 +104,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.LOCATION_CHOSEN: [
         (f"{_RENAMING}, and {_CHOSEN}", f"it cannot be relocated: {_CHOSEN}; it is at {{location}}")
     ],
-    ReasonCode.LOCATION_SHARED: "it and {name} would both be at {location}, where a dataset would be written",
+    ReasonCode.LOCATION_SHARED: "it and {name} would both be at {location}, where data would be written or changed",
     ReasonCode.LOCATION_TAKEN: "its dataset would be written at the location of {name}",
     ReasonCode.MADE_OUTSIDE: "it does not exist, and lancens cannot create it",
     ReasonCode.MAKES_NO_TABLES: [f"{_RENAMING}. ", "{detail}"],
