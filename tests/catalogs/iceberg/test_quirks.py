@@ -238,6 +238,19 @@ def test_a_change_that_another_made_already_is_not_made_again(script: Scripted, 
     assert script.called().count(f"POST {TABLE}") == 1
 
 
+@pytest.mark.parametrize("refusal", [error(409, "CommitFailedException"), error(500, "RuntimeException")])
+@pytest.mark.parametrize("theirs", [table(k="theirs"), table(k="1", gone="theirs"), table("s3://lake/theirs", k="1")])
+def test_what_another_changed_in_the_same_part_is_not_overwritten(
+    script: Scripted, connected: IcebergBackend, refusal: Answer, theirs: dict[str, object]
+) -> None:
+    script.routes[f"GET {TABLE}"] = [Answer(table(k="1", gone="here")), Answer(theirs)]
+    script.routes[f"POST {TABLE}"] = refusal
+    changes = PropertyChanges({"k": "2"}, frozenset({"gone"}))
+    with pytest.raises(ConcurrentModificationError, match=r"`ware\$a\$t`"):
+        connected.alter_table(("ware", "a", "t"), changes, "s3://lake/ours")
+    assert script.called().count(f"POST {TABLE}") == 1
+
+
 def test_a_table_re_created_meanwhile_is_not_changed(script: Scripted, connected: IcebergBackend) -> None:
     script.routes[f"GET {TABLE}"] = [Answer(table(uuid="u1")), Answer(table(uuid="u2"))]
     script.routes[f"POST {TABLE}"] = error(409, "", "UUID does not match")
