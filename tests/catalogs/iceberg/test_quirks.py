@@ -226,7 +226,7 @@ def test_a_commit_that_the_server_broke_off_is_made_again(script: Scripted, conn
 def test_a_server_that_breaks_off_every_commit_is_reported(script: Scripted, connected: IcebergBackend) -> None:
     script.routes[f"GET {TABLE}"] = Answer(table(k="1"))
     script.routes[f"POST {TABLE}"] = error(500, "RuntimeException", "Failed to write snapshot")
-    with pytest.raises(InternalError, match=r"`ware\$a\$t`: 500: Failed to write snapshot"):
+    with pytest.raises(InternalError, match="500: Failed to write snapshot"):
         connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"}))
     assert script.called().count(f"POST {TABLE}") == 5
 
