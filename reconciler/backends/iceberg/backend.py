@@ -300,7 +300,7 @@ class IcebergBackend(
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Drop the entry of a Lance table, never that of another."""
         removed = self.load_table(identifier)
-        self._server.drop_table(identifier)
+        self._server.drop_table(identifier, partial(self._lance_entry, identifier))
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from reconciler.model.errors import (
     InternalError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
+    NotLanceTableError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
@@ -265,6 +267,14 @@ def test_a_change_that_never_gets_through_ends(script: Scripted, connected: Iceb
     with pytest.raises(ConcurrentModificationError, match=r"`ware\$a\$t`: 409: busy table"):
         connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"}))
     assert script.called().count(f"POST {TABLE}") == 5
+
+
+def test_a_table_that_another_made_before_the_next_try_is_not_dropped(script: Scripted) -> None:
+    script.routes[f"GET {TABLE}"] = [Answer(table()), Answer(table(table_type="iceberg"))]
+    script.routes[f"DELETE {TABLE}"] = [Answer(status=429, headers={"Retry-After": "0"}), Answer(status=204)]
+    with closing(IcebergBackend(endpoint=script.url, warehouses="ware")) as backend, pytest.raises(NotLanceTableError):
+        backend.remove_table(("ware", "a", "t"))
+    assert script.called().count(f"DELETE {TABLE}") == 1
 
 
 def test_data_is_never_purged(script: Scripted, connected: IcebergBackend) -> None:
