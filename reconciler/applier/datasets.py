@@ -196,8 +196,9 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
         UnsupportedOperationError: the service keeps the versions of the data.
     """
     live, planned = target.backend.load_table(target.identifier), target.change.tags or FoundTags()
-    wanted = target.after.tags or {}
-    names = sorted({*planned.there, *wanted})
+    before, wanted = target.change.before, target.after.tags or {}
+    # The plan may have found more tags, which are not lancens': it shows those that it changes.
+    names = sorted({*((before and before.tags) or {}), *wanted})
     options = optional.table_storage_options(target.backend, live, writes=True)
     found = storage.find_tags(live.location, options, wanted, names)
     if isinstance(found, Storage):

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
+from reconciler.applier.datasets import tag_dataset
 from reconciler.applier.live import Precondition, load_table, precondition_of, stale_text
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
@@ -32,11 +33,12 @@ class Move(Target[LiveTable]):
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do; never with data or shown columns to write."""
+        """Whether nothing is left to do; never with data, tags or shown columns to write."""
         return (
             self.origin is None
             and self.precondition is Precondition.APPLIED
-            and (self.after.columns, self.after.shown_columns) == (None, None)
+            and self.after.columns is None
+            and not self.after.beside_entry
         )
 
     def carry_out(self) -> ChangeOutcome:
@@ -64,6 +66,8 @@ class Move(Target[LiveTable]):
         elif self.backend.capabilities.renames(self.origin_id, self.identifier):
             return self._rename_in_place(origin)
         else:
+            if self.change.removes_tags:  # the new entry does not list them
+                tag_dataset(Target(self.change, self.backend, self.origin_id, origin))
             live = self._insert_copy(origin)
         self._copy_shown_columns()
         with suppress(
@@ -108,15 +112,15 @@ class Move(Target[LiveTable]):
 
     def _update(self, live: LiveTable) -> ChangeOutcome:
         """Bring the renamed entry to the state of its block."""
-        before = self.change.found or self.change.before
-        columns = self.change.before.columns if self.change.before else None
+        before, origin = self.change.found or self.change.before, self.change.before or ObjectView()
+        columns = origin.columns
         action = Action.UPDATE_TABLE
         if self.after.columns is not None:
             action = Action.CREATE_TABLE if columns is None else Action.ALTER_TABLE
         change = self.change.model_copy(
             update={
                 "action": action,
-                "before": before.model_copy(update={"columns": columns}) if before else None,
+                "before": before.model_copy(update={"columns": columns, "tags": origin.tags}) if before else None,
                 "moved_from": None,
                 "found": None,
             }

@@ -51,9 +51,11 @@ def _step_with_tags(target: Target[LiveTable]) -> Step[LiveTable]:
 def _tag(target: Target[LiveTable]) -> ChangeOutcome:
     """Take the step of the entry and set the tags.
 
-    Tags come first: once the entry does not list one, nobody removes it. But data and its entry have to be there.
+    Tags come first: once the entry does not list one, nobody removes it. But data and its entry have to be there, and
+    lancens removes no tag of an unmanaged entry.
     """
     enters = target.change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
+    enters = enters or _is_unmanaged(target)
     wrote = not enters and tag_dataset(target)
     outcome = _step_of_entry(target)(target)
     wrote = wrote or (enters and tag_dataset(target))
@@ -138,6 +140,8 @@ def _placed(
 
 
 def _register(target: Target[LiveTable]) -> ChangeOutcome:
+    if target.precondition is Precondition.APPLIED:  # only its tags are left
+        return ChangeOutcome(Status.ALREADY)
     location = _asked_location(target)
     if location is None:
         raise InvalidInputError("it needs a location: that of its data")
@@ -257,11 +261,27 @@ def _update(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _alter(target: Target[LiveTable]) -> ChangeOutcome:
-    before, live = target.change.before, target.existing
+    live = target.existing
+    if not _is_unmanaged(target):
+        return _alter_entry(target, live, wrote=_evolve(target, live))
+    outcome = _alter_entry(target, live, wrote=False)
+    return replace(outcome, status=Status.DONE) if _evolve(target, live) else outcome
+
+
+def _evolve(target: Target[LiveTable], live: LiveTable) -> bool:
+    """Change the columns of the data (see :func:`evolve_dataset`)."""
+    before = target.change.before
     planned_on = (before.columns if before else None) or ()
     options, columns, managed = _options(target, live), target.after.columns or (), live.managed_versioning
-    wrote = evolve_dataset(options, live.location, planned_on, columns, managed=managed)
-    return _alter_entry(target, live, wrote=wrote)
+    return evolve_dataset(options, live.location, planned_on, columns, managed=managed)
+
+
+def _is_unmanaged(target: Target[LiveTable]) -> bool:
+    """Return whether nobody manages the entry: it is marked first.
+
+    Once its data is as its block says, no later plan marks it.
+    """
+    return target.change.before is not None and target.change.before.managed_by is None
 
 
 def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> ChangeOutcome:

@@ -21,8 +21,9 @@ from reconciler.planner.moving import diff_moved
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark
 from reconciler.planner.policies import with_policies
 from reconciler.planner.tables import diff_table, remarks_on
+from reconciler.planner.tagging import tags_of_new
 
-_BY_DATA = (Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE)
+_BY_DATA = (Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE, Action.MOVE_TABLE)
 
 
 @dataclass(slots=True)
@@ -96,39 +97,39 @@ class Outcomes:
             counts["unmanaged_tables"] += owner_of(pair.live.properties) is None
         if pair.line is not None and pair.in_force is not None:
             (self.moved if pair.origin is None else self.moving).add(pair.line)
+        self._compare(context, pair, facts)
+
+    def _compare(self, context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> None:
         if pair.origin is None:
             outcome = diff_table(context, pair.desired, pair.live, facts, pair.held)
             if pair.desired is None and pair.live is not None:
                 outcome = with_policies(context, pair.live, outcome)
         else:
             outcome = diff_moved(context, pair, facts)
-        self._add_with_remarks(context, pair, facts, outcome)
-
-    def _add_with_remarks(
-        self, context: CatalogContext, pair: MovedTable, facts: TableFacts | None, outcome: Outcome
-    ) -> None:
         self.add(outcome)
         for remark in remarks_on(context, pair, facts, outcome):
             self.add(remark)
 
     def compare_written(self, source: CatalogInput, tables: LiveTables) -> None:
         """Compare tables again whose data another catalog's plan writes."""
+        blocks = source.desired.tables
         again = {
-            change.identifier: TableFacts(change.destination, storage, entry=entry_columns(change))
+            change.identifier: TableFacts(change.destination, storage, None, entry_columns(change), tags)
             for change in (self.changes if source.written else ())
-            if change.action in _BY_DATA and change.probe and change.destination
+            if change.action in _BY_DATA and change.storage is not None and change.probe and change.destination
             for storage in (source.written.get(locations.place(change.destination)),)
             if storage is not None
+            for tags in (tags_of_new(blocks[change.identifier], is_written=True),)
         }
         if not again:
             return
-        live = {table.id: table for table in tables.named(again)}
+        changed = [one for one in self.changes if one.kind == "table" and one.identifier in again]
+        names = {name for one in changed for name in (one.identifier, one.moved_from) if name is not None}
+        live = {table.id: table for table in tables.named(names)}
         self.changes = [one for one in self.changes if one.kind == "namespace" or one.identifier not in again]
         context = CatalogContext.of(source)
-        for identifier, facts in again.items():
-            pair = MovedTable(source.desired.tables[identifier], live.get(identifier))
-            outcome = diff_table(context, pair.desired, pair.live, facts)
-            self._add_with_remarks(context, pair, facts, outcome)
+        for pair in pairs(context.moves, {identifier: blocks[identifier] for identifier in again}, live):
+            self._compare(context, pair, again.get(pair.desired.id) if pair.desired else None)
 
 
 def entry_columns(change: Change) -> EntryColumns | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from reconciler.model import locations
-from reconciler.model.live import LiveNamespace, LiveTable, StorageKind
+from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.comparison import Outcomes
@@ -115,6 +115,8 @@ def _above(tables: Iterable[Identifier]) -> set[Identifier]:
 
 def _blocked(conflict: _Conflict) -> Blocked:
     change = conflict.change
+    # What an entry shows is not recorded of blocked tables.
+    before = change.before.model_copy(update={"shown_columns": None}) if change.before else None
     return Blocked(
         catalog=change.catalog,
         kind=change.kind,
@@ -122,9 +124,9 @@ def _blocked(conflict: _Conflict) -> Blocked:
         code=conflict.why.code,
         params=conflict.why.params,
         source=change.source,
-        before=change.found if change.moved_from else change.before,
+        before=change.found if change.moved_from else before,
         moved_from=change.moved_from,
-        moved=change.before if change.moved_from else None,
+        moved=before if change.moved_from else None,
         location=change.destination,
         storage=change.storage,
         tags=change.tags,
@@ -207,7 +209,7 @@ def _shared_locations(
     place_of = source.facts.place_of
     touched = {name for change in changes if change.kind == "table" for name in (change.identifier, change.moved_from)}
     created = {
-        place_of(change.destination): change for change in changes if change.destination and _is_first_data(change)
+        place_of(change.destination): change for change in changes if change.destination and change.is_first_data
     }
     if not created:
         return
@@ -229,13 +231,6 @@ def _shared_locations(
             other = next(one for one in sharing if one is not change)
             shown = locations.redact(place)
             yield _Conflict(change, Why(ReasonCode.LOCATION_SHARED, {"name": other.address, "location": shown}))
-
-
-def _is_first_data(change: Change) -> bool:
-    """Return whether the change writes a dataset: a moved table may have none yet."""
-    if change.action is Action.CREATE_TABLE:
-        return True
-    return change.storage is StorageKind.NOTHING and change.after is not None and change.after.columns is not None
 
 
 def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:

@@ -209,6 +209,12 @@ class Change(Entry, _Shown):
         return self.after.location if self.after else None
 
     @property
+    def is_first_data(self) -> bool:
+        """Whether it writes a dataset: a moved table may have none yet."""
+        columns = self.after.columns if self.after else None
+        return self.action is Action.CREATE_TABLE or (columns is not None and self.storage is StorageKind.NOTHING)
+
+    @property
     def managed_keys(self) -> frozenset[str]:
         """The property keys that the change compares or sets."""
         views = (view for view in (self.before, self.after) if view is not None)

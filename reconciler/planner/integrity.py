@@ -116,7 +116,8 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier
     tables = {one.identifier: one for one in own if one.kind == "table" and one not in aside}
     namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
     moves = moves_of(desired)
-    wanted_as = {key: key if key in desired.tables else moves.target_of(key) or key for key in tables}
+    # Where a table leaves a name, a mirror may ask for one of this name.
+    wanted_as = {key: moves.target_of(key) or key for key in tables}
     policies = Policies(desired.policies)
 
     def block_of(key: Identifier) -> DesiredTable | None:

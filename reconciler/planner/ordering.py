@@ -19,11 +19,11 @@ from reconciler.planner.entries import Action, Change, Key
 
 _PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
     (Action.DECLARE_TABLE, StorageKind.NOTHING): 0,
-    (Action.CREATE_TABLE, StorageKind.NOTHING): 1,
     (Action.REGISTER_TABLE, StorageKind.DATASET): 2,
     (Action.UPDATE_TABLE, StorageKind.DATASET): 2,
     (Action.ALTER_TABLE, StorageKind.DATASET): 2,
     (Action.TAG, StorageKind.DATASET): 2,
+    (Action.MOVE_TABLE, StorageKind.DATASET): 2,
 }
 _LEAVE_THEIR_PLACE = (Action.DEREGISTER_TABLE, Action.RELOCATE_TABLE)
 _Rank: TypeAlias = tuple[str, int, int, Identifier, str]
@@ -128,7 +128,7 @@ def _by_place(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
     """
     phases: tuple[defaultdict[str, set[int]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
     for at, change in enumerate(changes):
-        phase = _PHASES.get((change.action, change.storage))
+        phase = 1 if change.is_first_data else _PHASES.get((change.action, change.storage))
         if phase is not None and change.destination:
             phases[phase][locations.place(change.destination)].add(at)
     for place, writing in phases[1].items():

@@ -49,13 +49,13 @@ def tag_change(
 
     ``moved``: the entry gets other data, whose tags lancens has not set.
     """
-    recorded = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
+    listed = ownership.recorded_tags(live.properties) if live is not None and not moved else frozenset()
+    recorded = listed if live is not None and ownership.owner_of(live.properties) is not None else frozenset()
     found, wanted = facts.tags if facts else None, dict(sorted(desired.tags.items()))
     if found is None and facts is not None and facts.storage.kind is StorageKind.NOTHING:
-        created = () if desired.schema is None else (_FIRST_VERSION,)
-        found = FoundTags(missing=tuple(name for name, target in wanted.items() if target not in created))
+        found = tags_of_new(desired, is_written=desired.schema is not None)
     if found is None:
-        return TagChange(tuple(sorted(recorded)))
+        return TagChange(tuple(sorted(listed)))
     before = {name: found.there[name] for name in sorted(wanted.keys() | recorded) if name in found.there}
     other = [name for name in wanted if name in before and before[name] != wanted[name]]
     taken = [] if context.take_over else [name for name in other if name not in recorded]
@@ -65,12 +65,18 @@ def tag_change(
         return TagChange(blocked=Why(ReasonCode.TAG_WITHOUT_VERSION, _named(found.missing, wanted)))
     is_able = context.capabilities.alter_table and context.capabilities.table_markers
     if before == wanted:
-        return TagChange(tuple(wanted) if is_able else ())
-    if not is_able:
+        return TagChange(tuple(wanted) if is_able else tuple(sorted(listed)))
+    if not is_able and listed != wanted.keys():
         return TagChange(blocked=Why(ReasonCode.CANNOT_TAG))
     if live is not None and live.managed_versioning:
         return TagChange(blocked=Why(ReasonCode.SERVICE_KEEPS_TAGS))
     return TagChange(tuple(wanted), before, wanted)
+
+
+def tags_of_new(desired: DesiredTable, *, is_written: bool) -> FoundTags:
+    """Return the tags of a dataset that is not there yet, which has one version if the plan writes it."""
+    there = (_FIRST_VERSION,) if is_written else ()
+    return FoundTags(missing=tuple(name for name, target in sorted(desired.tags.items()) if target not in there))
 
 
 def _named(names: Iterable[str], targets: Mapping[str, str]) -> Params:

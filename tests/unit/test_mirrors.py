@@ -448,6 +448,19 @@ def test_a_saved_plan_can_be_gone_on_with_and_applied_again(world: World) -> Non
 # ---- what the target cannot take -------------------------------------------------------------------------------------
 
 
+def test_a_saved_plan_moves_a_table_away_from_a_name_that_is_mirrored(world: World) -> None:
+    """It also adds a column, which the plan records with the old name."""
+    world.settle(lake="prune: owned", prod=f"tables: {{old: {{{COLUMNS}}}}}")
+    wider = COLUMNS.replace("]", ", {name: name, type: string}]")
+    own = f"mirror: {{from: lake}}\nmoved: [{{from: old, to: new}}]\ntables: {{new: {{{wider}, evolve: additive}}}}"
+    manifest = world.manifest(lake=f"tables: {{old: {{{COLUMNS}}}}}", prod=own)
+    saved = Plan.from_json(reconciler.plan(manifest).to_json())
+    assert steps(saved) == ["create-table lake/old", "move-table prod/new"]
+    assert blocked(saved) == [("prod/old", ReasonCode.NAME_MOVED_AWAY)]
+    world.apply(manifest, saved, skip_blocked=True)
+    assert list(world.catalog("prod").scan().tables) == [("new",)]
+
+
 def test_names_that_come_to_one_are_blocked_with_the_line_to_add(world: World) -> None:
     prod = "mirror: {from: lake, names: {features/users: people}}"
     lake = LAKE + "tables: {people: {schema: [{name: id, type: int64}]}}"

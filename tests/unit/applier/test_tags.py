@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from reconciler.applier.report import Status
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredTable, Thresholds
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import DesiredMove, DesiredTable, Evolve, Thresholds
 from reconciler.model.errors import SafetyError, StalePlanError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.reasons import NoteCode, ReasonCode
@@ -25,7 +25,7 @@ from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan, check_removals
 from tests.plans import assert_blocked, noted
 from tests.unit.applier.world import LATEST, Crash, World, capable
-from tests.unit.planner.building import OTHER, OWNER, USERS, desired, live, live_table, plan_of, stored, table
+from tests.unit.planner.building import OTHER, OWNER, USERS, at, desired, live, live_table, plan_of, stored, table
 
 PLACE = "/data/t.lance"
 
@@ -204,3 +204,93 @@ def test_tags_that_leave_the_manifest_count_as_removals(world: World) -> None:
     assert [change.removes for change in plan.changes] == [True] * 3
     assert world.apply(plan).ok
     assert [world.storage.tags[f"/data/{name}.lance"] for name in names] == [{}] * 3 + [{"prod": "1"}] * 7
+
+
+def test_a_relocation_leaves_the_tags_of_the_data_that_it_finds(world: World) -> None:
+    """The entry lists a tag of the data that it leaves, and somebody has set one of this name on the new data."""
+    put(world, {"prod": "1"}, "prod")
+    world.storage.put("/lake/new.lance", USERS)
+    world.storage.tags["/lake/new.lance"] = {"prod": "5"}
+    wanted = desired(replace(tagged({"mine": "2"}), location="/lake/new.lance"))
+    plan = world.plan(wanted)
+    assert not any(change.removes for change in plan.changes)
+    assert world.apply(plan).ok
+    assert world.storage.tags["/lake/new.lance"] == {"prod": "5", "mine": "2"}
+    assert world.plan(wanted).is_empty
+
+
+def test_a_tag_that_an_edited_plan_names_as_found_stays(world: World) -> None:
+    plan = planned(put(world, {"theirs": "1"}), {"prod": "2"})
+    [change] = plan.changes
+    edited = change.model_copy(update={"tags": FoundTags({"theirs": "1"})})
+    world.apply(plan.model_copy(update={"changes": (edited,)}))
+    assert world.storage.tags[PLACE]["theirs"] == "1"
+
+
+@pytest.mark.parametrize("lives", range(1, 4))
+@pytest.mark.parametrize("replan", [True, False])
+@pytest.mark.parametrize("able", [Capabilities(), Capabilities(rename_within=0)])
+def test_a_move_that_is_cut_off_is_tagged(
+    make_world: Callable[[Capabilities], World], able: Capabilities, lives: int, replan: bool
+) -> None:
+    world = make_world(able)
+    put(world, {"theirs": "1", "old": "1"}, "old")
+    moved = (DesiredMove(("t",), ("new",), at(), is_table=True),)
+    wanted = replace(desired(replace(tagged({"prod": "2"}, "new"), location=PLACE)), moves=moved)
+    plan = world.plan(wanted)
+    world.ledger.crash_after = lives
+    with suppress(Crash):
+        world.apply(plan)
+    world.revive()
+    assert world.apply(world.plan(wanted) if replan else plan).ok
+    assert world.storage.tags[PLACE] == {"theirs": "1", "prod": "2"}
+    assert world.plan(wanted).is_empty
+
+
+@pytest.mark.parametrize("lives", range(6))
+@pytest.mark.parametrize(("is_there", "tags"), [(True, {"prod": "2"}), (False, {"first": "1"})])
+def test_a_moved_entry_that_cannot_be_altered_is_tagged(
+    make_world: Callable[[Capabilities], World], lives: int, is_there: bool, tags: dict[str, str]
+) -> None:
+    world = make_world(capable(alter_table=False, relocate_table=False))
+    if is_there:
+        put(world, {})
+    else:
+        world.has(live(entry()))
+    moved = (DesiredMove(("t",), ("new",), at(), is_table=True),)
+    wanted = replace(desired(replace(tagged(tags, "new"), location=PLACE)), moves=moved)
+    world.ledger.crash_after = lives
+    with suppress(Crash):
+        world.apply(world.plan(wanted))
+    world.revive()
+    assert world.apply(world.plan(wanted)).ok
+    again = world.plan(wanted)
+    assert (again.changes, again.blocked) == ((), ())
+    assert (list(world.state().tables), world.storage.tags[PLACE]) == ([("new",)], tags)
+
+
+def test_a_table_that_was_registered_and_tagged_may_have_more_columns_since(world: World) -> None:
+    world.storage.put(PLACE, USERS)
+    plan = world.plan(desired(replace(tagged({"prod": "2"}), location=PLACE)))
+    assert world.apply(plan).ok
+    world.storage.put(PLACE, (*USERS, Column("email", "string")))
+    assert [result.status for result in world.apply(plan).results] == [Status.ALREADY]
+
+
+@pytest.mark.parametrize("listed", ["", "old"])
+@pytest.mark.parametrize("schema", [USERS, (*USERS, Column("email", "string"))])
+@pytest.mark.parametrize("lives", range(1, 4))
+def test_an_entry_that_nobody_manages_is_adopted_after_an_interruption(
+    world: World, listed: str, schema: Schema, lives: int
+) -> None:
+    put(world, {"old": "1"}, *filter(None, [listed]), owner=None)
+    wanted = desired(replace(tagged({"prod": "2"}), schema=schema, evolve=Evolve.ADDITIVE))
+    world.ledger.crash_after = lives
+    with suppress(Crash):
+        world.apply(world.plan(wanted))
+    world.revive()
+    assert world.apply(world.plan(wanted)).ok
+    assert world.storage.tags[PLACE] == {"old": "1", "prod": "2"}
+    assert world.table("t").properties[ownership.MANAGED_BY] == OWNER
+    assert world.table("t").properties[ownership.TAGS] == "prod"
+    assert world.plan(wanted).is_empty

@@ -211,6 +211,7 @@ class FakeStorage:
         return FoundTags(found, tuple(name for name, target in wanted.items() if TagTarget.of(target).version > LATEST))
 
     def write_tags(self, location: str, targets: Mapping[str, str | None], options: Mapping[str, str]) -> None:
+        assert locations.normalise(location) in self.datasets
         there = self.tags.setdefault(locations.normalise(location), {})
 
         for name, target in targets.items():

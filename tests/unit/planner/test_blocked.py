@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import ShownColumn
 from reconciler.model.desired import Origin, Prune
 from reconciler.model.live import StorageKind
 from reconciler.model.reasons import ReasonCode, Why
+from reconciler.planner.facts import EntryColumns
 from reconciler.planner.plan import Plan
 from tests.plans import assert_blocked, blocked
 from tests.unit.planner.building import (
@@ -170,3 +172,13 @@ def test_two_ways_to_one_place_are_one_place() -> None:
         there = live(live_table("a/theirs", location=theirs))
         plan = plan_of(desired(table("a/one", location=mine, schema=USERS)), there, links=links)
         assert_blocked(plan, "lake/a/one", ReasonCode.LOCATION_TAKEN, name="lake/a/theirs")
+
+
+def test_what_an_entry_shows_is_no_part_of_its_blocked_state() -> None:
+    """The check of a saved plan knows it of changes alone."""
+    there = live(live_table("a", owner=OWNER, location="/x"), live_table("b", owner=OWNER, location="/x"))
+    shown = EntryColumns((), (ShownColumn("user_id", "bigint"),))
+    facts = replace(stored(StorageKind.NOTHING, "/x"), entry=shown)
+    plan = plan_of(desired(table("a", schema=USERS), table("b", schema=USERS)), there, storage={"a": facts, "b": facts})
+    assert blocked(plan) == [("lake/a", ReasonCode.LOCATION_SHARED), ("lake/b", ReasonCode.LOCATION_SHARED)]
+    assert [one.before and one.before.shown_columns for one in plan.blocked] == [None, None]
