@@ -54,10 +54,7 @@ class Move(Target[LiveTable]):
         """Return the entry with the new name, after removing the old one."""
         origin, live = self.origin, self.live
         if origin is None:
-            if live is None:
-                raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}")
-            self._expect_ours(live)
-            return live
+            return self._renamed(live)
         self._expect_as_planned(origin)
         if live is not None:
             self._expect_ours(live)
@@ -90,10 +87,15 @@ class Move(Target[LiveTable]):
             if first and able.alter_table:
                 self._from.alter_table(self.origin_id, PropertyChanges(first))
             return optional.rename_table(self._from, self.origin_id, self.identifier)
-        except TableNotFoundError:
-            raise StaleError(
-                f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}"
-            ) from None
+        except TableNotFoundError:  # another run has renamed it, or the first attempt of a repeated call
+            return self._renamed(load_table(self.backend, self.identifier))
+
+    def _renamed(self, live: LiveTable | None) -> LiveTable:
+        """Return ``live``, which has the new name while nothing has the old one, if it is the moved table."""
+        if live is None:
+            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}")
+        self._expect_ours(live)
+        return live
 
     def _insert_copy(self, origin: LiveTable) -> LiveTable:
         """Create an entry at the same location, with every property of the old one."""

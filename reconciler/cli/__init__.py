@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import click
 
@@ -142,14 +143,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _check_options(given: Sequence[str]) -> None:
-    """Name the option to use instead of another tool's; ``-out=FILE`` would otherwise write ``ut=FILE``.
+    """Refuse empty arguments, and name the option to use instead of another tool's.
+
+    A manifest ``""`` would be this folder. ``-out=FILE`` would write ``ut=FILE``.
 
     Raises:
-        ClickException: there is such an option.
+        ClickException: there is such an argument.
     """
     command = next((argument for argument in given if argument in _COMMANDS), None)
-    for argument in given[: given.index("--")] if "--" in given else given:
-        name = argument.partition("=")[0]
+    for before, argument in pairwise(("lancens", *(given[: given.index("--")] if "--" in given else given))):
+        name, equals, value = argument.partition("=")
+        if not argument and before != "--allow-env":
+            raise click.ClickException(f"the argument after {before} is empty: check the variable that it comes from")
+        if name.startswith("--") and equals and not value and name != "--allow-env":
+            raise click.ClickException(f"{name} is empty: check the variable that its value comes from")
         instead = _ELSEWHERE.get(name)
         if instead is not None and not (name == "--auto-approve" and command in ("apply", "maintain", "release")):
             raise click.ClickException(f"no such option {name}: {instead}")

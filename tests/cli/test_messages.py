@@ -63,6 +63,9 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
         (("plan", "--auto-approve"), "other commands change nothing"),
         (("plan", "-out=p.json"), "-out: write `-o FILE`"),
         (("plan", "-var", "a=b"), "-var: write `--var NAME=VALUE`"),
+        (("apply", ""), "the argument after apply is empty"),
+        (("plan", "-o", ""), "the argument after -o is empty"),
+        (("audit", "--out="), "--out is empty"),
         (("plan", "--select", "a"), "a glob begins with the catalog: CATALOG/a"),
         (("plan", "-o", "no/such/p.json"), "there is no folder no/such"),
         (("plan", "--var-file", "list.yaml"), "expected a block of keys such as `region:"),
@@ -85,6 +88,11 @@ def test_a_command_line(
     assert said in ran.err
     there = sorted(path.name for path in folder.iterdir())
     assert there == ["binary.json", "lancens.yaml", "list.yaml", "unused.yaml"]
+
+
+def test_no_variable_of_the_environment_can_be_allowed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "validate", "--allow-env", "").code == 0
+    assert lancens(capsys, "validate", "--allow-env=").code == 0
 
 
 def test_another_name_of_the_manifest_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

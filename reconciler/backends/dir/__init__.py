@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.backends.dir.backend import DirBackend, DirConfig
+from reconciler.backends.dir.backend import DirBackend
+from reconciler.backends.dir.config import DirConfig
 
 __all__ = ["DirBackend", "DirConfig"]

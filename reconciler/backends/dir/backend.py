@@ -11,18 +11,15 @@ deregistered. pylance has the same rule; an entry from an interrupted registrati
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
-
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from reconciler import storage
 from reconciler.backends import optional
 from reconciler.backends.base import snapshot_within
+from reconciler.backends.dir.config import DirConfig
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.rows import (
     MANIFEST,
@@ -37,7 +34,6 @@ from reconciler.backends.dir.rows import (
     part_of,
 )
 from reconciler.model import errors, locations
-from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join, split
@@ -49,56 +45,6 @@ LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 # The directory of a table in a namespace, such as `1f2e3d4c_features$users`.
 _NESTED = re.compile(r"[0-9a-f]{8}_(.*\$.*)", re.DOTALL)
-
-
-class DirConfig(BackendConfig):
-    """The configuration of a directory catalog."""
-
-    elsewhere: ClassVar[Mapping[str, str]] = {
-        "credential_vendor.*": "leave it out: no credentials are vended here; `storage.*` opens the data",
-        "dir_listing_to_manifest_migration_enabled": "leave it out: old tables are found where they are",
-        "table_version_storage_enabled": "leave it out: rows of versions are kept, and none is written",
-        "table_version_tracking_enabled": "leave it out: versions are those of the datasets",
-    }
-
-    root: Root = Field(validation_alias=AliasChoices("root", "path"))
-    """The directory or URI of the catalog; a relative path starts at the manifest's folder."""
-    manifest_enabled: bool = True
-    """Only true: `__manifest` is always read, and written by the first change."""
-    dir_listing_enabled: bool = True
-    """Only true: the directory is always listed."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_root(cls, given: Any) -> Any:
-        if isinstance(given, dict) and {"root", "path"} <= given.keys():
-            raise ValueError("`path` is another name for `root`: give one of them")
-        return given
-
-    @field_validator("manifest_enabled", "dir_listing_enabled")
-    @classmethod
-    def _always(cls, enabled: bool) -> bool:
-        if not enabled:
-            raise ValueError("expected true, which is what lancens does; leave it out")
-        return enabled
-
-    @field_validator("root")
-    @classmethod
-    def _absolute(cls, root: str) -> str:
-        local = storage.local_path(root)
-        if local is not None:
-            if "~" in local.parts:
-                raise ValueError("`~` stays as it is in a manifest; expected the whole path")
-            if Path(local).is_file():
-                raise ValueError("it is a file; expected a directory")
-            return os.path.normpath(Path.cwd() / local)
-        if ".." in locations.names_in(root):
-            raise ValueError("expected a URI without `..`")
-        return root.rstrip("/")
-
-    def identity(self) -> str:
-        """Return the root, comparable: a path without symbolic links."""
-        return locations.normalise(self.root if storage.local_path(self.root) is None else os.path.realpath(self.root))
 
 
 class DirBackend(
@@ -146,6 +92,10 @@ class DirBackend(
         return found
 
     # ---- reading -------------------------------------------------------------------------------------------------
+
+    def stay_inside(self) -> None:
+        """Ignore symbolic links that lead out of the root, from now on."""
+        self._directory.stays_inside = True
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``, by one read of what it is about.
@@ -269,10 +219,6 @@ class DirBackend(
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
         return self._manifest.update(change, join(identifier))
-
-    def stay_inside(self) -> None:
-        """Ignore symbolic links that lead out of the root, from now on."""
-        self._directory.stays_inside = True
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove an empty namespace."""

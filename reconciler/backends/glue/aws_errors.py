@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.backends.aws_login import NO_MFA, login_refusal, plain_code, unreadable_file
 from reconciler.backends.http.limits import TooMuchError
 from reconciler.backends.http.refusals import excerpt, is_html
+from reconciler.backends.http.retry import RetryPolicy
 from reconciler.model import errors
 from reconciler.model.redaction import scrub
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
 
+ResultT = TypeVar("ResultT")
+
+_RETRY = RetryPolicy(max_retries=4)
 _POLICIES = "the least policy is in docs/catalogs/glue.md"
 _DENIED_ACTION = re.compile(r"not authorized to perform: ([\w:*]+)(?: on resource: (\S+))?")
 # IAM's troubleshooting page: which policy denies, or which would have to allow.
@@ -49,6 +54,34 @@ def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
     except RepeatedError as repeated:
         if is_other():
             raise repeated.refusal from None
+
+
+def prepared_again(prepare: Callable[[], tuple[Callable[[], None], ResultT]], *, removes: bool = False) -> ResultT:
+    """Send a write, and return the result that ``prepare`` returns with it.
+
+    Others may change the object before the next attempt, so botocore does not repeat the write, and each attempt is
+    prepared again. ``removes``: an object that is missing then was removed by an earlier attempt.
+
+    Raises:
+        BackendError: raised by ``prepare``, or by the last attempt.
+    """
+    send, result = prepare()
+    for attempt in count():
+        try:
+            send()
+            break
+        except (errors.ThrottlingError, errors.ServiceUnavailableError):
+            pause = _RETRY.wait(attempt)
+            if pause is None:
+                raise
+            _RETRY.sleep(pause)
+        try:
+            send, result = prepare()
+        except (errors.NamespaceNotFoundError, errors.TableNotFoundError):
+            if not removes:
+                raise
+            break
+    return result
 
 
 class WebPageError(errors.InternalError):
@@ -169,7 +202,8 @@ def _refusal(
     failed = WebPageError if is_html(message.encode(), "") else errors.InternalError
     maker = _KINDS.get(plain) or (errors.ServiceUnavailableError if status in (502, 503, 504) else failed)
     if maker is errors.ThrottlingError:
-        return errors.ThrottlingError(f"{where}: throttled after {_attempts(error)} attempts ({code}); try again later")
+        said = f"throttled after {_attempts(error)} attempts" if _attempts(error) > 1 else "throttled"
+        return errors.ThrottlingError(f"{where}: {said} ({code}); try again later")
     return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
 
 

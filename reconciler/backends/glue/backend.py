@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from reconciler.backends import optional
 from reconciler.backends.glue import structures
-from reconciler.backends.glue.aws_errors import RepeatedError, done_unless
+from reconciler.backends.glue.aws_errors import done_unless, prepared_again
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.scan import scan
 from reconciler.backends.service_options import own_options
@@ -206,14 +206,16 @@ class GlueBackend(
 
         Glue would delete its contents too, so this lists them right before.
         """
-        with suppress(RepeatedError):
+
+        def prepare() -> tuple[Callable[[], None], None]:
             kind = self.load_namespace(identifier).kind
             for name, _ in self._contents(identifier, kind):
                 raise errors.NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
-            if kind == structures.DATABASE:
-                self._service.delete_database(identifier)
-            else:
-                self._service.delete_catalog(identifier)
+            is_database = kind == structures.DATABASE
+            delete = self._service.delete_database if is_database else self._service.delete_catalog
+            return partial(delete, identifier), None
+
+        prepared_again(prepare, removes=True)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's parameters and location.
@@ -221,17 +223,21 @@ class GlueBackend(
         All other fields stay.
         """
         changes = replace(changes, set=_without_kind(changes.set))
-        database = self._database(identifier)
-        if database is not None:
-            _check_location(identifier, changes.set)
-            properties = changes.applied_to(structures.live_database(identifier, database).properties)
-            altered = structures.with_properties(database, properties)
-            self._service.update_database(identifier, altered)
-            return structures.live_database(identifier, altered)
-        catalog = self._catalog(identifier)
-        catalog["Parameters"] = changes.applied_to(catalog.get("Parameters") or {})
-        self._service.update_catalog(identifier, catalog)
-        return structures.live_catalog(identifier, catalog)
+
+        def prepare() -> tuple[Callable[[], None], LiveNamespace]:
+            database = self._database(identifier)
+            if database is not None:
+                _check_location(identifier, changes.set)
+                properties = changes.applied_to(structures.live_database(identifier, database).properties)
+                altered = structures.with_properties(database, properties)
+                update = partial(self._service.update_database, identifier, altered)
+                return update, structures.live_database(identifier, altered)
+            catalog = self._catalog(identifier)
+            catalog["Parameters"] = changes.applied_to(catalog.get("Parameters") or {})
+            update = partial(self._service.update_catalog, identifier, catalog)
+            return update, structures.live_catalog(identifier, catalog)
+
+        return prepared_again(prepare)
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
@@ -256,10 +262,8 @@ class GlueBackend(
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table."""
-        removed = self.load_table(identifier)
-        with suppress(RepeatedError):
-            self._service.delete_table(identifier)
-        return removed
+        delete = partial(self._service.delete_table, identifier)
+        return prepared_again(lambda: (delete, self.load_table(identifier)), removes=True)
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's parameters; set its ``location``.

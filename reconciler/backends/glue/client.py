@@ -34,14 +34,17 @@ _CONNECTIONS = 32
 _CONNECT_SECONDS = 10
 READ_SECONDS = 60
 _SETTINGS = Config(retries={"mode": "adaptive", "total_max_attempts": 5})
+_ONCE = Config(retries={"mode": "adaptive", "total_max_attempts": 1})
 _CHECK = "check `region`, `endpoint` and the network"
 # botocore renews credentials this long before they end; a role's shorter session gets a smaller part of its life.
 _RENEW_SECONDS = 900
 _RENEW_AT_LEAST_SECONDS = 600
 
 
-def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
-    """Return a client for Glue and its sender; a configured role is assumed first.
+def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, GlueClient, Sender]:
+    """Return a client for Glue, another one that repeats no request, and their sender.
+
+    A configured role is assumed first.
 
     Raises:
         UnauthenticatedError: STS answered with credentials that have ended already, or there are none to be had.
@@ -64,9 +67,10 @@ def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
     sender = Sender(config, scans, base.get_config_variable("ca_bundle"), (_CONNECT_SECONDS, READ_SECONDS))
     if config.assume_role_arn is not None:
         session = _as_role(session, config, sender)
-    client = session.client("glue", endpoint_url=config.endpoint, config=_SETTINGS)
-    sender.attach(client)
-    return client, sender
+    repeating, once = (session.client("glue", endpoint_url=config.endpoint, config=how) for how in (_SETTINGS, _ONCE))
+    sender.attach(repeating)
+    sender.attach(once)
+    return repeating, once, sender
 
 
 def _as_role(session: Session, config: GlueConfig, sender: Sender) -> Session:

@@ -38,7 +38,7 @@ _ANY_NAME = ".*"
 
 _EXISTS = "AlreadyExistsException"
 _MISSING = "EntityNotFoundException"
-_DONE = {"Create": _EXISTS, "Delete": _MISSING, "UpdateTable": "ConcurrentModificationException"}
+_DONE = {"Create": _EXISTS, "UpdateTable": "ConcurrentModificationException"}
 """The refusals that a repeated write gets when its first attempt did the work."""
 
 # The errors of calls about catalogs where there are none: before 2024, neither Glue nor policies had such calls.
@@ -79,7 +79,7 @@ class Service:
         self._config = config
         self._lock = threading.Lock()
         self._lock_of_account = threading.Lock()
-        self._connected: tuple[GlueClient, client.Sender] | None = None
+        self._connected: tuple[GlueClient, GlueClient, client.Sender] | None = None
         self._account: str | None = None
         self.without_catalogs: errors.BackendError | None = None
         """Why catalogs inside the account's own cannot be listed, once that is known."""
@@ -197,15 +197,12 @@ class Service:
         """Replace a catalog by ``catalog``."""
         with self._asking("UpdateCatalog", path):
             given = self._as_input(catalog, "CatalogInput")
-            self._client().update_catalog(CatalogInput=given, **self._in(path))
+            self._client(once=True).update_catalog(CatalogInput=given, **self._in(path))
 
     def delete_catalog(self, path: Identifier) -> None:
-        """Delete a catalog and its contents.
-
-        Raises ``RepeatedError`` when an earlier attempt may have deleted it.
-        """
+        """Delete a catalog and its contents."""
         with self._asking("DeleteCatalog", path):
-            self._client().delete_catalog(**self._in(path))
+            self._client(once=True).delete_catalog(**self._in(path))
 
     # ---- databases -----------------------------------------------------------------------------------------------
 
@@ -230,15 +227,14 @@ class Service:
         """Replace a database by ``database``."""
         with self._asking("UpdateDatabase", identifier):
             given = self._as_input(database, "DatabaseInput")
-            self._client().update_database(Name=identifier[-1], DatabaseInput=given, **self._in(identifier[:-1]))
+            self._client(once=True).update_database(
+                Name=identifier[-1], DatabaseInput=given, **self._in(identifier[:-1])
+            )
 
     def delete_database(self, identifier: Identifier) -> None:
-        """Delete a database and its contents.
-
-        Raises ``RepeatedError`` when an earlier attempt may have deleted it.
-        """
+        """Delete a database and its contents."""
         with self._asking("DeleteDatabase", identifier):
-            self._client().delete_database(Name=identifier[-1], **self._in(identifier[:-1]))
+            self._client(once=True).delete_database(Name=identifier[-1], **self._in(identifier[:-1]))
 
     def functions(self, database: Identifier) -> Iterator[type_defs.UserDefinedFunctionTypeDef]:
         """Yield the user-defined functions of a database."""
@@ -293,21 +289,20 @@ class Service:
             self._client().update_table(TableInput=self._as_input(table, "TableInput"), **request)
 
     def delete_table(self, identifier: Identifier) -> None:
-        """Delete the entry of a table.
-
-        Raises ``RepeatedError`` when an earlier attempt may have deleted it.
-        """
+        """Delete the entry of a table."""
         *path, database, name = identifier
         with self._asking("DeleteTable", identifier):
-            self._client().delete_table(DatabaseName=database, Name=name, **self._in(tuple(path)))
+            self._client(once=True).delete_table(DatabaseName=database, Name=name, **self._in(tuple(path)))
 
     # ---- asking --------------------------------------------------------------------------------------------------
 
-    def _client(self) -> GlueClient:
+    def _client(self, *, once: bool = False) -> GlueClient:
+        """Return the client; with ``once``, one that does not repeat what Glue carries out without a check."""
         with self._lock:
             if self._connected is None:
                 self._connected = client.connect(self._config, self.scans)
-            return self._connected[0]
+            repeating, sending_once, _ = self._connected
+            return sending_once if once else repeating
 
     def _require_login(self, operation: str, identifier: Identifier) -> None:
         """Connect first, so that a refused role is not taken for a refused call."""

@@ -188,7 +188,8 @@ class Tables:
         """Merge ``changes`` into a Lance table's parameters; set its location.
 
         After a concurrent change the table is read and merged again, unless the change was to the same parameters or
-        the location. Only 2.3 and 4.x report concurrent changes; on 3.x the last write wins.
+        the location. It may be this one: a metastore that lost its database's answer to a commit repeats the call. Only
+        2.3 and 4.x report concurrent changes; on 3.x the last write wins.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -197,13 +198,15 @@ class Tables:
         first: Table | None = None
         for _ in range(_ATTEMPTS):
             table = self.find(identifier)
-            if first is not None and _part(table, changes, location) != _part(first, changes, location):
-                break
-            first = first or table
             last_change = table.parameters.get(_LAST_CHANGE)
             altered = deepcopy(table)
             entries.set_table_parameters(altered, changes.applied_to(table.parameters))
             altered.sd.location = location or table.sd.location
+            if first is not None and altered == table:
+                return table
+            if first is not None and _part(table, changes, location) != _part(first, changes, location):
+                break
+            first = first or table
             if self._write(identifier, altered, last_change, stamped=True):
                 return self.find(identifier)
         raise self._changed(identifier)

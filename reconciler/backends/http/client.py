@@ -102,7 +102,8 @@ class Sent(TypedDict, total=False):
     ``query`` is appended to the path, percent-encoded there. ``body`` is sent as JSON when not None, ``form`` as a web
     form instead (OAuth token requests), ``headers`` beside those of every request. ``errors`` is what statuses mean to
     this call, such as ``{404: TableNotFoundError}``. ``repeatable``: whether it can be sent again whatever happened to
-    it; None for what its method says.
+    it; None for what its method says. ``before_repeat`` is called before it is, and may raise: somebody else may have
+    changed the object while the service made it wait.
     """
 
     query: Mapping[str, str] | None
@@ -111,6 +112,7 @@ class Sent(TypedDict, total=False):
     headers: Mapping[str, str] | None
     errors: Mapping[int, type[BackendError]]
     repeatable: bool | None
+    before_repeat: Callable[[], object]
 
 
 class TokenSource:
@@ -350,6 +352,8 @@ class HttpClient:
                     raise self._error(ServiceUnavailableError, f"{where}: {answer.problem}{tries}; {remedy}")
                 raise self._refused(answer, f"{where}: {answer.status_code}{tries}", sent.get("errors", {}), token)
             self._retry.sleep(pause)
+            if "before_repeat" in sent:
+                sent["before_repeat"]()
             attempt += 1
 
     def _refuses_token(self, answer: Response) -> bool:

@@ -300,15 +300,18 @@ class IcebergBackend(
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Drop the entry of a Lance table, never that of another."""
         removed = self.load_table(identifier)
-        self._server.drop_table(identifier)
+        self._server.drop_table(identifier, partial(self._lance_entry, identifier))
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Change a table's properties and location in one commit.
 
         A commit that meets another one is repeated on top of it. So is one that the service broke off: Nessie does that
-        to some simultaneous ones, and has changed nothing then. The mark of a Lance table stays as it is, and the
-        property that keeps its data from being deleted is set.
+        to some simultaneous ones, and has changed nothing then. What another client has changed in the same part stays.
+        The mark of a Lance table stays as it is, and the property that keeps its data from being deleted is set.
+
+        Raises:
+            ConcurrentModificationError: others changed it every time, or changed the same part of it.
         """
         if not self.capabilities.alter_table:
             return super().alter_table(identifier, changes, location)
@@ -328,6 +331,10 @@ class IcebergBackend(
                 again = self._lance_entry(identifier)
                 if again.uuid != entry.uuid:
                     raise
+                if _is_contested(entry, again, changes, location):
+                    raise ConcurrentModificationError(
+                        f"iceberg: table `{join(identifier)}` was changed by another client"
+                    ) from None
                 entry = again
         return _live(identifier, entry)
 
@@ -440,3 +447,11 @@ def _pending(entry: TableEntry, changes: PropertyChanges, location: str | None) 
         remove=frozenset(key for key in changes.remove if key not in fixed and key in entry.properties),
     )
     return merge, None if location == entry.location else location
+
+
+def _is_contested(entry: TableEntry, again: TableEntry, changes: PropertyChanges, location: str | None) -> bool:
+    """Return whether a part of a change now has neither the value of ``entry`` nor the wanted one."""
+    if location is not None and not any(locations.same(again.location, one) for one in (entry.location, location)):
+        return True
+    wanted = {**changes.set, **dict.fromkeys(changes.remove)}
+    return any(again.properties.get(key) not in (entry.properties.get(key), value) for key, value in wanted.items())

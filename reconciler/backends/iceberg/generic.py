@@ -82,10 +82,10 @@ class GenericServer(IcebergServer):
         )
         return _entry(answer, doing)
 
-    def drop_table(self, identifier: Identifier) -> None:
+    def drop_table(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """Drop a generic table's entry."""
         path, doing = self._place(identifier), f"drop the entry of {table_called(identifier)}"
-        self._http.done("DELETE", path, doing=doing, errors=MISSING_TABLE)
+        self._http.done("DELETE", path, doing=doing, errors=MISSING_TABLE, before_repeat=before_repeat)
 
     def _place(self, identifier: Identifier) -> str:
         return self.routes(identifier[0]).generic_tables(identifier[1:-1], identifier[-1])

@@ -354,7 +354,7 @@ class IcebergServer:
         body = {"source": _named(identifier), "destination": _named(to)}
         self._http.done("POST", path, doing=doing, body=body, errors={**MISSING_TABLE, 409: TableAlreadyExistsError})
 
-    def drop_table(self, identifier: Identifier) -> None:
+    def drop_table(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """Drop a table's entry, with the request to keep the data.
 
         Raises:
@@ -362,7 +362,7 @@ class IcebergServer:
         """
         path, doing = self._table_path(identifier), f"drop the entry of {table_called(identifier)}"
         query = {"purgeRequested": "false"}
-        self._http.done("DELETE", path, doing=doing, query=query, errors=MISSING_TABLE)
+        self._http.done("DELETE", path, doing=doing, query=query, errors=MISSING_TABLE, before_repeat=before_repeat)
 
     # ---- requests ------------------------------------------------------------------------------------------------
 

@@ -236,10 +236,7 @@ class RestBackend(
 
     def insert_table_anywhere(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table at a location that the server chooses."""
-        properties = self._for_server(identifier, properties)
-        self._server.require_namespace(identifier[:-1])
-        self._server.declare_table(identifier, None, properties)
-        return self._checked(identifier, None, properties)
+        return self._insert(identifier, None, properties)
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table.
@@ -250,6 +247,9 @@ class RestBackend(
         problem = self.location_problem(identifier, location)
         if problem is not None:
             raise InvalidInputError(f"rest: {problem}")
+        return self._insert(identifier, location, properties)
+
+    def _insert(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
         properties = self._for_server(identifier, properties)
         self._server.require_namespace(identifier[:-1])
         try:
@@ -273,11 +273,13 @@ class RestBackend(
             return properties
         return {key: value for key, value in properties.items() if not _GRAVITINOS_OWN.fullmatch(key)}
 
-    def _enter(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
+    def _enter(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
         refused = (InvalidInputError, UnsupportedOperationError)
         try:
             self._server.declare_table(identifier, location, properties)
         except refused as refusal:
+            if location is None:
+                raise
             try:
                 self._server.register_table(identifier, location, properties)
             except refused:

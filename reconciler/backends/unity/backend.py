@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -274,7 +275,7 @@ class UnityBackend(
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table, an external one, whose data stays."""
         removed = self.load_table(identifier)
-        self._service.delete(identifier)
+        self._service.delete(identifier, partial(self._lance_table, identifier))
         return removed
 
     # ---- locations -----------------------------------------------------------------------------------------------

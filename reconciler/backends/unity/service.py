@@ -172,16 +172,16 @@ class UnityService:
         errors = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
         return _entry(self._http.json("POST", "/tables", doing=doing, body=body, errors=errors), "table", doing)
 
-    def delete(self, identifier: Identifier) -> None:
+    def delete(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """DELETE /schemas/{full_name} or /tables/{full_name}, the entry alone.
 
-        Never with ``force``: the server refuses a schema that holds anything.
+        Never with ``force``: the server refuses a schema that holds anything. Of a managed table, it deletes the data.
         """
         doing = f"remove the entry of the {_called(identifier)}"
         errors = _missing(identifier)
         if _kind(identifier) == "schema":
             errors |= dict.fromkeys((409, 412, 422), NamespaceNotEmptyError)
-        self._http.done("DELETE", _route(identifier), doing=doing, errors=errors)
+        self._http.done("DELETE", _route(identifier), doing=doing, errors=errors, before_repeat=before_repeat)
 
     # ---- lists ---------------------------------------------------------------------------------------------------
 

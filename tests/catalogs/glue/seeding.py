@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pytest
+
+from reconciler.backends.glue.service import Service
 from reconciler.model.names import Identifier
 from tests.servers.glue import ACCOUNT, GlueServer
 
-__all__ = ["catalog_id", "databases", "hold", "lance_table", "tables"]
+__all__ = ["before_the_first", "catalog_id", "databases", "hold", "lance_table", "tables"]
 
 
 def catalog_id(*path: str) -> str:
@@ -51,3 +54,15 @@ def hold(glue: GlueServer, identifier: Identifier) -> Callable[[], None]:
         glue.client.delete_table(CatalogId=catalog_id(*catalog), DatabaseName=database, Name=name)
 
     return take_away
+
+
+def before_the_first(monkeypatch: pytest.MonkeyPatch, call: str, act: Callable[[], object]) -> None:
+    """Call ``act`` once, between what a backend reads for a write and the first request of that write."""
+    genuine = getattr(Service, call)
+
+    def acted_first(service: Service, *given: Any) -> None:
+        monkeypatch.setattr(Service, call, genuine)
+        act()
+        genuine(service, *given)
+
+    monkeypatch.setattr(Service, call, acted_first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.glue.conftest import Connect
-from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
+from tests.catalogs.glue.seeding import before_the_first, catalog_id, databases, lance_table, tables
 from tests.servers.glue import GlueServer
 
 
@@ -217,7 +218,29 @@ class TestRepeatedRequests:
         backend.insert_namespace(("web",), {})
         glue.lose("glue:DeleteDatabase")
         backend.remove_namespace(("web",))
-        assert glue.counts()["DeleteDatabase"] == 2
+        assert glue.counts()["DeleteDatabase"] == 1
+
+    def test_a_database_filled_before_the_next_try_stays(
+        self, glue: GlueServer, backend: GlueBackend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        databases(glue, ["web"])
+        glue.fail("glue:DeleteDatabase", "ThrottlingException")
+        before_the_first(monkeypatch, "delete_database", lambda: tables(glue, "web", [lance_table("new")]))
+        with pytest.raises(NamespaceNotEmptyError, match="it holds `new`"):
+            backend.remove_namespace(("web",))
+        assert backend.child_tables(("web",)) == ["new"]
+
+    def test_what_another_changed_before_the_next_try_stays(
+        self, glue: GlueServer, backend: GlueBackend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        databases(glue, ["web"], Parameters={"a": "1"})
+        theirs: Any = {"Name": "web", "Parameters": {"a": "1", "theirs": "2"}}
+        glue.fail("glue:UpdateDatabase", "ServiceUnavailable", status=503, skip=1)
+        update = partial(glue.client.update_database, Name="web", DatabaseInput=theirs)
+        before_the_first(monkeypatch, "update_database", update)
+        altered = backend.alter_namespace(("web",), PropertyChanges({"ours": "3"}))
+        assert altered == backend.load_namespace(("web",))
+        assert altered.properties == {"a": "1", "theirs": "2", "ours": "3"}
 
     def test_what_another_made_is_not_taken_for_ours(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["web"], Parameters={"theirs": "1"})

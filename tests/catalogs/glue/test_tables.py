@@ -38,7 +38,7 @@ from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
-from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
+from tests.catalogs.glue.seeding import before_the_first, catalog_id, databases, lance_table, tables
 from tests.plans import assert_blocked
 from tests.servers.glue import GlueServer
 
@@ -222,8 +222,23 @@ class TestRepeatedRequests:
         assert backend.load_table((web, "t")) == altered
         glue.lose("glue:DeleteTable")
         backend.remove_table((web, "t"))
-        assert glue.counts()["CreateTable"] == glue.counts()["UpdateTable"] == glue.counts()["DeleteTable"] == 2
+        assert glue.counts()["CreateTable"] == glue.counts()["UpdateTable"] == 2
+        assert glue.counts()["DeleteTable"] == 1
         assert backend.child_tables((web,)) == []
+
+    def test_a_table_that_another_made_before_the_next_try_stays(
+        self, glue: GlueServer, backend: GlueBackend, web: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tables(glue, web, [lance_table("t")])
+        glue.fail("glue:DeleteTable", "ThrottlingException", skip=1)
+
+        def replace() -> None:
+            glue.client.delete_table(DatabaseName=web, Name="t")
+            tables(glue, web, [lance_table("t", Parameters={"table_type": "ICEBERG"})])
+
+        before_the_first(monkeypatch, "delete_table", replace)
+        backend.remove_table((web, "t"))
+        assert [found.id for found in backend.foreign_tables((web,))] == [(web, "t")]
 
     def test_what_another_made_is_not_taken_for_ours(self, glue: GlueServer, backend: GlueBackend, web: str) -> None:
         tables(glue, web, [lance_table("t", "s3://lake/theirs.lance")])

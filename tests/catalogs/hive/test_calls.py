@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,14 @@ import pytest
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
+from reconciler.backends.hive import entries
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.model.backend_config import parse_config, read_config
 from reconciler.model.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
+from reconciler.model.live import PropertyChanges
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.listening import silent, socket_server
 from tests.servers.process import free_port
@@ -403,3 +405,34 @@ def test_faulty_configuration_is_named(properties: dict[str, str], message: str)
     problems = [problem.message for problem in read_config(HiveConfig, "hive2", properties)[1]]
     assert len(problems) == 1
     assert problems[0].startswith(message)
+
+
+# ---- a write that the metastore itself repeats -----------------------------------------------------------------------
+
+
+class Repeating(Stub):
+    """Holds one table, and repeats an alter of it, as a metastore does that lost its database's answer to a commit."""
+
+    held = entries.plain_table(("a", "t"), "s3://lake/t")
+
+    def get_table_req(self, req: ttypes.GetTableRequest) -> ttypes.GetTableResult:
+        return ttypes.GetTableResult(self.held)
+
+    def alter_table_with_environment_context(
+        self, dbname: str, tbl_name: str, new_tbl: ttypes.Table, environment_context: ttypes.EnvironmentContext
+    ) -> None:
+        self._ask("alter_table")
+        self.held = new_tbl
+        raise ttypes.MetaException(
+            "The table has been modified. The parameter value for key 'transient_lastDdlTime' is '2'. "
+            "The expected was value was '1'"
+        )
+
+
+def test_a_change_that_was_made_is_not_taken_for_that_of_another() -> None:
+    held = Repeating()
+    entries.set_table_parameters(held.held, {"k": "1", "transient_lastDdlTime": "1"})
+    with stub(held), closing(Hive2Backend(uri=f"thrift://127.0.0.1:{held.port}")) as backend:
+        altered = backend.alter_table(("a", "t"), PropertyChanges({"k": "2"}))
+    assert altered.properties["k"] == "2"
+    assert held.asked == ["alter_table"]

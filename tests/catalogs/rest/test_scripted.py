@@ -258,6 +258,8 @@ def test_a_creation_that_met_another_one_already_exists() -> None:
         assert raised.value.code == ErrorCode.NAMESPACE_ALREADY_EXISTS
         with pytest.raises(TableAlreadyExistsError):
             backend_at(server.url).insert_table(("a", "t"), "s3://lake/a", {})
+        with pytest.raises(TableAlreadyExistsError):
+            backend_at(server.url).insert_table_anywhere(("a", "t"), {})
 
 
 def test_a_table_put_elsewhere_is_taken_back() -> None:

@@ -1,4 +1,4 @@
-"""A table that gets another name where that takes a new entry, on a service that puts entries elsewhere."""
+"""A table that gets another name: by a new entry, on a service that puts it elsewhere, and beside another run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.applier.report import Status
+from reconciler.backends.memory import MemoryBackend
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredMove
@@ -49,3 +50,31 @@ def test_the_old_entry_stays_while_the_new_one_shows_other_data(world: World) ->
     [result] = world.apply(plan, check=False).results
     assert result.status is Status.FAILED
     assert (world.writes, world.state()) == ([], before)
+
+
+def test_a_table_that_another_run_renames_first_is_moved(make_world: Callable[[Capabilities], World]) -> None:
+    world = make_world(Capabilities(rename_within=0))
+    world.has(live(live_table("users", owner=OWNER, location="/data/users.lance")))
+    plan = planned(world)
+
+    def first(write: str) -> None:
+        if write.startswith("rename_table"):
+            MemoryBackend.rename_table(world.backend, OLD, NEW)
+
+    world.ledger.before = first
+    [result] = world.apply(plan).results
+    assert (result.status, set(world.state().tables)) == (Status.DONE, {NEW})
+
+
+def test_a_table_that_another_client_removes_first_is_not_moved(make_world: Callable[[Capabilities], World]) -> None:
+    world = make_world(Capabilities(rename_within=0))
+    world.has(live(live_table("users", owner=OWNER, location="/data/users.lance")))
+    plan = planned(world)
+
+    def first(write: str) -> None:
+        if write.startswith("rename_table"):
+            MemoryBackend.remove_table(world.backend, OLD)
+
+    world.ledger.before = first
+    [result] = world.apply(plan).results
+    assert (result.status, result.message.partition(":")[0]) == (Status.FAILED, "moved")

@@ -1,0 +1,64 @@
+"""The configuration of ``impl: dir``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import AliasChoices, Field, field_validator, model_validator
+
+from reconciler import storage
+from reconciler.model import locations
+from reconciler.model.backend_config import BackendConfig, Root
+
+
+class DirConfig(BackendConfig):
+    """The configuration of a directory catalog."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "credential_vendor.*": "leave it out: no credentials are vended here; `storage.*` opens the data",
+        "dir_listing_to_manifest_migration_enabled": "leave it out: old tables are found where they are",
+        "table_version_storage_enabled": "leave it out: rows of versions are kept, and none is written",
+        "table_version_tracking_enabled": "leave it out: versions are those of the datasets",
+    }
+
+    root: Root = Field(validation_alias=AliasChoices("root", "path"))
+    """The directory or URI of the catalog; a relative path starts at the manifest's folder."""
+    manifest_enabled: bool = True
+    """Only true: `__manifest` is always read, and written by the first change."""
+    dir_listing_enabled: bool = True
+    """Only true: the directory is always listed."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_root(cls, given: Any) -> Any:
+        if isinstance(given, dict) and {"root", "path"} <= given.keys():
+            raise ValueError("`path` is another name for `root`: give one of them")
+        return given
+
+    @field_validator("manifest_enabled", "dir_listing_enabled")
+    @classmethod
+    def _always(cls, enabled: bool) -> bool:
+        if not enabled:
+            raise ValueError("expected true, which is what lancens does; leave it out")
+        return enabled
+
+    @field_validator("root")
+    @classmethod
+    def _absolute(cls, root: str) -> str:
+        local = storage.local_path(root)
+        if local is not None:
+            if "~" in local.parts:
+                raise ValueError("`~` stays as it is in a manifest; expected the whole path")
+            if Path(local).is_file():
+                raise ValueError("it is a file; expected a directory")
+            return os.path.normpath(Path.cwd() / local)
+        if ".." in locations.names_in(root):
+            raise ValueError("expected a URI without `..`")
+        return root.rstrip("/")
+
+    def identity(self) -> str:
+        """Return the root, comparable: a path without symbolic links."""
+        return locations.normalise(self.root if storage.local_path(self.root) is None else os.path.realpath(self.root))

@@ -1,0 +1,33 @@
+"""Writes that a busy service refuses, and that are sent again: what others made meanwhile stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from reconciler.backends.unity import UnityBackend
+from reconciler.model.errors import NotLanceTableError
+from tests.catalogs.iceberg.scripted import Answer, Scripted, scripted
+
+API = "/api/2.1/unity-catalog"
+BUSY = Answer({"error_code": "REQUEST_LIMIT_EXCEEDED"}, 429, {"Retry-After": "0"})
+LANCE = {"table_type": "lance"}
+
+
+@pytest.fixture
+def script() -> Iterator[Scripted]:
+    with scripted() as running:
+        yield running
+
+
+def test_a_table_that_another_made_before_the_next_try_stays(script: Scripted) -> None:
+    """The service deletes the data of a managed one."""
+    ours = {"name": "t", "table_id": "1", "table_type": "EXTERNAL", "storage_location": "s3://a/t", "properties": LANCE}
+    theirs = {"name": "t", "table_id": "2", "table_type": "MANAGED"}
+    script.routes[f"GET {API}/tables/c.s.t"] = [Answer(ours), Answer(theirs)]
+    script.routes[f"DELETE {API}/tables/c.s.t"] = [BUSY, Answer({})]
+    with closing(UnityBackend(endpoint=script.url, catalog="c")) as backend, pytest.raises(NotLanceTableError):
+        backend.remove_table(("c", "s", "t"))
+    assert script.called().count(f"DELETE {API}/tables/c.s.t") == 1
