@@ -58,6 +58,16 @@ def expect_no_data(backend: Backend, location: str) -> None:
         raise _moved(location, "nothing", found)
 
 
+def holds_new_dataset(options: Mapping[str, str], location: str) -> bool:
+    """Return whether ``location`` holds an empty dataset as lancens writes it, of any columns.
+
+    Raises:
+        PermissionDeniedError, ServiceUnavailableError, InvalidTableStateError: it cannot be read.
+    """
+    found = storage.probe(location, options)
+    return found.schema is not None and storage.is_fresh(location, found.schema, options)
+
+
 def ensure_dataset(
     options: Mapping[str, str], location: str, columns: Schema, *, finished: bool, managed: bool = False
 ) -> bool:

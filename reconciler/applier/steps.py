@@ -10,6 +10,7 @@ from reconciler.applier.datasets import (
     evolve_dataset,
     expect_data,
     expect_no_data,
+    holds_new_dataset,
     show_columns,
     tag_dataset,
 )
@@ -125,13 +126,14 @@ def _placed(
     """Create an entry at ``location``, or anywhere, and call ``then`` with it, and whether another run created it.
 
     The entry is removed again if ``then`` raises StaleError, as it would show foreign data, or
-    UnsupportedOperationError; but not another run's, nor one whose storage cannot be read, where another run may write.
+    UnsupportedOperationError; but not another run's, nor one that another run has filled, nor one whose storage cannot
+    be read, where another run may write.
     """
     outcome, made, is_new = _insert(target, location)
     try:
         then(made, not is_new)
     except (StaleError, UnsupportedOperationError) as error:
-        if not is_new:
+        if not is_new or holds_new_dataset(_options(target, made), made.location):
             raise
         raise type(error)(f"{error}; {_take_back(target, made, _FORGET_REQUEST)}") from None
     if location is not None:

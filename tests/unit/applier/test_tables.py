@@ -248,6 +248,23 @@ def test_an_entry_whose_storage_cannot_be_read_stays_for_the_next_apply(make_wor
     assert planned(world, block).is_empty
 
 
+def test_an_entry_that_a_run_of_another_manifest_has_filled_stays(make_world: MakeWorld) -> None:
+    """That run found the entry, and wrote the columns of its own block: without the entry, nobody would list them."""
+    world, block = ignoring(make_world), table("t", location="/asked/t.lance", schema=WIDER, evolve=Evolve.ADDITIVE)
+    plan = planned(world, block)
+
+    def fill(name: str) -> None:
+        if name == "create_empty /elsewhere/t":
+            world.storage.datasets["/elsewhere/t"] = USERS
+
+    world.ledger.before = fill
+    assert only_result(world, plan).status is Status.FAILED
+    assert set(world.state().tables) == {("t",)}
+    assert only_result(world, planned(world, block)).status is Status.DONE
+    assert world.storage.datasets["/elsewhere/t"] == WIDER
+    assert planned(world, block).is_empty
+
+
 def lost_second_write(world: World, plan: Plan) -> None:
     """Have a run killed after the entry was made, before the answer was looked at."""
     world.ledger.crash_after = len(world.writes) + 1
