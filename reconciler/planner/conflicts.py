@@ -238,10 +238,11 @@ def _shared_locations(
 def _changed_data(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
     """Yield changes of data that is not what another table at its location asks for afterwards."""
     place_of, blocks = source.facts.place_of, source.desired.tables
-    if not any(changes_columns(one) or changes_tags(one) for one in changes):
+    writing = {one.key for one in changes if changes_columns(one) or changes_tags(one)}
+    if not writing:
         return  # the places of a large fleet cost seconds
     placed = [(one, place_of(one.destination)) for one in changes if one.destination and one.identifier in blocks]
-    changing = [(one, place) for one, place in placed if changes_columns(one) or changes_tags(one)]
+    changing = [(one, place) for one, place in placed if one.key in writing]
     sharing: defaultdict[str, dict[Identifier, LiveTable | None]] = defaultdict(dict)
     for one, place in placed:
         sharing[place][one.identifier] = None
