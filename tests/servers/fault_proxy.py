@@ -7,6 +7,7 @@ answer is lost once the server has carried it out, an answer that is cut in the 
 from __future__ import annotations
 
 import contextlib
+import json
 import select
 import socket
 import struct
@@ -58,7 +59,7 @@ class Fault(Enum):
     STALLED = "reply stalled"
     """Half of the answer comes, and the client waits for the rest until it gives up."""
     DAMAGED = "reply damaged"
-    """The answer has the length it says, and the middle of its content is lost."""
+    """The answer has the length it says, and the middle of its content is lost, so that it is not JSON any more."""
     SHAPE = "reply of another shape"
     """The answer is JSON, and nothing that the specification knows."""
     PAGE = "web page"
@@ -202,7 +203,7 @@ class FaultProxy:
     def _pass_on(self, client: socket.socket, reply: bytes, fault: Fault | None) -> bool:
         """Send an answer, or what ``fault`` leaves of it; return whether the connection goes on."""
         if fault is Fault.DAMAGED and not reply.endswith(b"\r\n\r\n"):
-            reply = _half(reply).ljust(len(reply) - 1) + reply[-1:]
+            reply = _damaged(reply)
         if fault is Fault.SHAPE:
             reply = _OTHER_SHAPE
         if fault is Fault.CUT:
@@ -244,6 +245,27 @@ def _half(reply: bytes) -> bytes:
     """Return the head of an answer, and the first half of its content."""
     head, end, content = reply.partition(b"\r\n\r\n")
     return head + end + content[: len(content) // 2]
+
+
+def _damaged(reply: bytes) -> bytes:
+    """Return an answer of the same length without the middle of its content, and not JSON.
+
+    What is JSON nevertheless is an answer that a server could have given: a client cannot tell, and it proves nothing.
+    """
+    head, end, content = reply.partition(b"\r\n\r\n")
+    for kept in range(len(content) // 2, 0, -1):
+        left = content[:kept].ljust(len(content) - 1) + content[-1:]
+        if not _is_json(left):
+            return head + end + left
+    return reply
+
+
+def _is_json(content: bytes) -> bool:
+    try:
+        json.loads(content)
+    except ValueError:
+        return False
+    return True
 
 
 def _abort(connection: socket.socket) -> None:

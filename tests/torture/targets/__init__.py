@@ -13,7 +13,7 @@ from tests.torture.targets.glue import glue
 from tests.torture.targets.hive import hive
 from tests.torture.targets.iceberg import apache, nessie
 from tests.torture.targets.lance_rest import serve
-from tests.torture.targets.unity import unity
+from tests.torture.targets.unity import unity, unity_stand_in
 
 __all__ = ["SERVERS", "WITHOUT_REGISTRY"]
 
@@ -24,6 +24,7 @@ SERVERS: dict[str, Callable[[Path], AbstractContextManager[Target]]] = {
     "nessie": nessie,
     "glue": glue,
     "unity": unity,
+    "unity-stand-in": unity_stand_in,
     "serve": serve,
     "dir-s3": directory_in_s3,
     "dir": directory,

@@ -1,4 +1,4 @@
-"""Unity Catalog's reference server, filled and read over plain HTTP."""
+"""Unity Catalog, the reference server or the stand-in for it, filled through it and read over plain HTTP."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from tests.servers.unity import ReferenceServer, reference_server, required_home
-from tests.servers.unity_contract import API
+from tests.servers.unity_contract import API, Contract
+from tests.servers.unity_contract_server import serving
 from tests.torture.targets.base import Abilities, Path_, Room, State, Target
 from tests.torture.targets.http import Plain
 
-__all__ = ["Unity", "unity"]
+__all__ = ["Unity", "unity", "unity_stand_in"]
 
 
 class Unity(Target):
-    """The real server 0.6: each room is a catalog."""
+    """Release 0.6: each room is a catalog."""
 
     name = "unity"
     impl = "unity"
@@ -28,14 +29,14 @@ class Unity(Target):
         "is there twice": "two creates of one name at once both succeed (docs/catalogs/unity.md)"
     }
 
-    def __init__(self, folder: Path, server: ReferenceServer) -> None:
+    def __init__(self, folder: Path, server: Contract | ReferenceServer, url: str) -> None:
         super().__init__(folder)
-        self.server = server
-        self._plain = Plain(f"{server.url}{API}")
+        self.server, self._url = server, url
+        self._plain = Plain(f"{url}{API}")
 
     @property
     def port(self) -> int:
-        return urlsplit(self.server.url).port or 0
+        return urlsplit(self._url).port or 0
 
     def above(self, room: Room) -> Path_:
         return (room.token,)
@@ -55,12 +56,14 @@ class Unity(Target):
         self.server.add_schema(room.token, path[-1], **properties)
 
     def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
-        told = {"table_type": "lance", **properties}
-        self.server.add_table(room.token, *path, storage_location=f"file://{location}", properties=told)
+        self._add(room, path, f"file://{location}", "TEXT", {"table_type": "lance", **properties})
 
     def add_foreign(self, room: Room, path: Path_) -> None:
-        place = f"file://{room.lake}/foreign/{path[-1]}"
-        self.server.add_table(room.token, *path, storage_location=place, data_source_format="CSV")
+        self._add(room, path, f"file://{room.lake}/foreign/{path[-1]}", "CSV", {})
+
+    def _add(self, room: Room, path: Path_, place: str, kind: str, properties: Mapping[str, str]) -> None:
+        told: dict[str, Any] = {"table_type": "EXTERNAL", "data_source_format": kind, "properties": properties}
+        self.server.add_table(room.token, *path, storage_location=place, **told)
 
     def remove(self, room: Room, path: Path_) -> None:
         self._plain("DELETE", f"/tables/{self._full_name(room, path)}")
@@ -108,4 +111,11 @@ def _put(found: dict[str, Any], key: str, value: object) -> None:
 def unity(folder: Path) -> Iterator[Unity]:
     """Run the server; skip where the environment names none."""
     with reference_server(required_home(), folder / "server") as server:
-        yield Unity(folder, server)
+        yield Unity(folder, server, server.url)
+
+
+@contextmanager
+def unity_stand_in(folder: Path) -> Iterator[Unity]:
+    """Run the stand-in, which answers as the server was recorded."""
+    with serving(Contract()) as server:
+        yield Unity(folder, server.contract, server.url)
