@@ -131,7 +131,7 @@ class Upkeep:
         dimensions: of those columns that hold vectors.
         config: a digest of the dataset's configuration.
         cleanup: its automatic clean-up.
-        cleanable: how many bytes `cleanup_old_versions()` would remove.
+        cleanable: how many bytes a clean-up of old versions that keeps tags would remove.
         vectors: by column without a trained index, how many there are; at most :data:`LEAST_VECTORS` are counted.
         problems: by column, why pylance cannot build the wanted index.
     """

@@ -48,7 +48,7 @@ class _Dataset:
         if obstacle is not None:
             yield self._blocked(obstacle)
         if found.cleanable:
-            call = self._call("cleanup_old_versions()")
+            call = self._call("cleanup_old_versions(error_if_tagged_old_versions=False)")
             yield self._note(NoteCode.CLEANABLE, {"detail": size(found.cleanable), "code": call})
 
     def _needed(self, found: Upkeep) -> Iterator[Decision]:

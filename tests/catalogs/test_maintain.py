@@ -81,6 +81,21 @@ def test_jobs_are_planned_with_costs_and_carried_out_once(tmp_path: Path) -> Non
     assert plan(manifest).is_empty
 
 
+def test_an_old_version_with_a_tag_is_in_the_way_of_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest, dataset = managed(tmp_path, "a"), lance.dataset(str(tmp_path / "lake/a.lance"))
+    dataset.tags.create("kept", 1)
+    explain = partialmethod(lance.LanceDataset.explain_cleanup_old_versions, timedelta(microseconds=1))
+    monkeypatch.setattr(lance.LanceDataset, "explain_cleanup_old_versions", explain)
+    made = plan_maintenance(manifest)
+    assert not made.blocked
+    assert actions(made) == [Action.COMPACT, Action.BUILD_INDEX, Action.BUILD_INDEX]
+    (note,) = (note for note in made.notes if note.code is NoteCode.CLEANABLE)
+    monkeypatch.chdir(tmp_path)
+    call = str(note.params["code"]).replace("versions(", "versions(timedelta(microseconds=1), ")
+    eval(call, {"lance": lance, "timedelta": timedelta})  # noqa: S307 - a call that lancens printed
+    assert [one["version"] for one in dataset.versions()] == [1, dataset.latest_version]
+
+
 def test_an_index_finds_exactly_what_the_same_call_by_hand_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
