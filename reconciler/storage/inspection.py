@@ -15,7 +15,7 @@ from typing import Any
 
 from reconciler.model import locations
 from reconciler.storage.files import MANIFEST_SUFFIX, list_directory, version_of
-from reconciler.storage.losses import DATA, INDICES, MOST_VERSIONS, VERSIONS, FileListing, Needed, own
+from reconciler.storage.losses import DATA, INDICES, MOST_VERSIONS, SYSTEM_INDEX, VERSIONS, FileListing, Needed, own
 from reconciler.storage.pylance import is_storage_error, message_of, open_dataset
 from reconciler.storage.references import BRANCHES, BrokenReference, References, or_none
 
@@ -81,10 +81,11 @@ def small_fragments_of(dataset: Any) -> int:
 
 
 def indices_of(dataset: Any) -> tuple[Index, ...]:
-    """Return the indices of a ``lance.LanceDataset``, by name."""
+    """Return the indices of a ``lance.LanceDataset`` by name, without those of the system."""
     found = (
         Index(index.name, str(index.index_type), tuple(index.field_names), index.num_rows_indexed)
         for index in dataset.describe_indices()
+        if not index.name.startswith(SYSTEM_INDEX)
     )
     return tuple(sorted(found, key=lambda index: index.name))
 

@@ -21,6 +21,8 @@ from reconciler.storage.files import place_of, session_at, version_of
 from reconciler.storage.pylance import is_storage_error, translated
 
 DATA, INDICES, VERSIONS = "data", "_indices", "_versions"
+SYSTEM_INDEX = "__lance"
+"""How the names of indices begin that Lance keeps for itself, such as that of a compaction which defers remapping."""
 MAIN = ""
 """The directory of the main branch, below the dataset."""
 
@@ -194,6 +196,8 @@ class FileListing:
         for index in version.describe_indices():
             for segment in index.segments:
                 key = homes[segment.base_id].key(f"{INDICES}/{segment.uuid}")
+                if index.name.startswith(SYSTEM_INDEX) and key[1] not in self.sizes:
+                    continue  # the manifest has its content, up to a size
                 needed.folders[key], needed.owners[_name_of(key)] = segment.size_bytes, index.name
         return needed
 

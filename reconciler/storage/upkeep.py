@@ -25,6 +25,7 @@ from reconciler.model.maintenance import (
     WantedIndex,
 )
 from reconciler.storage.commits import expect_written, rebased_versions
+from reconciler.storage.losses import SYSTEM_INDEX
 from reconciler.storage.pylance import in_memory, message_of
 from reconciler.storage.reading import cleanup_of, examine
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
@@ -85,7 +86,7 @@ def _bytes_of(fragments: Iterable[Any]) -> int:
 def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
     found = []
     for index in dataset.describe_indices():
-        if index.name.startswith("__lance"):
+        if index.name.startswith(SYSTEM_INDEX):
             continue
         details = index.details if isinstance(index.details, dict) else {}
         found.append(

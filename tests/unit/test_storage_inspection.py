@@ -63,6 +63,22 @@ def test_an_index_that_is_gone_is_named(place: Path) -> None:
     assert look(place).missing == (str(gone.relative_to(place)),)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda dataset: dataset.optimize.compact_files(defer_index_remap=True),
+        lambda dataset: dataset.initialize_mem_wal(unsharded=True),
+    ],
+)
+def test_an_index_of_the_system_has_its_content_in_the_manifest(place: Path, make: Callable[[Any], object]) -> None:
+    before = len(lance.dataset(str(place)).describe_indices())
+    make(lance.dataset(str(place)))
+    dataset = lance.dataset(str(place))
+    assert len(dataset.describe_indices()) == before + 1
+    assert look(place).missing == ()
+    assert [index.name for index in indices_of(dataset)] == ["id_idx"]
+
+
 @pytest.mark.parametrize(("pattern", "named"), [("data/*.lance", "itself"), ("_indices/*/*", "folder")])
 def test_a_file_that_was_cut_short_is_named(place: Path, pattern: str, named: str) -> None:
     short = first(place, pattern)
