@@ -16,8 +16,10 @@ _ROWS = 4 * 1024 * 1024
 """About how many rows a segment covers."""
 _CODEWORDS = 256
 _SAMPLES = 256  # per partition and codeword, as pylance itself trains
-_ONE_TASK = frozenset({IndexType.IVF_RQ})
-"""Segments of these merge only if they share a rotation, for which pylance 14 has no public call."""
+ONE_TASK = frozenset({IndexType.IVF_RQ, IndexType.IVF_SQ, IndexType.IVF_HNSW_SQ})
+"""Segments of these must share a rotation, or the bounds of their codes, for which pylance 14 has no public call.
+
+It merges codes of different bounds without a word, and searches then miss most neighbours."""
 
 
 def here(act: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
@@ -43,7 +45,7 @@ def commit_segments(
     """
     at = partial(on_dataset, location, options, dataset)
     groups, model = _groups(dataset), dict[str, Any]()
-    if wanted.type in _ONE_TASK:
+    if wanted.type in ONE_TASK:
         groups = [[number for group in groups for number in group]]
     if wanted.type.is_vector and len(groups) > 1:
         (model,) = executors(partial(at, _model), [(wanted, shape)])

@@ -18,6 +18,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from lance.indices import IndicesBuilder
 
@@ -35,6 +36,7 @@ from reconciler.planner.plan import Plan
 from reconciler.storage import segments
 from tests.catalogs.maintained import (
     MAINTAIN,
+    WIDTH,
     append,
     files_of,
     fingerprint,
@@ -247,6 +249,23 @@ def test_few_vectors_among_many_rows_are_indexed(
     assert [end.message for end in report.results] == [""]
     nearest = {"column": "v", "q": vectors[7].values, "k": 1, "nprobes": 400}
     assert lance.dataset(place).to_table(nearest=nearest)["id"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("kind", [IndexType.IVF_FLAT, IndexType.IVF_SQ, IndexType.IVF_HNSW_SQ])
+def test_an_index_finds_vectors_whose_range_differs_between_segments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: IndexType
+) -> None:
+    monkeypatch.setattr(segments, "_ROWS", 500)
+    place = str(tmp_path / "a.lance")
+    for number, shift in enumerate((0, 5, 20)):
+        table = rows(500, 500 * number)
+        moved = pa.FixedSizeListArray.from_arrays(pc.add(table["v"].combine_chunks().values, float(shift)), WIDTH)
+        lance.write_dataset(table.set_column(2, "v", moved.cast(table["v"].type)), place, mode="append")
+    storage.build_index(place, {}, WantedIndex("v", kind, num_partitions=1), segments.here)
+    for number in (250, 750, 1250):
+        (sought,) = lance.dataset(place).to_table(filter=f"id = {number}")["v"]
+        nearest = {"column": "v", "q": sought.values, "k": 20}
+        assert number in lance.dataset(place).to_table(nearest=nearest)["id"].to_pylist()
 
 
 def test_an_index_without_vectors_to_train_on_is_left_alone(tmp_path: Path) -> None:
