@@ -205,7 +205,7 @@ class MaintainBlock(Block):
         asked: dict[str, Any] = {}
         if self.compact is not None:
             asked["compact"] = WantedCompaction(**dict(self.compact))
-        if self.indices:
+        if "indices" in self.model_fields_set:  # a policy without any overrides the ones before it
             asked["indices"] = tuple(WantedIndex(column, **dict(one)) for column, one in sorted(self.indices.items()))
         if self.optimize_indices is not None:
             asked["max_unindexed_rows"] = self.optimize_indices.max_unindexed_rows
@@ -213,7 +213,7 @@ class MaintainBlock(Block):
 
     def expected(self, expect: ExpectBlock) -> dict[str, Any]:
         """Return the fields of ``expect`` that are set; by default, the indices are those to build."""
-        indices = {"indices": tuple(sorted(self.indices))} if self.indices else {}
+        indices = {"indices": tuple(sorted(self.indices))} if "indices" in self.model_fields_set else {}
         return {**indices, **expect.model_dump(exclude_unset=True)}
 
 

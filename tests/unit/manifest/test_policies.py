@@ -7,6 +7,7 @@ import pytest
 from reconciler import load
 from reconciler.model.desired import Expectations
 from reconciler.model.errors import ManifestError
+from reconciler.model.maintenance import Maintain, WantedCompaction
 from reconciler.model.policies import Policies
 from tests.unit.manifest.conftest import Load, Write, manifest
 
@@ -27,6 +28,17 @@ def test_a_policy_has_a_pattern_properties_and_expectations(load_text: Load) -> 
     assert found is not None
     assert found.block.expect == Expectations(indices=("id",), max_versions=5)
     assert Policies((ads,)).of(("web", "hits")) is None
+
+
+@pytest.mark.parametrize("none", ["{}", "null"])
+def test_a_later_policy_can_ask_for_no_index(load_text: Load, none: str) -> None:
+    first = "{match: '**', maintain: {compact: {}, indices: {id: {type: BTREE}}}}"
+    loaded = load_text(policies(first, f"{{match: ads/**, maintain: {{indices: {none}}}}}"))
+    web, ads = (Policies(loaded.catalogs["lake"].desired.policies).of(name) for name in (("web", "t"), ("ads", "t")))
+    assert web is not None
+    assert web.block.expect.indices == ("id",)
+    assert ads is not None
+    assert (ads.block.maintain, ads.block.expect.indices) == (Maintain(compact=WantedCompaction()), ())
 
 
 def test_the_policies_of_all_files_are_one_list_and_their_order_counts(write: Write) -> None:
