@@ -43,8 +43,7 @@ def upkeep_of(
     """
 
     def read(dataset: Any) -> Upkeep:
-        tasks = [] if wanted.compact is None else _plan(dataset, wanted.compact, None).tasks
-        fragments = [fragment for task in tasks for fragment in task.fragments]
+        fragments = [] if wanted.compact is None else _fragments(_tasks(dataset, wanted.compact))
         rows, indices = dataset.count_rows(), _indices(dataset)
         there = {column for index in indices for column in index.columns}
         missing = [one for one in wanted.indices if one.column not in there]
@@ -56,7 +55,7 @@ def upkeep_of(
             rows=rows,
             fragments=len(dataset.get_fragments()),
             mergeable=len(fragments),
-            mergeable_bytes=_bytes_of(fragments),
+            mergeable_bytes=_bytes_of(dataset, fragments),
             indices=indices,
             column_bytes=_column_bytes(dataset, columns),
             dimensions=dimensions,
@@ -79,8 +78,13 @@ def _digest(config: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _bytes_of(fragments: Iterable[Any]) -> int:
-    return sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+def _bytes_of(dataset: Any, fragments: Sequence[Any]) -> int:
+    sizes = [file.file_size_bytes for fragment in fragments for file in fragment.files]
+    if None not in sizes:
+        return sum(sizes)
+    # Old writers did not record the sizes of files, so the rows tell.
+    rows, total = (sum(one.physical_rows for one in some) for some in (fragments, dataset.get_fragments()))
+    return int(sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields) * rows // max(1, total))
 
 
 def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
@@ -161,12 +165,19 @@ def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
 # ---- jobs ------------------------------------------------------------------------------------------------------------
 
 
-def _plan(dataset: Any, wanted: WantedCompaction, most_bytes: int | None) -> Any:
+def _tasks(dataset: Any, wanted: WantedCompaction, most_bytes: int | None = None) -> list[Any]:
     from lance.optimize import Compaction
 
-    given = {"target_rows_per_fragment": wanted.target_rows, "max_source_bytes": most_bytes}
-    options: Any = {key: value for key, value in given.items() if value is not None}
-    return Compaction.plan(dataset, options)
+    options: Any = {"target_rows_per_fragment": wanted.target_rows}
+    tasks: list[Any] = Compaction.plan(dataset, options).tasks
+    if most_bytes is not None and _bytes_of(dataset, _fragments(tasks)) > most_bytes:
+        options["max_source_bytes"] = most_bytes
+        tasks = Compaction.plan(dataset, options).tasks
+    return tasks
+
+
+def _fragments(tasks: Iterable[Any]) -> list[Any]:
+    return [fragment for task in tasks for fragment in task.fragments]
 
 
 def compact(
@@ -188,7 +199,7 @@ def compact(
 
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
         rewrite = partial(on_dataset, location, options, dataset, _rewrite)
-        done = (executors or here)(rewrite, _plan(dataset, wanted, most_bytes).tasks)
+        done = (executors or here)(rewrite, _tasks(dataset, wanted, most_bytes))
         for result in done:
             expect_written(location, result.new_fragments)
         return int(Compaction.commit(dataset, done).fragments_removed) if done else 0

@@ -98,6 +98,23 @@ def test_an_old_version_with_a_tag_is_in_the_way_of_no_job(tmp_path: Path, monke
     assert [one["version"] for one in dataset.versions()] == [1, dataset.latest_version]
 
 
+def test_a_dataset_whose_writer_recorded_no_sizes_is_compacted(tmp_path: Path) -> None:
+    place = str(tmp_path / "lake/a.lance")
+    fragments = [one for number in range(9) for one in lance.fragment.write_fragments(rows(20, 20 * number), place)]
+    for file in (file for fragment in fragments for file in fragment.files):
+        file.file_size_bytes = None
+    lance.LanceDataset.commit(place, lance.LanceOperation.Overwrite(rows(1).schema, fragments))
+    manifest, before = (
+        load_manifest(tmp_path, manifest_of(["a"], {"compact": {"max_small_fragments": 5}})),
+        fingerprint(place),
+    )
+    made = plan_maintenance(manifest)
+    assert [change.job is not None and change.job.reads > 0 for change in made.changes] == [True]
+    report = maintain(made, manifest, journal=tmp_path / "journal")
+    assert [end.message for end in report.results] == [""]
+    assert (len(lance.dataset(place).get_fragments()), fingerprint(place)) == (1, before)
+
+
 def test_an_index_finds_exactly_what_the_same_call_by_hand_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
