@@ -31,6 +31,8 @@ from reconciler.storage.reading import cleanup_of, examine
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
 _LANES = 16
+_FILE_BYTES = 90 << 30
+"""The most bytes of a data file, as in pylance."""
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
 
 
@@ -168,12 +170,23 @@ def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
 def _tasks(dataset: Any, wanted: WantedCompaction, most_bytes: int | None = None) -> list[Any]:
     from lance.optimize import Compaction
 
-    options: Any = {"target_rows_per_fragment": wanted.target_rows}
+    # Of wide rows, files are full before they have the rows of a merged fragment, and would be rewritten by every run.
+    full = (one for one in dataset.get_fragments() if one.deletion_file() is None and _is_full(one))
+    options: Any = {
+        "target_rows_per_fragment": wanted.target_rows,
+        "max_bytes_per_file": _FILE_BYTES,
+        "excluded_fragment_ids": [one.fragment_id for one in full],
+    }
     tasks: list[Any] = Compaction.plan(dataset, options).tasks
     if most_bytes is not None and _bytes_of(dataset, _fragments(tasks)) > most_bytes:
         options["max_source_bytes"] = most_bytes
         tasks = Compaction.plan(dataset, options).tasks
     return tasks
+
+
+def _is_full(fragment: Any) -> bool:
+    """Return whether two such fragments do not fit into a file."""
+    return 2 * sum(file.file_size_bytes or 0 for file in fragment.data_files()) > _FILE_BYTES
 
 
 def _fragments(tasks: Iterable[Any]) -> list[Any]:

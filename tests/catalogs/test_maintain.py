@@ -33,7 +33,7 @@ from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenanc
 from reconciler.operations.plan import plan
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from reconciler.storage import segments
+from reconciler.storage import segments, upkeep
 from tests.catalogs.maintained import (
     MAINTAIN,
     WIDTH,
@@ -113,6 +113,23 @@ def test_a_dataset_whose_writer_recorded_no_sizes_is_compacted(tmp_path: Path) -
     report = maintain(made, manifest, journal=tmp_path / "journal")
     assert [end.message for end in report.results] == [""]
     assert (len(lance.dataset(place).get_fragments()), fingerprint(place)) == (1, before)
+
+
+def test_fragments_that_fill_a_file_are_not_rewritten_by_every_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_FILE_BYTES", 4_000_000)
+    place = str(tmp_path / "lake/a.lance")
+    for _ in range(20):
+        wide = pa.table({"id": range(1000), "data": [os.urandom(1000) for _ in range(1000)]})
+        lance.write_dataset(wide, place, mode="append")
+    manifest = load_manifest(tmp_path, manifest_of(["a"], {"compact": {"max_small_fragments": 1}}))
+    assert maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal").ok
+    dataset = lance.dataset(place)
+    assert 1 < len(dataset.get_fragments()) < 20
+    assert plan_maintenance(manifest).is_empty
+    dataset.delete("id < 500")
+    assert actions(plan_maintenance(manifest)) == [Action.COMPACT]
 
 
 def test_an_index_finds_exactly_what_the_same_call_by_hand_finds(
