@@ -29,7 +29,10 @@ from reconciler.storage.reading import cleanup_of, manifests
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_CONFLICT = re.compile(r"conflict|concurrent", re.IGNORECASE)
+# In words of pylance, and in no name of a file or column, such as `concurrent_users.lance`.
+_CONFLICT = re.compile(
+    r"(?<![\w/.`'\"-])(?:conflict|concurrent(?:ly)?) |commitconflict|concurrentmodification", re.IGNORECASE
+)
 
 
 def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int = 1) -> None:

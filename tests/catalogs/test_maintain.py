@@ -25,7 +25,13 @@ from lance.indices import IndicesBuilder
 from reconciler import storage
 from reconciler.applier.report import Status
 from reconciler.manifest import Manifest
-from reconciler.model.errors import ConcurrentModificationError, PlanFileError, SelectionError, StalePlanError
+from reconciler.model.errors import (
+    ConcurrentModificationError,
+    InvalidTableStateError,
+    PlanFileError,
+    SelectionError,
+    StalePlanError,
+)
 from reconciler.model.maintenance import IndexType, Metric, WantedIndex
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.apply import apply
@@ -130,6 +136,14 @@ def test_fragments_that_fill_a_file_are_not_rewritten_by_every_run(
     assert plan_maintenance(manifest).is_empty
     dataset.delete("id < 500")
     assert actions(plan_maintenance(manifest)) == [Action.COMPACT]
+
+
+def test_a_damaged_dataset_with_a_word_in_its_name_has_lost_no_race(tmp_path: Path) -> None:
+    place = needy(tmp_path / "concurrent_users.lance")
+    for path in (tmp_path / "concurrent_users.lance/data").iterdir():
+        path.unlink()
+    with pytest.raises(InvalidTableStateError):
+        storage.build_index(place, {}, WantedIndex("id", IndexType.BTREE))
 
 
 def test_an_index_finds_exactly_what_the_same_call_by_hand_finds(
