@@ -39,7 +39,8 @@ class _Dataset:
 
     def decisions(self, found: Upkeep | Storage) -> Iterator[Decision]:
         if isinstance(found, Storage):
-            yield self._blocked(self._unreadable(found))
+            if self._table.probe:
+                yield self._blocked(self._unreadable(found))
             return
         needed = [*self._needed(found)]
         jobs = [one for one in needed if isinstance(one, Change)]

@@ -48,6 +48,10 @@ def test_what_lancens_must_not_do_is_blocked(found: Upkeep | Storage, live: Live
     assert planned(found, live) == [code]
 
 
+def test_a_table_that_need_not_be_opened_is_not_blocked() -> None:
+    assert [*jobs_of("lake", replace(TABLE, probe=False), LIVE, Storage(StorageKind.DENIED, detail="403"))] == []
+
+
 def test_what_is_in_the_way_of_no_job_is_not_told() -> None:
     assert planned(WELL, replace(LIVE, managed_versioning=True)) == []
     assert planned(replace(WELL, cleanup=AutoCleanup("1", 8), cleanable=5)) == [NoteCode.CLEANABLE]
