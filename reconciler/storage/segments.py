@@ -45,7 +45,7 @@ def commit_segments(
     """
     at = partial(on_dataset, location, options, dataset)
     groups, model = _groups(dataset), dict[str, Any]()
-    if wanted.type in ONE_TASK:
+    if wanted.type in ONE_TASK or (wanted.type.is_vector and "." in wanted.column):  # pylance trains no nested ones
         groups = [[number for group in groups for number in group]]
     if wanted.type.is_vector and len(groups) > 1:
         (model,) = executors(partial(at, _model), [(wanted, shape)])
@@ -96,7 +96,8 @@ def _model(dataset: Any, item: tuple[WantedIndex, Mapping[str, Any]]) -> dict[st
 
 def vectors_in(dataset: Any, column: str, most: int) -> int:
     """Return how many rows have a vector, counting no further than ``most``."""
-    there = {"filter": f"`{column}` IS NOT NULL", "limit": most}
+    quoted = column.replace(".", "`.`")
+    there = {"filter": f"`{quoted}` IS NOT NULL", "limit": most}
     return int(dataset.scanner(columns=[], with_row_id=True, **there).to_table().num_rows)
 
 

@@ -136,20 +136,20 @@ def _numbers(field: Any) -> list[int]:
 
 def _dimension(dataset: Any, column: str) -> int | None:
     """Return the length of a column's vectors; None if it holds none, or does not exist."""
-    at = dataset.schema.get_field_index(column)
-    return None if at < 0 else getattr(dataset.schema.field(at).type, "list_size", None)
+    field = _field(dataset, column)
+    return None if field is None else getattr(field.to_arrow().type, "list_size", None)
 
 
 def _problem(dataset: Any, wanted: WantedIndex) -> str | None:
     """Return why pylance cannot build an index on a column that exists; None if it can."""
-    if _field(dataset, wanted.column) is None:
+    field = _field(dataset, wanted.column)
+    if field is None:
         return None
     at = dataset.schema.get_field_index(wanted.column.partition(".")[0])
-    field = dataset.schema.field(at)
     if wanted.type.is_vector:
         if _dimension(dataset, wanted.column) is None:
             return "it does not hold vectors"
-        is_hamming, numbers = wanted.metric is Metric.HAMMING, str(field.type.value_type)
+        is_hamming, numbers = wanted.metric is Metric.HAMMING, str(field.to_arrow().type.value_type)
         if is_hamming and wanted.type not in (IndexType.IVF_FLAT, IndexType.IVF_HNSW_FLAT):
             return "`metric: hamming` is for IVF_FLAT and IVF_HNSW_FLAT"
         if is_hamming is not (numbers == "uint8"):
@@ -253,7 +253,7 @@ def _shape(dataset: Any, wanted: WantedIndex) -> dict[str, Any]:
     if wanted.metric is not None:
         shape["metric"] = wanted.metric.value
     if wanted.type.is_pq:
-        size = dataset.schema.field(wanted.column).type.list_size
+        size = _dimension(dataset, wanted.column) or 1
         divisor = next((lanes for lanes in (_LANES, _LANES // 2) if size % lanes == 0), 1)
         shape["num_sub_vectors"] = wanted.num_sub_vectors or size // divisor
     return shape

@@ -316,6 +316,23 @@ def test_an_index_finds_vectors_whose_range_differs_between_segments(
         assert number in lance.dataset(place).to_table(nearest=nearest)["id"].to_pylist()
 
 
+@pytest.mark.parametrize("executors", [None, segments.here])
+def test_vectors_in_a_struct_are_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executors: storage.Executors | None
+) -> None:
+    monkeypatch.setattr(segments, "_ROWS", 500)
+    place, table = str(tmp_path / "lake/a.lance"), rows(1200)
+    nested = pa.StructArray.from_arrays([table["v"].combine_chunks()], ["v"])
+    lance.write_dataset(table.set_column(2, "s", nested), place, max_rows_per_file=500)
+    asked = {"indices": {"s.v": {"type": "IVF_PQ", "num_partitions": 1}}}
+    manifest = load_manifest(tmp_path, manifest_of(["a"], asked))
+    report = maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal", executors=executors)
+    assert [end.message for end in report.results] == [""]
+    (index,) = lance.dataset(place).describe_indices()
+    assert (index.field_names, index.num_rows_indexed) == (["s.v"], 1200)
+    assert plan_maintenance(manifest).is_empty
+
+
 def test_an_index_without_vectors_to_train_on_is_left_alone(tmp_path: Path) -> None:
     place, table = str(tmp_path / "lake/a.lance"), rows(400)
     vectors = table["v"].combine_chunks().take(pa.array([*range(20), *[None] * 380]))
