@@ -54,10 +54,13 @@ _EVALUATION = re.compile(r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
 
+# In words of a message, and in no name of a path in it, such as `user_connections.lance`.
+_WORD = r"(?<![/$_-])"
+
 _DENIED = re.compile(
-    r"permission ?denied|access ?denied|forbidden|unauthorized|unauthenticated|not authorized|os error 13\b"
+    rf"{_WORD}(permission ?denied|access ?denied|forbidden|unauthorized|unauthenticated|not authorized|os error 13\b"
     r"|failed to get aws credentials|authorization(failure|permissionmismatch)"
-    r"|signaturedoesnotmatch|invalidaccesskeyid|expiredtoken|\b40[13]\b",
+    r"|signaturedoesnotmatch|invalidaccesskeyid|expiredtoken|\b40[13]\b)",
     re.IGNORECASE,
 )
 
@@ -70,7 +73,8 @@ _WITHOUT_CREDENTIALS = re.compile(
 _WITHOUT = "no credentials were given for it, in `storage.*` or the environment, and this machine has none of its own"
 
 _UNAVAILABLE = re.compile(
-    r"generic \w+ error|http error|timed? ?out|connect|dns|throttl|slow ?down|\b(429|50[0234])\b", re.IGNORECASE
+    rf"{_WORD}(generic \w+ error|http error|timed? ?out|connect|dns|throttl|slow ?down|\b(429|50[0234])\b)",
+    re.IGNORECASE,
 )
 
 _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)

@@ -161,6 +161,16 @@ def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
         _open(str(tmp_path / "a.lance"))
 
 
+@pytest.mark.parametrize("name", ["unauthorized_logins", "user_connections", "403"])
+def test_a_word_in_a_name_says_nothing_of_the_error(tmp_path: Path, name: str) -> None:
+    place = tmp_path / f"{name}.lance"
+    write_dataset(place)
+    for file in (place / "data").iterdir():
+        file.unlink()
+    with pytest.raises(InvalidTableStateError), storage.opened(str(place), {}) as dataset:
+        dataset.to_table()
+
+
 @pytest.mark.parametrize("gone_for_good", [False, True])
 def test_a_version_that_a_clean_up_takes_while_it_is_opened_is_no_damage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone_for_good: bool
