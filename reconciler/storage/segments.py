@@ -45,7 +45,7 @@ def commit_segments(
     """
     at = partial(on_dataset, location, options, dataset)
     groups, model = _groups(dataset), dict[str, Any]()
-    if wanted.type in ONE_TASK or (wanted.type.is_vector and "." in wanted.column):  # pylance trains no nested ones
+    if _is_one_task(wanted):
         groups = [[number for group in groups for number in group]]
     if wanted.type.is_vector and len(groups) > 1:
         (model,) = executors(partial(at, _model), [(wanted, shape)])
@@ -54,6 +54,13 @@ def commit_segments(
     if len(segments) > 1:
         segments = executors(partial(at, _merged), [segments])
     dataset.commit_existing_index_segments(wanted.name, wanted.column, segments)
+
+
+def _is_one_task(wanted: WantedIndex) -> bool:
+    # For vectors in a struct pylance 14 trains no model to share, and for `dot` it trains a codebook of the residuals
+    # that the segments do not encode.
+    is_nested = wanted.type.is_vector and "." in wanted.column
+    return is_nested or wanted.type in ONE_TASK or (wanted.type.is_pq and wanted.metric is Metric.DOT)
 
 
 def on_dataset(

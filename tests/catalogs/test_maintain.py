@@ -316,6 +316,21 @@ def test_an_index_finds_vectors_whose_range_differs_between_segments(
         assert number in lance.dataset(place).to_table(nearest=nearest)["id"].to_pylist()
 
 
+@pytest.mark.parametrize("kind", [IndexType.IVF_PQ, IndexType.IVF_HNSW_PQ])
+@pytest.mark.parametrize("metric", [Metric.L2, Metric.COSINE, Metric.DOT])
+def test_an_index_in_segments_finds_most_neighbours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: IndexType, metric: Metric
+) -> None:
+    monkeypatch.setattr(segments, "_ROWS", 500)
+    place = str(tmp_path / "a.lance")
+    dataset = lance.write_dataset(rows(1500), place, max_rows_per_file=500)
+    nearest = {"column": "v", "q": rows(1)["v"][0].values, "k": 20, "metric": metric.value}
+    exact = dataset.to_table(nearest={**nearest, "use_index": False})["id"].to_pylist()
+    storage.build_index(place, {}, WantedIndex("v", kind, metric, 1, num_sub_vectors=WIDTH), segments.here)
+    found = lance.dataset(place).to_table(nearest=nearest)["id"].to_pylist()
+    assert len({*exact} & {*found}) > 15
+
+
 @pytest.mark.parametrize("executors", [None, segments.here])
 def test_vectors_in_a_struct_are_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executors: storage.Executors | None
