@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterator
 from urllib.parse import urlsplit
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#,\s]*)")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#,]*)")
 _ADDRESS_KEY = re.compile(
     r"(?!.*(?:fabric_endpoint|per_host)$)"  # a switch and a number
     r"(?:.*[._-])?(?:addr|endpoint|host|hostname|proxy|server|uri|url|urls)(?:_(?:s3|sts))?",
@@ -28,7 +28,15 @@ _BUCKETS = _LOCAL | {"gs", "hf", "oss", "s3", "s3a", "s3n", "s3+ddb", "az", "cos
 
 
 def hosts_in(key: str, value: str) -> Iterator[str]:
-    """Yield each host that the value of a configuration's ``key`` names, in lower case, without its port."""
+    """Yield each host that the value of a configuration's ``key`` names, in lower case, without its port.
+
+    Parsers differ: to pylance's, a backslash is a slash. Both readings count.
+    """
+    readings = (value, value.replace("\\", "/"))
+    yield from dict.fromkeys(host for one in readings for host in _hosts_in(key, one))
+
+
+def _hosts_in(key: str, value: str) -> Iterator[str]:
     found = list(_URL.finditer(value))
     for url in found:
         if url[1].lower() not in _BUCKETS:
