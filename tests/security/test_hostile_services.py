@@ -23,7 +23,10 @@ from reconciler import storage
 from reconciler.backends import registry
 from reconciler.backends.http.client import HttpClient
 from reconciler.backends.http.limits import Scans, ServiceLimits
+from reconciler.backends.http.refusals import Refusal, excerpt
 from reconciler.backends.http.retry import RetryPolicy
+from reconciler.backends.iceberg.answers import translate as iceberg
+from reconciler.backends.unity.error_codes import translate as unity
 from reconciler.model.errors import BackendError, InternalError, ServiceUnavailableError
 from reconciler.model.live import StorageKind
 from tests.servers.lance_rest import Request, scripted
@@ -45,8 +48,8 @@ def service(answer: Answer) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-def _head(length: int, *more: str) -> bytes:
-    lines = ["HTTP/1.1 200 OK", "Content-Type: application/json", f"Content-Length: {length}", *more]
+def _head(length: int, *more: str, status: str = "200 OK") -> bytes:
+    lines = [f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {length}", *more]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
@@ -83,21 +86,37 @@ def _said(program: str, *arguments: object) -> tuple[str, int]:
     return ran.stdout.strip(), int(ran.stderr.split()[1])
 
 
+_LISTS = gzip.compress(b'{"namespaces": [' + b"[]," * 20_000_000 + b"[]]}", mtime=0)
+
+
 @pytest.mark.parametrize(
-    ("headers", "body"),
+    ("status", "encoding", "body"),
     [
-        (["Content-Encoding: gzip"], _bomb(2500)),
-        (["Content-Encoding: gzip, gzip"], gzip.compress(_bomb(600))),
-        (["Content-Encoding: gzip"], gzip.compress(b'{"namespaces": [' + b"[]," * 20_000_000 + b"[]]}", mtime=0)),
+        ("200 OK", "gzip", _bomb(2500)),
+        ("200 OK", "gzip, gzip", gzip.compress(_bomb(600))),
+        ("200 OK", "gzip", _LISTS),
+        ("400 Bad Request", "gzip", _LISTS),
     ],
-    ids=["bomb", "bomb in a bomb", "lists"],
+    ids=["bomb", "bomb in a bomb", "lists", "lists in an error"],
 )
-def test_a_bomb_does_not_go_off(headers: list[str], body: bytes) -> None:
+def test_a_bomb_does_not_go_off(status: str, encoding: str, body: bytes) -> None:
     """600 kB of gzip made 2.5 GB."""
-    with service(lambda connection: connection.sendall(_head(len(body), *headers) + body)) as url:
+    answer = _head(len(body), f"Content-Encoding: {encoding}", status=status) + body
+    with service(lambda connection: connection.sendall(answer)) as url:
         said, most = _said(BOMB, url)
     assert said.startswith("rest: ")
     assert most < 400_000
+
+
+@pytest.mark.parametrize("start", ["<title>", "<title", "warehouse ", "unknown ", "token "])
+def test_the_text_of_an_error_is_read_in_time(start: str) -> None:
+    """A page of a hundred kilobytes took half a minute."""
+    text = start * 20_000
+    began = time.process_time()
+    excerpt(text, "text/html")
+    iceberg(Refusal(404, {"error": {"message": text}}))
+    unity(Refusal(401, {"message": text}))
+    assert time.process_time() - began < 5
 
 
 def test_a_large_answer_names_the_service_and_the_option() -> None:

@@ -60,7 +60,8 @@ def path(*segments: str) -> str:
 
 
 def _refusal_of(answer: Response) -> Refusal:
-    return Refusal(answer.status_code, decode(answer.content), answer.text, answer.headers)
+    body = None if holds_too_much(answer.content) else decode(answer.content)
+    return Refusal(answer.status_code, body, answer.text, answer.headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ _BY_STATUS: Mapping[int, type[BackendError]] = {
     504: ServiceUnavailableError,
 }
 _LOGIN = re.compile(r"log-?in|sign-?in|sso\b|saml|oauth|authorize|\bauth\b|openid", re.IGNORECASE)
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)</title>", re.IGNORECASE)  # linear in a hostile page, too
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 

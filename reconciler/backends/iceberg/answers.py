@@ -35,8 +35,8 @@ _KINDS: Mapping[str, type[BackendError]] = {
 }
 # Servers disagree on the status of this error (404, 400, and Nessie's is 500).
 _NO_WAREHOUSE = re.compile(
-    r"warehouse\b.*\b(?:not known|unknown|not found|does(?: not|n't) exist)"
-    r"|\b(?:unknown|no such|find|found no)\b.*\bwarehouse",
+    r"warehouse\b.{0,400}\b(?:not known|unknown|not found|does(?: not|n't) exist)"
+    r"|\b(?:unknown|no such|find|found no)\b.{0,400}\bwarehouse",
     re.IGNORECASE,
 )
 WAYS_OUT = (

@@ -48,7 +48,7 @@ _STATUSES: Mapping[str, int] = {
 _MISSING = ("_DOES_NOT_EXIST", "_NOT_FOUND")
 """The ends of codes about neither a namespace nor a table: the metastore, an external location, a credential."""
 
-_TOKEN = re.compile(r"\binvalid access token\b|\btoken\b.*\bexpir", re.IGNORECASE)
+_TOKEN = re.compile(r"\binvalid access token\b|\btoken\b.{0,400}\bexpir", re.IGNORECASE)
 """The texts about a refused token. Databricks sends them with 403, and with the number as the code."""
 _WORDS: Mapping[str, type[BackendError]] = {
     "did not return a unique result": DoubledNameError,
