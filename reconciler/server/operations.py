@@ -110,6 +110,7 @@ class Operation:
 
 
 def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
+    namespace.checked_places(request.set_properties)
     with specification_errors():
         identifier = namespace.backend.namespace_id_of(request.id, root=False)
         live = namespace.backend.alter_namespace(identifier, request.changes)

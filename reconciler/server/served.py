@@ -59,6 +59,16 @@ class ServedNamespace(CatalogNamespace):
             raise InvalidInputError(problem)
         return location
 
+    def checked_places(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the properties that a client gives a namespace, the location of its tables included.
+
+        Raises:
+            lance_namespace.errors.InvalidInputError: no table may be there.
+        """
+        for key in optional.root_keys(self.backend):
+            self.checked(properties.get(key))
+        return properties
+
     def _problem(self, location: str) -> str | None:
         problem = locations.check(location)
         if problem is not None:
@@ -110,12 +120,12 @@ class ServedNamespace(CatalogNamespace):
     def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the client's properties, without a location that the backend would add."""
         del identifier
-        return properties
+        return self.checked_places(properties)
 
     def _direct_location(self, identifier: Identifier) -> str | None:
         """Return the default location, never one in the working directory."""
         location = self.backend.default_location(identifier)
-        # A client may have chosen the location of the namespace.
+        # Another tool may have chosen the location of the namespace.
         if location is not None and not self._is_off_disk(location) and not self._is_admitted(location):
             raise InvalidInputError(_NO_PLACE.format(locations.redact(location)))
         return location

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -226,11 +227,13 @@ def test_nor_by_where_a_namespace_is(tmp_path: Path, tmp_path_factory: pytest.Te
     place = f"file-object-store://{tmp_path}/x"
     with (
         glue_server(tmp_path_factory.mktemp("glue")) as glue,
-        served(OneCatalog(GlueBackend(**glue.config())), QUICK) as url,
+        closing(GlueBackend(**glue.config())) as behind,
+        served(OneCatalog(behind), QUICK) as url,
     ):
         api = Api(url)
-        created = api("POST", "/v1/namespace/web_disk/create", {"properties": {"location": place}})
-        assert created.status == 200
+        refused = api("POST", "/v1/namespace/web_disk/create", {"properties": {"location": place}})
+        assert refused.error == (400, 13)
+        behind.insert_namespace(("web_disk",), {"location": place})  # as another tool may
         rows = pa.BufferOutputStream()
         with pa.ipc.new_stream(rows, pa.schema([("id", pa.int64())])) as stream:
             stream.write_table(pa.table({"id": [1]}))
@@ -240,6 +243,21 @@ def test_nor_by_where_a_namespace_is(tmp_path: Path, tmp_path_factory: pytest.Te
         assert refused.error == (400, 13)
         assert api("POST", "/v1/table/web_disk%24t/declare", {}).error == (400, 13)
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_client_puts_no_namespace_outside_of_the_root() -> None:
+    """A table without a location would be written there, with the server's credentials."""
+
+    class Placed(MemoryBackend, Places):
+        capabilities = replace(MemoryBackend.capabilities, namespace_places=frozenset({"location"}))
+
+    with served(OneCatalog(Placed(name=f"places-{time.monotonic_ns()}", root="s3://lake")), QUICK) as url:
+        api, elsewhere = Api(url), {"location": "s3://elsewhere/a"}
+        assert api("POST", "/v1/namespace/a/create", {"properties": elsewhere}).error == (400, 13)
+        assert api("POST", "/v1/namespace/a/create", {"properties": {"location": "s3://lake/a"}}).status == 200
+        overwritten = api("POST", "/v1/namespace/a/create", {"properties": elsewhere, "mode": "overwrite"})
+        altered = api("POST", "/AlterNamespace", {"id": ["a"], "set_properties": elsewhere})
+        assert overwritten.error == altered.error == (400, 13)
 
 
 def test_a_reader_sees_no_directory_of_the_servers_disk(memory: MemoryBackend) -> None:
