@@ -39,9 +39,23 @@ def public_fields(response: BaseModel) -> Any:
     for key in ("properties", "metadata"):
         if key in fields:
             fields[key] = redact_properties(fields[key])
+    for key in fields.keys() & {"schema", "version", "versions"}:
+        fields[key] = _without_secrets(fields[key])
     if "fields" in fields:
         fields["fields"] = {path: redact_properties(metadata) for path, metadata in fields["fields"].items()}
     return fields
+
+
+def _without_secrets(value: Any) -> Any:
+    """Return a schema or versions without sensitive values in the metadata inside."""
+    if isinstance(value, list):
+        return [_without_secrets(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: redact_properties(inside) if key == "metadata" else _without_secrets(inside)
+        for key, inside in value.items()
+    }
 
 
 def public_options(options: Mapping[str, str]) -> dict[str, str]:

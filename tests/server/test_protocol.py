@@ -251,6 +251,17 @@ def test_secrets_are_not_handed_out() -> None:
     assert answers[0].json["properties"]["api_key"] == "(redacted)"
 
 
+def test_a_schema_shows_no_secret_in_its_metadata(tmp_path: Path) -> None:
+    column = pa.field("a", pa.struct([pa.field("b", pa.int64(), metadata={"api_key": "secret-66", "unit": "m"})]))
+    schema = pa.schema([column], metadata={"db.password": "secret-77"})
+    lance.write_dataset(schema.empty_table(), tmp_path / "t.lance")
+    with served(OneCatalog(DirBackend(root=str(tmp_path)))) as url:
+        described = Api(url)("POST", "/v1/table/t/describe", {"load_detailed_metadata": True})
+    shown = described.json["schema"]
+    assert shown["fields"][0]["type"]["fields"][0]["metadata"] == {"api_key": "(redacted)", "unit": "m"}
+    assert shown["metadata"] == {"db.password": "(redacted)"}
+
+
 def test_errors_hold_no_secret_of_the_configuration() -> None:
     class Talkative(MemoryBackend):
         def load_namespace(self, identifier: tuple[str, ...]) -> LiveNamespace:
