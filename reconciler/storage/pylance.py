@@ -50,7 +50,9 @@ _VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECA
 ATTEMPTS = 10
 
 _USER_INPUT = "Invalid user input: "
-_EVALUATION = re.compile(r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error")
+_EVALUATION = re.compile(
+    r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error|LanceError\(Arrow\)"
+)
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
 
