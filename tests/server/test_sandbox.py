@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -116,6 +117,16 @@ def test_nor_does_one_of_a_new_column(api: Api, expression: str) -> None:
 
 def test_an_error_says_what_is_wrong_with_the_condition_itself(api: Api) -> None:
     assert "No field named nope" in api("POST", COUNT, {"predicate": "nope > 3"}).json["error"]
+
+
+def test_data_that_leads_out_of_itself_is_refused(api: Api) -> None:
+    """The bytes behind it, of the server's process, were written as the row's."""
+    sink = io.BytesIO()
+    rows = pa.table({"b": [b"1234567", b"123456"]})
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    data = sink.getvalue().replace(struct.pack("<3i", 0, 7, 13), struct.pack("<3i", 0, 7, 200_000))
+    assert api("POST", "/v1/table/beyond/create", data=data).error == (400, 13)
 
 
 def test_data_that_unpacks_to_more_than_there_may_be_is_refused(api: Api, lake: Path) -> None:
