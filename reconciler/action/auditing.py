@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from reconciler.action.pages import code, fenced
 from reconciler.action.workflow import annotate, verbatim
 
 _LONGEST_ANNOTATION = 4_000
+# Command lines are public, and settings of Spark may be secrets.
+_PROGRAM = "import json, sys; from reconciler.cli import main; main(json.load(sys.stdin))"
 _FINDINGS = 2
 """The exit code of ``lancens audit`` for findings of the severity ``--fail-on`` or higher."""
 
@@ -68,9 +71,16 @@ def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
     given = {"history": inputs.history, "master": inputs.master, "stale-after": inputs.stale_after}
     command += [f"--{name}={value}" for name, value in given.items() if value]
     problems: list[str] = []
-    with tempfile.TemporaryFile("w+", errors="replace") as result, verbatim("Audit"):
+    with (
+        tempfile.TemporaryFile("w+") as given_to,
+        tempfile.TemporaryFile("w+", errors="replace") as result,
+        verbatim("Audit"),
+    ):
+        json.dump(command, given_to)
+        given_to.seek(0)
         with subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell
-            [sys.executable, "-I", "-c", "from reconciler.cli import main; main()", *command],
+            [sys.executable, "-I", "-c", _PROGRAM],
+            stdin=given_to,
             stdout=result,
             stderr=subprocess.PIPE,
             text=True,

@@ -93,6 +93,16 @@ def test_an_audit_that_cannot_be_made_says_why(workspace: Workspace, monkeypatch
     assert failed.outputs["report"] == ""
 
 
+def test_no_setting_of_spark_is_on_a_command_line(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = workspace.path / "python"
+    started.write_text('#!/bin/sh\necho "started with $@" >&2; exit 1\n')
+    started.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(started))
+    failed = audit(workspace, engine="spark", spark_conf=f"spark.hadoop.fs.s3a.secret.key={SECRET}")
+    assert "started with -I" in failed.log
+    assert SECRET not in failed.log
+
+
 def test_a_rule_that_there_is_not_is_named(workspace: Workspace) -> None:
     failed = audit(workspace, rules="orphans")
     assert (failed.code, failed.outputs["failure-reason"]) == (1, "audit-failed")
