@@ -32,6 +32,7 @@ def hosts_in(key: str, value: str) -> Iterator[str]:
 
     Parsers differ: to pylance's, a backslash is a slash. Both readings count.
     """
+    value = value.strip()
     readings = (value, value.replace("\\", "/"))
     yield from dict.fromkeys(host for one in readings for host in _hosts_in(key, one))
 

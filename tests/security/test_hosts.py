@@ -128,6 +128,7 @@ def test_a_location_names_no_other_host(
         ("endpoint", "https://[::1]:80/", ["::1"]),
         ("oauth2-server-uri", "https://login.example.com/token", ["login.example.com"]),
         ("storage.aws_endpoint", "minio:9000", ["minio"]),
+        ("storage.aws_endpoint", " https://minio.example.com\n", ["minio.example.com"]),
         ("storage.proxy_url", "http://u:p@proxy:3128", ["proxy"]),
         ("storage.azure_storage_account_name", "lake", ["lake.blob.core.windows.net"]),
         ("storage.account_name", "evil.net/x", ["evil.net/x"]),
