@@ -17,13 +17,14 @@ from reconciler.model import locations
 from reconciler.model.reasons import PLACES
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.plan import Plan
-from reconciler.planner.views import ObjectView
+from reconciler.planner.views import FieldChange, ObjectView
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _Edit = Callable[[str], str]
 _ENTRIES = ("changes", "waiting", "blocked", "guards", "notes", "fingerprints")
 _TEXTS = ("location", "unreferenced", "requested_location", "chosen_location", "detail", "held_by")
 _PARTS = (*_TEXTS, "params", "fields", "before", "after", "found", "moved", "view")
+_FIELDS = ("location", "requested-location", "chosen-location")
 
 
 def hide_places(plan: Plan, places: Mapping[str, str]) -> Plan:
@@ -61,6 +62,8 @@ def _replacing(texts: Mapping[str, str]) -> _Edit:
 
 def _model(one: ModelT, edit: _Edit, parts: Iterable[str] = _PARTS) -> ModelT:
     """Return ``one`` with its locations edited; the same object if none differs."""
+    if isinstance(one, FieldChange) and one.path not in _FIELDS:
+        return one  # a property may have the text of a location
     values = {name: value for name in parts if (value := getattr(one, name, None))}
     edits = {name: edited for name, value in values.items() if (edited := _value(value, edit)) is not value}
     view = edits.get("view")

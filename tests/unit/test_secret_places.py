@@ -59,6 +59,20 @@ def test_it_is_shown_as_it_is_written_and_carried_out_as_what_it_stands_for(mani
     assert reconciler.apply(Plan.from_json(plan.to_json()), loaded, journal=manifest.parent / "journals").ok
 
 
+def test_a_property_with_the_text_of_a_location_is_shown_as_it_is(tmp_path: Path) -> None:
+    manifest, root = tmp_path / "lancens.yaml", str(tmp_path / "lake")
+    for value in (f"{root}/raw", "./lake/raw", f"{root}/other"):
+        table = f"{{properties: {{raw: {value}}}}}"
+        config = f"{{lake: {{impl: dir, config: {{root: ./lake}}, namespaces: {{a: {{tables: {{t: {table}}}}}}}}}}}"
+        manifest.write_text(f"version: 1\nname: shop\ncatalogs: {config}\n")
+        loaded = reconciler.load(manifest)
+        plan = reconciler.plan(loaded)
+        assert [field.after for change in plan.changes for field in change.fields] in ([], [value])
+        saved = Plan.from_json(plan.to_json())
+        assert reconciler.apply(saved, loaded, journal=tmp_path / "journals").ok
+        assert reconciler.plan(loaded).is_empty
+
+
 def test_a_plan_for_one_place_is_not_carried_out_at_another(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = reconciler.plan(reconciler.load(manifest))
     monkeypatch.setenv("LANCENS_TEST_ROOT", str(manifest.parent / "elsewhere"))
