@@ -7,6 +7,7 @@ the text is inserted there.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -20,6 +21,7 @@ from reconciler.model.errors import ManifestError, Problem
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 
 _BYTE_ORDER_MARK = "\ufeff"
+_COLON = re.compile(r"\s*:")
 
 
 def graft(name: str, data: bytes, added: str, expanded: Callable[[str], str] = str) -> bytes:
@@ -154,10 +156,14 @@ def _is_nothing(node: yaml.Node) -> bool:
 def _fill(key: yaml.Node, value: yaml.Node, entry: _Entry, into: yaml.MappingNode, splices: _Splices) -> None:
     """Replace ``{}`` or null by an entry's content."""
     start, end = value.start_mark.index, value.end_mark.index
+    colon = _COLON.match(splices.text, key.end_mark.index)
     if start == end:  # the mark of an empty value is at the next token
-        start = end = splices.text.index(":", key.end_mark.index) + 1
-    if into.flow_style:
-        splices.replace(start, end, ("" if splices.text[start - 1] == " " else " ") + _flow(entry.value))
+        start = end = colon.end() if colon else key.end_mark.index
+    if "#" in splices.text[start:end]:
+        return  # a comment within the brackets
+    if into.flow_style or (isinstance(entry.value, yaml.MappingNode) and entry.value.flow_style):
+        gap = "" if splices.text[start - 1] == " " else " "
+        splices.replace(start, end, f"{'' if colon else ':'}{gap}{_flow(entry.value)}")
         return
     while start < end and splices.text[start - 1] == " ":
         start -= 1
@@ -200,7 +206,9 @@ def _flow(node: yaml.Node) -> str:
 
 
 def _scalar(text: str) -> str:
-    return text if text.isidentifier() and text.isascii() else json.dumps(text, ensure_ascii=False)
+    return (
+        text if text.isidentifier() and text.isascii() and text not in NULLS else json.dumps(text, ensure_ascii=False)
+    )
 
 
 def _composed(text: str) -> yaml.MappingNode | None:

@@ -79,3 +79,27 @@ def test_an_empty_file_takes_all_of_it(text: str) -> None:
 def test_a_file_that_is_no_manifest_is_an_error_at_its_place(text: str) -> None:
     with pytest.raises(ManifestError, match=r"^lancens\.yaml:\d+:\d+: "):
         graft("lancens.yaml", text.encode(), exported(Snapshot()))
+
+
+@pytest.mark.parametrize("block", ["users: {}", "users:", "users:   # why", "users: null  # why", "users: {\n  }"])
+def test_an_empty_block_takes_what_is_written_in_brackets(block: str) -> None:
+    text = f"catalogs:\n  lake:\n    tables:\n      {block}\n      last: {{}}\n"
+    added = exported(Snapshot({}, {("users",): LiveTable(("users",), "s3://b/t")}))
+    made = graft("lancens.yaml", text.encode(), added).decode()
+
+    assert plain(made)["catalogs"]["lake"]["tables"]["users"] == {"location": "s3://b/t"}  # type: ignore[index]
+    assert ("# why" in made) == ("# why" in text)
+
+
+def test_a_key_without_a_colon_takes_a_block() -> None:
+    text = "catalogs: {lake: {impl: dir, namespaces: {a, b}}}"
+    added = exported(Snapshot({}, {("a", "null"): LiveTable(("a", "null"), "s3://b/t", {"k": "null"})}))
+    made = graft("lancens.yaml", text.encode(), added).decode()
+
+    assert plain(made) == merged(plain(text), {"catalogs": plain(added)["catalogs"]})  # type: ignore[index]
+
+
+def test_a_comment_within_empty_brackets_is_not_lost() -> None:
+    text = "catalogs:\n  lake:\n    tables: {\n      # none yet\n      }\n"
+    with pytest.raises(ManifestError):
+        graft("lancens.yaml", text.encode(), exported(Snapshot({}, {("a",): LiveTable(("a",), "s3://b/t")})))
