@@ -113,7 +113,8 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
         say(f"{path} has a block for everything; nothing was written.", err=True)
         return
     before = Path(path).read_bytes()
-    write_file(path, graft(path, before, made.text, manifest.expanded))
+    folding = {name for name, one in manifest.catalogs.items() if one.config.implementation.capabilities.folds_case}
+    write_file(path, graft(path, before, made.text, manifest.expanded, folding))
     try:
         load(*manifests.manifests, variables=source.variables, policy=source.policy())
     except ManifestError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,7 +24,9 @@ _BYTE_ORDER_MARK = "\ufeff"
 _COLON = re.compile(r"\s*:")
 
 
-def graft(name: str, data: bytes, added: str, expanded: Callable[[str], str] = str) -> bytes:
+def graft(
+    name: str, data: bytes, added: str, expanded: Callable[[str], str] = str, folding: Collection[str] = ()
+) -> bytes:
     """Return the file's content with the keys below ``catalogs`` of ``added`` that the file lacks.
 
     The file wins where both have a key. Every line of it stays, comments included, but for ``{}`` and ``null`` that are
@@ -35,6 +37,7 @@ def graft(name: str, data: bytes, added: str, expanded: Callable[[str], str] = s
         data: its content.
         added: a manifest from :func:`reconciler.writing.export.to_yaml`.
         expanded: returns the name that a key with placeholders stands for.
+        folding: the catalogs that fold names to lower case, as ``added`` has them.
 
     Raises:
         ManifestError: the file cannot be read, or cannot be extended in place.
@@ -49,17 +52,21 @@ def graft(name: str, data: bytes, added: str, expanded: Callable[[str], str] = s
     base, extra = _composed(text), _composed(added)
     if extra is None:
         return data
-    splices = _Splices(text, expanded)
+    splices = _Splices(text, expanded, folding)
+
+    def compared(key: str) -> str:
+        return expanded(key).lower() if folding else expanded(key)
+
     if base is None:  # an empty file, or one of comments
         splices.append(lines)
-        expected = _plain(extra)
+        expected = _plain(extra, compared)
     else:
         below = [entry for entry in _entries(extra, lines, len(lines)) if entry.key.value == "catalogs"]
         _graft(base, below, splices)
-        expected = _merged(_plain(base, expanded), {entry.key.value: _plain(entry.value) for entry in below})
+        expected = _merged(_plain(base, compared), {entry.key.value: _plain(entry.value, compared) for entry in below})
     made = splices.done()
     try:
-        is_right = _plain(_composed(made), expanded) == expected
+        is_right = _plain(_composed(made), compared) == expected
     except yaml.YAMLError:
         is_right = False
     if not is_right:
@@ -70,13 +77,18 @@ def graft(name: str, data: bytes, added: str, expanded: Callable[[str], str] = s
 
 
 class _Splices:
-    """Insertions into a text, whose keys ``expanded`` resolves."""
+    """Insertions into a text."""
 
-    def __init__(self, text: str, expanded: Callable[[str], str]) -> None:
+    def __init__(self, text: str, expanded: Callable[[str], str], folding: Collection[str]) -> None:
         self.text = text
-        self.expanded = expanded
+        self._expanded, self._folding = expanded, folding
         self._line_end = "\r\n" if "\r\n" in text else "\n"
         self._found: list[tuple[int, int, str]] = []
+
+    def name_of(self, key: str, path: Sequence[str]) -> str:
+        """Return the name that ``key`` in the block at ``path`` stands for."""
+        name = self._expanded(key)
+        return name.lower() if len(path) > 1 and path[1] in self._folding else name
 
     def replace(self, start: int, end: int, with_: str) -> None:
         self._found.append((start, end, with_))
@@ -130,8 +142,8 @@ def _entries(node: yaml.MappingNode, lines: Sequence[str], end: int) -> Iterator
         yield _Entry(key, value, lines, first, after)
 
 
-def _graft(into: yaml.MappingNode, entries: Iterable[_Entry], splices: _Splices) -> None:
-    have = {splices.expanded(key.value): (key, value) for key, value in into.value}
+def _graft(into: yaml.MappingNode, entries: Iterable[_Entry], splices: _Splices, path: tuple[str, ...] = ()) -> None:
+    have = {splices.name_of(key.value, path): (key, value) for key, value in into.value}
     missing = []
     for entry in entries:
         if entry.key.value not in have:
@@ -140,7 +152,7 @@ def _graft(into: yaml.MappingNode, entries: Iterable[_Entry], splices: _Splices)
             key, value = have[entry.key.value]
             below = _entries(entry.value, entry.lines, entry.end)
             if isinstance(value, yaml.MappingNode) and value.value:
-                _graft(value, below, splices)
+                _graft(value, below, splices, (*path, entry.key.value))
             elif _is_nothing(value) and entry.value.value:
                 _fill(key, value, entry, into, splices)
     if missing:

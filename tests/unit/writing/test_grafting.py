@@ -103,3 +103,16 @@ def test_a_comment_within_empty_brackets_is_not_lost() -> None:
     text = "catalogs:\n  lake:\n    tables: {\n      # none yet\n      }\n"
     with pytest.raises(ManifestError):
         graft("lancens.yaml", text.encode(), exported(Snapshot({}, {("a",): LiveTable(("a",), "s3://b/t")})))
+
+
+def test_a_catalog_that_folds_names_has_blocks_in_capitals() -> None:
+    text = "catalogs:\n  lake: {namespaces: {Sales: {tables: {Orders: {}}}}}\n  Dir: {tables: {A: {}}}\n"
+    added = "catalogs: {lake: {namespaces: {sales: {tables: {new: {}}}}}, Dir: {tables: {a: {}}}}\n"
+    made = graft("lancens.yaml", text.encode(), added, folding={"lake"}).decode()
+
+    assert plain(made) == {
+        "catalogs": {
+            "lake": {"namespaces": {"Sales": {"tables": {"Orders": {}, "new": {}}}}},
+            "Dir": {"tables": {"A": {}, "a": {}}},
+        }
+    }
