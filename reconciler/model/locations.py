@@ -165,6 +165,8 @@ def check(location: str) -> str | None:
     scheme, rest = _split(location)
     if not scheme:
         return None
+    if scheme in _LOCAL_SCHEMES and not normalise(location).startswith("/"):
+        return f"a location with {scheme}: needs the whole path, such as file:///data/users.lance"
     authority = rest.removeprefix("//").partition("/")[0] if rest.startswith("//") else ""
     # Azure's locations name the container before the @.
     if ":" in authority.rpartition("@")[0] or ("@" in authority and scheme not in _AZURE_SCHEMES):

@@ -130,6 +130,8 @@ def test_locations_that_can_be(location: str) -> None:
         ("abfss://user:secret@account/a", "user information"),
         ("https://host/a?sig=abc", "query or fragment"),
         ("s3://bucket/a#b", "query or fragment"),
+        ("file:./lake", "whole path"),
+        ("file:lake", "whole path"),
     ],
 )
 def test_locations_that_cannot_be(location: str, reason: str) -> None:
