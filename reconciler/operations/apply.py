@@ -104,7 +104,7 @@ def apply(
     concerned = with_sources_of(manifest, plan.concerned)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         check_services(plan, manifest, connections)
-        saved, plan = plan, show_places(plan, places_of(connections.values()))
+        saved, plan = plan, show_places(plan, places_of(manifest))
         sources = {name: _source(plan, connection) for name, connection in connections.items()}
         known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -134,11 +134,7 @@ def catalog_specs(
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
             secrets=(*config.secrets, *manifest.catalogs[name].places),
-            places={
-                **{place: _seen_from(manifest.folder, place) for place in config.relative},
-                **config.places,
-                **manifest.catalogs[name].places,
-            },
+            places={**_places(manifest, config), **manifest.catalogs[name].places},
             portable=dict(chain.from_iterable(_portable(manifest.folder, place) for place in config.relative)),
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
@@ -148,6 +144,10 @@ def catalog_specs(
         )
         for name, config in configs.items()
     ]
+
+
+def _places(manifest: Manifest, config: ResolvedConfig) -> dict[str, str]:
+    return {**{place: _seen_from(manifest.folder, place) for place in config.relative}, **config.places}
 
 
 def _seen_from(folder: str, place: str) -> str:
@@ -214,9 +214,18 @@ def _resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, Re
     return configs
 
 
-def places_of(connections: Iterable[Connection]) -> dict[str, str]:
-    """Return resolved locations, each with the text that a plan shows for it."""
-    return {place: said for connection in connections for place, said in connection.spec.places.items()}
+def places_of(manifest: Manifest) -> dict[str, str]:
+    """Return resolved locations, each with the text that a plan shows for it.
+
+    Those of all catalogs count, as a table of one may be below the root of another; but not the root of one that needs
+    a value nobody has given.
+    """
+    found: dict[str, str] = {}
+    for _, catalog in sorted(manifest.catalogs.items()):
+        with suppress(ManifestError):
+            found |= _places(manifest, catalog.resolve_config())
+        found |= catalog.places
+    return found
 
 
 def read_all(

@@ -110,7 +110,7 @@ def plan_maintenance(
         thresholds=manifest.thresholds,
         options=Options(select=tuple(select), maintain=True),
     )
-    return hide_places(made, places_of(connections.values()))
+    return hide_places(made, places_of(manifest))
 
 
 def maintain(

@@ -100,7 +100,7 @@ def plan(
         made = planning.plan(reference(manifest), manifest.thresholds, asked)
     if not allow_mass_removal:
         check_removals(made)
-    return hide_places(made, places_of(connections.values()))
+    return hide_places(made, places_of(manifest))
 
 
 def read_catalog(
@@ -232,7 +232,7 @@ def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAUL
         return {}
     with open_connections(manifest, {change.catalog for change in going}, parallelism=parallelism) as connections:
         options = {name: connection.backend.storage_options() for name, connection in connections.items()}
-        shown = show_places(plan, places_of(connections.values())).changes
+        shown = show_places(plan, places_of(manifest)).changes
     going = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST]
     said = in_parallel(lambda change: _said(change, options[change.catalog]), going, parallelism)
     return {change.key: text for change, text in zip(going, said, strict=True) if text}

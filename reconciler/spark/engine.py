@@ -106,7 +106,7 @@ def plan_on_spark(
     made = planning.plan(reference(manifest), manifest.thresholds, asked)
     if not allow_mass_removal:
         check_removals(made)
-    return hide_places(made, places_of(connections.values()))
+    return hide_places(made, places_of(manifest))
 
 
 def _capabilities(connection: Connection) -> Capabilities:

@@ -73,6 +73,24 @@ def test_a_property_with_the_text_of_a_location_is_shown_as_it_is(tmp_path: Path
         assert reconciler.plan(loaded).is_empty
 
 
+@pytest.mark.parametrize("root", ["./lake", "${env:LANCENS_TEST_ROOT}"])
+@pytest.mark.parametrize("select", [[], ["prod/**"]])
+def test_a_location_below_the_root_of_a_catalog_without_changes(
+    tmp_path: Path, root: str, select: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCENS_TEST_ROOT", str(tmp_path / "lake"))
+    manifest, table = tmp_path / "lancens.yaml", f"{{u: {{location: {tmp_path}/lake/own/u}}}}"
+    prod = f"{{impl: memory, config: {{name: {tmp_path}}}, tables: {table}}}"
+    lake = f"{{impl: dir, config: {{root: '{root}'}}}}"
+    manifest.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {lake}, prod: {prod}}}\n")
+    loaded = reconciler.load(manifest)
+    plan = reconciler.plan(loaded, select=select)
+    assert f"{root}/own/u" in pages(plan)
+    assert str(tmp_path / "lake") not in pages(plan)
+    assert reconciler.apply(Plan.from_json(plan.to_json()), loaded, journal=tmp_path / "journals").ok
+    assert reconciler.plan(loaded).is_empty
+
+
 def test_a_plan_for_one_place_is_not_carried_out_at_another(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = reconciler.plan(reconciler.load(manifest))
     monkeypatch.setenv("LANCENS_TEST_ROOT", str(manifest.parent / "elsewhere"))
