@@ -29,7 +29,6 @@ from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput, Facts, TableFacts
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
-from reconciler.planner.placeholders import show_places
 from reconciler.planner.plan import Plan, check_blocked, check_removals
 
 
@@ -104,7 +103,6 @@ def apply(
     concerned = with_sources_of(manifest, plan.concerned)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         check_services(plan, manifest, connections)
-        saved, plan = plan, show_places(plan, places_of(manifest))
         sources = {name: _source(plan, connection) for name, connection in connections.items()}
         known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
 
@@ -113,11 +111,11 @@ def apply(
             asked = (place.location for place in places.values())
             return Facts(tables=places, places=links_to(asked, one.source.live.tables.values()))
 
-        whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in)
+        whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in, places_of(manifest))
         mirrored = check_vanished(whole, sources, connections, parallelism)
         if not allow_mass_removal:
             _check_counts(whole, sources, mirrored, connections, parallelism)
-        return carry_out(whole, saved, connections, parallelism, journal, on_event, stop, profile)
+        return carry_out(whole, plan, connections, parallelism, journal, on_event, stop, profile)
 
 
 def carry_out(

@@ -31,6 +31,7 @@ from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, Table
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.placeholders import hide_places, show_places
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan, removes_too_much
 from reconciler.planner.planning import Planning
 from reconciler.planner.views import ObjectView
@@ -151,26 +152,28 @@ def _blocks(desired: DesiredCatalog, tables: Iterable[Identifier]) -> Mapping[Id
 
 
 def follow(
-    plan: Plan,
+    saved: Plan,
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Identifier]]],
     places_of: Callable[[Recorded], Facts],
+    shown: Mapping[str, str],
 ) -> Plan:
-    """Return ``plan`` with its changes as replanned, sensitive values included.
+    """Return ``saved`` with real locations, and its changes as replanned, sensitive values included.
 
     Args:
-        plan: from a file, or just made.
+        saved: from a file, or just made.
         manifest: the reference of the loaded manifest.
         thresholds: those of the manifest.
         catalogs: the catalogs that the plan changes and those they mirror, without live state and facts, each with the
             leftovers of interrupted runs that the plan removes and the catalog confirms.
         places_of: returns the locations of the tables in question and where symbolic links lead now; opens no storage.
+        shown: what the plan shows for resolved locations (see ``placeholders.hide_places``).
 
     Raises:
         PlanFileError: the replanned changes or fingerprints differ.
     """
-    planning = Planning()
+    planning, plan = Planning(), show_places(saved, shown)
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
         kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
@@ -179,8 +182,10 @@ def follow(
         one = replace(one, source=replace(one.source, facts=replace(one.source.facts, places=found.places)))
         planning.add(one.source, _planned_again(one, found.tables))
     derived = planning.plan(manifest, thresholds, plan.options)
-    for error in _errors(plan, derived):
-        raise _edited(error)
+    if next(_errors(plan, derived), None) is not None:
+        # The plan shows all forms of a location as one.
+        for error in _errors(saved, hide_places(derived, shown)):
+            raise _edited(error)
     return plan.model_copy(update={"changes": derived.changes})
 
 

@@ -91,6 +91,17 @@ def test_a_location_below_the_root_of_a_catalog_without_changes(
     assert reconciler.plan(loaded).is_empty
 
 
+@pytest.mark.parametrize("form", ["file://{}/lake", "{}//lake/", "{}/./lake"])
+def test_a_root_in_another_form_than_its_tables(manifest: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANCENS_TEST_ROOT", form.format(manifest.parent))
+    for text in (MANIFEST, MANIFEST.replace("t: {schema", "t: {evolve: additive, properties: {a: b}, schema")):
+        manifest.write_text(text)
+        loaded = reconciler.load(manifest)
+        plan = reconciler.plan(loaded)
+        assert reconciler.apply(Plan.from_json(plan.to_json()), loaded, journal=manifest.parent / "journals").ok
+        assert reconciler.plan(loaded).is_empty
+
+
 def test_a_plan_for_one_place_is_not_carried_out_at_another(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = reconciler.plan(reconciler.load(manifest))
     monkeypatch.setenv("LANCENS_TEST_ROOT", str(manifest.parent / "elsewhere"))
