@@ -45,7 +45,7 @@ class ExportCatalog:
         config: text with placeholders, as in a manifest.
         snapshot: the objects to write blocks for.
         scope: the part of the catalog that the manifest covers.
-        places: the text of a table's location, instead of the live one; None to leave it out.
+        places: the text of a table's location with placeholders, instead of the live one; None to leave it out.
         schemas: the columns to write, by table.
         tags: those that lancens set, by table.
         remarks: a comment above a table.
@@ -180,11 +180,11 @@ class _CatalogWriter:
         live, key = self._catalog.snapshot.tables[identifier], scalar(identifier[-1])
         if live.id in self._catalog.remarks:
             yield f"# {_comment(self._catalog.remarks[live.id])}"
-        place = self._catalog.places.get(live.id, live.location)
+        place = self._catalog.places.get(live.id, escape(live.location))
         columns = self._catalog.schemas.get(live.id, ())
         properties = [*_tags(self._catalog.tags.get(live.id, {})), *self._properties(live)]
         if place is not None and not columns and not properties and not _place_problem(place):
-            yield f"{key}: {{location: {_quoted_always(escape(place))}}}"
+            yield f"{key}: {{location: {_quoted_always(place)}}}"
         else:
             yield from _block(key, [*_location(place), *_schema(columns), *properties])
 
@@ -215,7 +215,7 @@ def _place_problem(place: str) -> str | None:
 def _location(place: str | None) -> Iterator[str]:
     if place is not None:
         reason = _place_problem(place)
-        yield f"# location is left out: {reason}" if reason else f"location: {_value(place)}"
+        yield f"# location is left out: {reason}" if reason else f"location: {scalar(place)}"
 
 
 def _schema(columns: Schema) -> Iterator[str]:

@@ -28,7 +28,7 @@ from reconciler.writing.importable import (
     manageable,
     names_of,
     place_text,
-    texts_of_root,
+    text_of_root,
     unmanaged_name,
     within,
 )
@@ -289,10 +289,11 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
             default = live.backend.default_location(table.id)
         except BackendError:  # it depends on a missing object
             default = None
-        return place_text(table, default, root, root_text)
+        return place_text(table, default, roots)
 
-    root = next(iter(live.backend.roots()), None) if live.backend.is_its_root else None
-    root_text = texts_of_root(live.texts, live.spec.impl)
+    text = text_of_root(live.texts, live.spec.impl) if live.backend.is_its_root else None
+    roots = {root: text for root in live.backend.roots() if text is not None}
+    roots |= {place: said for place, said in live.spec.places.items() if "${" in said and place not in roots}
     places = in_parallel(place, live.chosen.tables.values(), options.parallelism)
     is_new = options.beside is None or live.name not in options.beside
     return ExportCatalog(

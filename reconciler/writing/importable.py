@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import TypeVar
 
+from reconciler.manifest.variables import escape
 from reconciler.model import locations, ownership
 from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
@@ -122,27 +123,26 @@ def is_owned_outside(snapshot: Snapshot, owner: str, selection: Scope) -> bool:
     )
 
 
-def place_text(live: LiveTable, default: str | None, root: str | None, root_text: str | None) -> str | None:
+def place_text(live: LiveTable, default: str | None, roots: Mapping[str, str]) -> str | None:
     """Return the text of the location of ``live`` in a manifest, None where it is the default.
 
     Args:
         live: the table.
         default: the location of a table of this name without one in its block.
-        root: the directory of a directory catalog.
-        root_text: the text of ``root`` in the manifest, where it is relative.
+        roots: directories that a manifest does not name by their path, each with its text in the manifest.
     """
     if default is not None and locations.same(live.location, default):
         return None
-    if root is not None and root_text is not None and live.location.startswith(f"{root.rstrip('/')}/"):
-        below = live.location[len(root.rstrip("/")) + 1 :]
-        return locations.join(root_text, below)
-    return live.location
+    for root, text in roots.items():
+        below = live.location.removeprefix(root.rstrip("/"))
+        if below != live.location and below[:1] in ("", "/"):
+            return text.rstrip("/") + escape(below)
+    return escape(live.location)
 
 
-def texts_of_root(texts: Mapping[str, str], impl: str) -> str | None:
-    """Return the root in the texts of a ``config`` where it is a relative path, otherwise None."""
+def text_of_root(texts: Mapping[str, str], impl: str) -> str | None:
+    """Return the root in the texts of a ``config`` where it is relative or has a placeholder, otherwise None."""
     for key, text in texts.items():
         if key.removeprefix(f"{impl}.") in ("root", "path"):
-            is_relative = locations.absolute(text, "/") != text and not text.startswith("$")
-            return text if is_relative else None
+            return text if locations.absolute(text, "/") != text or "${" in text else None
     return None

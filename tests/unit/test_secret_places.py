@@ -127,7 +127,25 @@ def test_no_command_shows_it(
         lancens(capsys, "show", "plan.json"),
         lancens(capsys, "apply", "plan.json", "--auto-approve"),
         lancens(capsys, "drift"),
+        lancens(capsys, "import", "lancens.yaml"),
+        lancens(capsys, "import", "lancens.yaml", "-o", "imported.yaml"),
+        lancens(capsys, "plan", "imported.yaml"),
     ]
     assert not [ran for ran in said if "swordfish" in ran.out + ran.err]
-    assert "swordfish" not in Path("plan.json").read_text()
+    assert "swordfish" not in Path("plan.json").read_text() + Path("imported.yaml").read_text()
+    assert "No changes" in said[-1].out
     assert os.environ["LANCENS_TEST_ROOT"].endswith("swordfish")
+
+
+@pytest.mark.parametrize("root", ["./${var:stage}/lake", "${var:stage}", "./a$${b}", "${var:folder}/lake", "./lake"])
+def test_an_import_writes_locations_below_the_root_as_its_text(tmp_path: Path, root: str) -> None:
+    columns, variables = "schema: [{name: id, type: int64}]", {"stage": "dev", "folder": str(tmp_path)}
+    block = f"{{impl: dir, config: {{root: '{root}'}}, tables: {{t: {{location: '{root}/own/t', {columns}}}}}}}"
+    path, imported = tmp_path / "lancens.yaml", tmp_path / "imported.yaml"
+    path.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {block}}}\n")
+    given = {name: value for name, value in variables.items() if f"${{var:{name}}}" in root}
+    manifest = reconciler.load(path, variables=given)
+    assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journals").ok
+    imported.write_text(reconciler.import_(manifest))
+    assert f"{root}/own/t" in imported.read_text()
+    assert reconciler.plan(reconciler.load(imported, variables=given)).is_empty
