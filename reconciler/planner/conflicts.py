@@ -75,6 +75,7 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
             )
         }
         if not conflicts:
+            outcomes.occupied -= _only_waiting(source, outcomes, candidates, tables)
             kept = {change.key: change for change in decided if _is_kept(source, change)}
             outcomes.blocked |= {key: _blocked(_dropped_outside(source, change)) for key, change in kept.items()}
             outcomes.changes = [change for change in planned if change.key not in kept]
@@ -84,6 +85,18 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
             if conflict.with_live is not None:
                 outcomes.in_the_way[conflict.with_live.id] = conflict.with_live
         outcomes.changes = [change for change in outcomes.changes if change.key not in conflicts]
+
+
+def _only_waiting(
+    source: CatalogInput, outcomes: Outcomes, candidates: Collection[Change], tables: LiveTables
+) -> set[Identifier]:
+    """Return the namespaces that stay only for objects that wait, of which the plan says that they stay."""
+    waiting = outcomes.waiting
+    if not waiting:
+        return set()
+    drops = [*candidates, *(change for change in waiting if change.action is Action.DROP_NAMESPACE)]
+    emptied, _ = _decide_drops(source, [*outcomes.changes, *waiting], drops, tables)
+    return {change.identifier for change in emptied}
 
 
 def _is_kept(source: CatalogInput, drop: Change) -> bool:

@@ -441,3 +441,19 @@ def test_an_edited_plan_of_directories_is_refused_or_does_what_the_plan_does(tmp
     edited()
     print({one: became.count(one) for one in sorted(set(became))})
     assert len(became) >= count(EDITS_A_PLAN, 500)
+
+
+def test_a_namespace_that_stays_for_a_waiting_table_alone_is_no_edit(tmp_path: Path) -> None:
+    def plan_of(namespaces: str) -> tuple[Plan, Manifest]:
+        catalog = f"{{impl: dir, config: {{root: ./lake}}, namespaces: {namespaces}}}"
+        (tmp_path / "lancens.yaml").write_text(f"version: 1\nname: store\ncatalogs: {{lake: {catalog}}}\n")
+        manifest = reconciler.load(tmp_path / "lancens.yaml")
+        return reconciler.plan(manifest, allow_mass_removal=True), manifest
+
+    place, data = "location: ./lake/own/z", "schema: [{name: a, type: int64}]"
+    plan, manifest = plan_of(f"{{b: {{namespaces: {{c: {{namespaces: {{a: {{tables: {{b: {{{place}}}}}}}}}}}}}}}}}")
+    assert reconciler.apply(plan, manifest, journal=tmp_path / "journals").ok
+    plan, manifest = plan_of(f"{{a: {{tables: {{a: {{{place}, {data}}}}}}}, b: {{tables: {{c: {{{place}}}}}}}}}")
+    assert [one.address for one in plan.waiting] == ["lake/b/c", "lake/b/c/a/b"]
+    saved, journals = Plan.from_json(plan.to_json()), tmp_path / "journals"
+    assert reconciler.apply(saved, manifest, journal=journals, allow_mass_removal=True, skip_blocked=True).ok
