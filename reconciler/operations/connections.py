@@ -41,7 +41,6 @@ class CatalogSpec:
         scope: the part of the catalog that the manifest covers.
         outermost_names: the names on the outermost level that the manifest uses, in ``scope`` too.
         parallelism: how many requests a connection has in flight.
-        places: resolved locations, each with the text that a plan shows for it.
         portable: locations below the manifest's folder, each with its path relative to the folder.
         is_whole: whether a table that cannot be read is an error, because other changes depend on it.
         hosts: the only hosts that its service may name; None for any.
@@ -54,7 +53,6 @@ class CatalogSpec:
     scope: Scope = EVERYTHING
     outermost_names: frozenset[str] = frozenset()
     parallelism: int = DEFAULT_PARALLELISM
-    places: Mapping[str, str] = field(default_factory=dict, repr=False)
     portable: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_whole: bool = False
     hosts: Collection[str] | None = None
@@ -134,7 +132,6 @@ def catalog_specs(
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
             secrets=(*config.secrets, *manifest.catalogs[name].places),
-            places={**_places(manifest, config), **manifest.catalogs[name].places},
             portable=dict(chain.from_iterable(_portable(manifest.folder, place) for place in config.relative)),
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
@@ -144,10 +141,6 @@ def catalog_specs(
         )
         for name, config in configs.items()
     ]
-
-
-def _places(manifest: Manifest, config: ResolvedConfig) -> dict[str, str]:
-    return {**{place: _seen_from(manifest.folder, place) for place in config.relative}, **config.places}
 
 
 def _seen_from(folder: str, place: str) -> str:
@@ -223,7 +216,8 @@ def places_of(manifest: Manifest) -> dict[str, str]:
     found: dict[str, str] = {}
     for _, catalog in sorted(manifest.catalogs.items()):
         with suppress(ManifestError):
-            found |= _places(manifest, catalog.resolve_config())
+            config = catalog.resolve_config()
+            found |= {place: _seen_from(manifest.folder, place) for place in config.relative} | dict(config.places)
         found |= catalog.places
     return found
 

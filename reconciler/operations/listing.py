@@ -16,7 +16,7 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Only, address
 from reconciler.model.policies import Policies, TablePolicy
 from reconciler.model.redaction import redact_properties
-from reconciler.operations.connections import Connection, open_connections, read_all
+from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.plan import plan, selected_in, selection_of
 from reconciler.planner.entries import Blocked, Change, Protection
 from reconciler.planner.placeholders import hiding
@@ -63,7 +63,8 @@ def list_tables(
         matching = [(one, table) for one, table in live if selected_in(one, selection).contains(table.id)]
     if select and not matching:
         raise SelectionError(f"{', '.join(f'`{one}`' for one in select)}: no live table has such an address")
-    found = [_listed(one, table) for one, table in matching if _counts(one, table, which)]
+    hide = hiding(places_of(manifest))
+    found = [_listed(one, table, hide) for one, table in matching if _counts(one, table, which)]
     return sorted(found, key=lambda one: one.address), len(live)
 
 
@@ -76,10 +77,10 @@ def _counts(connection: Connection, table: LiveTable, which: Which) -> bool:
     return which == "all" or owner == (connection.desired.owner if which == "owned" else None)
 
 
-def _listed(connection: Connection, table: LiveTable) -> Listed:
+def _listed(connection: Connection, table: LiveTable, hide: Callable[[str], str]) -> Listed:
     return Listed(
         address(connection.spec.name, table.id),
-        hiding(connection.spec.places)(locations.redact(table.location)),
+        hide(locations.redact(table.location)),
         ownership.owner_of(table.properties),
         ownership.mirror_of(table.properties),
         ownership.is_protected(table.properties),
@@ -139,7 +140,7 @@ def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PA
         identifier = tuple((path.lower() if folds else path).split("/"))
         found = one.spec.scan(one.backend, Only([identifier]))
         live = found.tables.get(identifier) or found.namespaces.get(identifier)
-        hide = hiding(one.spec.places)
+        hide = hiding(places_of(manifest))
     desired = one.desired.tables.get(identifier) or one.desired.namespaces.get(identifier)
     mirror = one.desired.mirror
     every: tuple[Change | Protection | Blocked, ...] = (

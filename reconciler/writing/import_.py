@@ -18,7 +18,14 @@ from reconciler.model.desired import DesiredCatalog
 from reconciler.model.errors import BackendError, ConfigError, SelectionError
 from reconciler.model.live import LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
-from reconciler.operations.connections import CatalogSpec, Connection, missing_root, open_connections, read_all
+from reconciler.operations.connections import (
+    CatalogSpec,
+    Connection,
+    missing_root,
+    open_connections,
+    places_of,
+    read_all,
+)
 from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
 from reconciler.planner.moves import moves_of, pairs
@@ -75,6 +82,7 @@ class _Live:
     spec: CatalogSpec
     backend: Backend
     texts: Mapping[str, str]
+    places: Mapping[str, str]
     scope: Scope
     owner: str
     snapshot: Snapshot
@@ -173,12 +181,14 @@ def _read(
     snapshots = read_all(
         connections.values(), lambda one: one.spec.scan(one.backend, one.desired.scope), options.parallelism
     )
+    places = places_of(manifest)
     return [
         _Live(
             name,
             one.spec,
             one.backend,
             manifest.catalogs[name].config.texts(folder),
+            places,
             one.desired.scope,
             one.desired.owner,
             snapshot,
@@ -293,7 +303,7 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
 
     text = text_of_root(live.texts, live.spec.impl) if live.backend.is_its_root else None
     roots = {root: text for root in live.backend.roots() if text is not None}
-    roots |= {place: said for place, said in live.spec.places.items() if "${" in said and place not in roots}
+    roots |= {place: said for place, said in live.places.items() if "${" in said and place not in roots}
     places = in_parallel(place, live.chosen.tables.values(), options.parallelism)
     is_new = options.beside is None or live.name not in options.beside
     return ExportCatalog(

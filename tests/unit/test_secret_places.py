@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
+from reconciler.operations.listing import list_tables
 from reconciler.output import render
 from reconciler.planner.plan import Plan
 from tests.cli.running import lancens
@@ -89,6 +90,10 @@ def test_a_location_below_the_root_of_a_catalog_without_changes(
     assert str(tmp_path / "lake") not in pages(plan)
     assert reconciler.apply(Plan.from_json(plan.to_json()), loaded, journal=tmp_path / "journals").ok
     assert reconciler.plan(loaded).is_empty
+    listed, _ = list_tables(loaded, ["prod/**"])
+    assert [one.location for one in listed] == [f"{root}/own/u"]
+    if "$" in root:
+        assert f"{root}/own/u" in reconciler.import_(loaded, catalog="prod")
 
 
 @pytest.mark.parametrize("form", ["file://{}/lake", "{}//lake/", "{}/./lake"])
