@@ -92,9 +92,7 @@ def _only_waiting(
 ) -> set[Identifier]:
     """Return the namespaces that stay only for objects that wait, of which the plan says that they stay."""
     waiting = outcomes.waiting
-    if not waiting:
-        return set()
-    drops = [*candidates, *(change for change in waiting if change.action is Action.DROP_NAMESPACE)]
+    drops = [*candidates, *(change for change in waiting if change.action is Action.DROP_NAMESPACE)] if waiting else []
     emptied, _ = _decide_drops(source, [*outcomes.changes, *waiting], drops, tables)
     return {change.identifier for change in emptied}
 

@@ -53,10 +53,7 @@ def graft(
     if extra is None:
         return data
     splices = _Splices(text, expanded, folding)
-
-    def compared(key: str) -> str:
-        return expanded(key).lower() if folding else expanded(key)
-
+    compared = (lambda key: expanded(key).lower()) if folding else expanded
     if base is None:  # an empty file, or one of comments
         splices.append(lines)
         expected = _plain(extra, compared)
