@@ -40,7 +40,7 @@ def command(globs: tuple[str, ...], source: CatalogSource, which: Which | None, 
     """
     from reconciler.operations.listing import list_tables
 
-    found, total = list_tables(source.load_existing(), globs, which=which or "all", parallelism=parallelism)
+    found, total = list_tables(source.load_existing(globs), globs, which=which or "all", parallelism=parallelism)
     if form == "json":
         write_result(display.json_text(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False)))
         return

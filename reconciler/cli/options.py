@@ -171,8 +171,8 @@ class CatalogSource:
             say(f"Warning: {warning}", err=True)
         return manifest
 
-    def load_existing(self) -> Manifest:
-        """Return the manifest, and report missing root directories.
+    def load_existing(self, select: Sequence[str] = ()) -> Manifest:
+        """Return the manifest, and report missing root directories of the catalogs that ``select`` is about.
 
         A mistyped one looks like an empty catalog.
 
@@ -180,9 +180,10 @@ class CatalogSource:
             ConfigError: the root of ``--config`` is missing.
         """
         from reconciler.operations.connections import missing_roots
+        from reconciler.operations.plan import selected_catalogs
 
         manifest = self.load()
-        for missing in missing_roots(manifest):
+        for missing in missing_roots(manifest, selected_catalogs(manifest, select)[1]):
             if self.impl is not None:
                 raise ConfigError(f"{missing} Nothing was read.")
             say(missing, err=True)

@@ -151,3 +151,11 @@ def test_an_object_is_shown_as_json(folder: Path, capsys: pytest.CaptureFixture[
 def test_an_address_of_nothing_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str], address: str) -> None:
     ran = lancens(capsys, "show", address)
     assert (ran.code, ran.out) == (1, "")
+
+
+def test_a_glob_needs_no_values_of_other_catalogs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "more.yaml").write_text(
+        f"{MANIFEST}  prod: {{impl: dir, config: {{root: '${{env:LANCENS_TEST_UNSET}}'}}}}\n"
+    )
+    ran = lancens(capsys, "list", "lake/**", "--manifest", "more.yaml")
+    assert (ran.code, "lake/features/users" in ran.out) == (0, True)
