@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from reconciler.spark.session import SparkOptions
     from reconciler.storage import Executors
 
-_SIZE = re.compile(r"(\d{1,15})\s*([KMGT]i?)?B?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])(iB?|B)?|B)?", re.IGNORECASE)
 
 
 def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
@@ -46,8 +46,9 @@ def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | Non
     found = _SIZE.fullmatch(text)
     if found is None:
         raise click.BadParameter("expected a number of bytes, such as 500GiB")
-    unit = " KMGT".index(found[2][0].upper()) if found[2] else 0
-    return int(found[1]) << 10 * unit
+    unit = " KMGT".index(found[2].upper()) if found[2] else 0
+    thousand = 1000 if (found[3] or "").upper() == "B" else 1024
+    return int(found[1]) * int(thousand**unit)
 
 
 def _moment(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:

@@ -452,6 +452,15 @@ def test_limits_leave_jobs_for_later_with_a_note(tmp_path: Path) -> None:
         plan_maintenance(manifest, select=["lake/c"])
 
 
+@pytest.mark.parametrize(("given", "shown"), [("1KB", "1,000 B"), ("1KiB", "1 KiB"), ("1k", "1 KiB"), ("2 B", "2 B")])
+def test_a_unit_of_bytes_is_decimal_unless_it_is_binary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, shown: str
+) -> None:
+    managed(tmp_path, "a")
+    monkeypatch.chdir(tmp_path)
+    assert f" {shown}" in lancens(capsys, "maintain", "--dry-run", "--max-bytes", given).out
+
+
 def test_as_many_datasets_are_maintained_at_once_as_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest = managed(tmp_path, *"abcdefgh", asked={"compact": {"max_small_fragments": 5}})
     compact, at_once, most = storage.compact, threading.Semaphore(2), list[bool]()
