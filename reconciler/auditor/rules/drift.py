@@ -10,7 +10,7 @@ from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable
-from reconciler.model.redaction import redact_value
+from reconciler.model.redaction import is_hidden, redact_value
 from reconciler.planner.facts import has_true_request, is_relocated
 from reconciler.planner.schemas import compare
 
@@ -58,7 +58,7 @@ def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, 
     properties = live.properties
     secret = desired.secret_keys | ownership.recorded_secrets(properties)
     for key, value in desired.properties.items():
-        if properties.get(key) != value:
+        if properties.get(key) != value and not is_hidden(key, value, properties):
             yield key, f"{_value(key, properties, secret)}, in the manifest {redact_value(key, value, secret=secret)!r}"
     if ownership.owner_of(properties) is not None:
         for key in ownership.recorded_keys(properties) - desired.properties.keys():

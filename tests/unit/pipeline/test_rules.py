@@ -562,6 +562,10 @@ def test_an_entry_that_differs_from_its_block(
         (DESIRED, {"tier": "gold"}),  # equal and unmarked: plan has no change either
         (DESIRED, {**OWNED, "numFiles": "3"}),  # what engines add
         (DESIRED, {"tier": "gold", KEYS: '["color"]', "color": "red"}),  # not ours to remove
+        (
+            replace(DESIRED, properties={"tier": "gold", "api_key": "a"}),
+            {**OWNED, "api_key": "(redacted)"},
+        ),  # through `serve`
         (replace(DESIRED, location="s3a://lake//users.lance/"), OWNED),
         (
             replace(DESIRED, location="s3://asked"),
