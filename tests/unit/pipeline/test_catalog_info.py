@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,14 @@ def test_what_is_below_a_root_that_is_passed_over_is_too() -> None:
     reason = "Orphans were not looked for below the roots of part: its `scope` leaves out tables that may be there"
     assert searched([part, whole]) == (["/data"], ["/data/part"], [reason])
     assert searched([part, info("inner", "/data/part/inner")]) == ([], ["/data/part"], [reason])
+
+
+def test_a_symbolic_link_to_a_root_that_is_passed_over_is_too(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data")
+    lake, prod = info("lake", f"{tmp_path}/data", stays=True), info("prod", f"{tmp_path}/link")
+    assert searched([prod, lake], "lake/b")[:2] == ([], [f"{tmp_path}/data"])
+    assert searched([prod, lake])[0] == [f"{tmp_path}/link"]
 
 
 def test_an_unread_namespace_closes_the_roots_of_a_catalog_that_stays_below_them() -> None:
