@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from reconciler import storage
 from reconciler.auditor.document import AuditDocument, PastFinding, RunSummary
 from reconciler.auditor.looks import FOLDER
-from reconciler.auditor.rules.stored import unreadable
+from reconciler.auditor.rules.stored import orphan, unreadable
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError
 from reconciler.model.live import Storage, StorageKind
@@ -99,11 +99,24 @@ def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) ->
     ended = earlier.keys() - {one.fingerprint for one in findings}
     unread = {one.address for one in findings if one.rule == unreadable.name}
     past = [
-        life.model_copy(update={"gone": life.address not in unread and document.covers(life)})
+        life.model_copy(update={"gone": not _is_unread(document, life, unread) and document.covers(life)})
         for name, life in earlier.items()
         if name in ended
     ]
     return document.model_copy(update={"findings": tuple(findings), "past": tuple(past)})
+
+
+def _is_unread(document: AuditDocument, life: PastFinding, unread: Collection[str]) -> bool:
+    """Return whether the place of an earlier finding was not read this time, or may not have been.
+
+    ``unread`` are the addresses that the rule ``unreadable`` reports.
+    """
+    if life.address in unread or (life.rule == orphan.name and not document.complete):
+        return True  # where a root is not searched, the orphans of other catalogs below it are not found either
+    if unreadable.name not in {rule.name for rule in document.settings.rules}:
+        return any(one.tables_unreadable for one in document.coverage if one.name == life.catalog)
+    told = life.model_copy(update={"rule": unreadable.name})
+    return any(one.findings and one.covers(told) for one in document.suppressed)
 
 
 def _lives_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:

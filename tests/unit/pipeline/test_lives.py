@@ -10,12 +10,13 @@ import pytest
 
 from reconciler import load
 from reconciler.auditor import history
-from reconciler.auditor.document import AuditDocument, CatalogCoverage, Finding, Suppressed
+from reconciler.auditor.document import AuditDocument, CatalogCoverage, Finding, RuleInfo, Suppressed
+from reconciler.auditor.records import Severity
 from reconciler.auditor.suppressions import Suppressions
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError
 from reconciler.spark.rows import ReadFailure
-from tests.unit.pipeline.documents import NOW, document, finding
+from tests.unit.pipeline.documents import NOW, SETTINGS, document, finding
 
 COVERAGE = [CatalogCoverage(name="lake", impl="dir")]
 LOST, DRIFT, ORPHAN = (
@@ -91,6 +92,28 @@ def test_what_was_not_looked_at_is_not_gone(
     run(LOST)
     assert past(run(*found, **changed)) == [("lake/a/t", 1, 1, False)]
     assert hours(run(LOST)) == {"lake/a/t": 1}
+
+
+UNREADABLE = RuleInfo(name="unreadable", severity=Severity.ERROR, title="", help="")
+DENIED = CatalogCoverage(name="lake", impl="dir", tables=1, tables_unreadable=1)
+
+
+@pytest.mark.parametrize("is_suppressed", [True, False], ids=["it is suppressed", "the rule is left out"])
+def test_a_table_that_nothing_reports_as_unreadable_has_no_finding_that_is_gone(
+    run: Callable[..., AuditDocument], is_suppressed: bool
+) -> None:
+    settings = SETTINGS.model_copy(update={"rules": (*SETTINGS.rules, *([UNREADABLE] if is_suppressed else []))})
+    hidden = SUPPRESSED.model_copy(update={"rule": "unreadable", "findings": 1})
+    run(LOST, settings=settings)
+    told = run(settings=settings, coverage=(DENIED,), suppressed=(hidden,) if is_suppressed else ())
+    assert past(told) == [("lake/a/t", 1, 1, False)]
+    assert past(run(settings=settings)) == [("lake/a/t", 1, 1, True)]
+
+
+def test_an_orphan_below_the_unread_root_of_another_catalog_is_not_gone(run: Callable[..., AuditDocument]) -> None:
+    run(ORPHAN)
+    failure = ReadFailure(catalog="other", namespace=("a",), message="denied")
+    assert past(run(failures=(failure,))) == [("lake/x", 1, 1, False)]
 
 
 def test_only_runs_of_the_same_settings_are_compared(run: Callable[..., AuditDocument]) -> None:
