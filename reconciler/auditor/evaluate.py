@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -121,14 +122,16 @@ class Evaluator:
         with ExitStack() as stack:
             prober = TableProber(self.catalogs, stack, self.looks)
             for batch in batches:
-                rows = [row for row in batch.to_pylist() if not self._is_unread(row)]
+                said = batch.to_pylist()
+                rows = [row for row in said if not self._is_unread(row)]
                 stored = prober.probe(rows, self.depth)
                 columns = (
                     prober.column_mismatches(rows, stored) if stale_columns.name in self.rules else [None] * len(rows)
                 )
                 known = zip(rows, stored, columns, strict=True)
                 records = (self._record(*one, roots[one[0]["catalog"]]) for one in known)
-                yield record_batch(map(self._evaluate, records), EVALUATED)
+                unread = map(_claim, filter(self._is_unread, said))
+                yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)
 
     def _record(self, row: Row, stored: Stored, columns: ColumnMismatch, roots: RootIndex) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
@@ -204,6 +207,12 @@ class Evaluator:
             "suppressed": " ".join(str(at) for _, at in checked if at is not None),
             "found": [_found(one) for one, at in checked if at is None],
         }
+
+
+def _claim(row: Row) -> Row:
+    """Return what is known of a desired table that may be in an unread namespace: its dataset is no orphan."""
+    claimed = {name: row[name] for name in ("catalog", "address", "claimed")}
+    return {**claimed, "live": False, "closed": True, "sound": True, "suppressed": "", "found": []}
 
 
 def _identifier(row: Row) -> Identifier:
