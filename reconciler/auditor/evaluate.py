@@ -154,7 +154,7 @@ class Evaluator:
             live=found,
             foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
             stored=stored,
-            sharing=tuple(other for other in row.get("sharing") or () if other != own),
+            sharing=tuple(self._sharing(catalog, own, row.get("sharing") or ())),
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
@@ -162,6 +162,16 @@ class Evaluator:
             team=self._team(catalog, identifier),
             expect=said.expect if said is not None else NOTHING_EXPECTED,
         )
+
+    def _sharing(self, catalog: str, own: str, found: Sequence[str]) -> Iterator[str]:
+        """Yield the other tables at the location of a table, without those of the catalogs that mirror its catalog."""
+        mirrors = self._mirrors(catalog) if found else ()
+        yield from (other for other in found if other != own and other.partition("/")[0] not in mirrors)
+
+    def _mirrors(self, catalog: str) -> frozenset[str]:
+        """Return the catalogs that mirror ``catalog``, or a mirror of it."""
+        direct = {one.name for one in self.catalogs.values() if one.mirror is not None and one.mirror.origin == catalog}
+        return frozenset(direct).union(*map(self._mirrors, direct))
 
     def _team(self, catalog: str, identifier: Identifier) -> str | None:
         """Return the owner of the innermost namespace around a table that names one."""

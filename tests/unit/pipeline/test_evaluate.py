@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+
 from reconciler.auditor.catalog_info import CatalogInfo
-from reconciler.auditor.entries import block_entries
+from reconciler.auditor.entries import ENTRIES, block_entries
 from reconciler.auditor.evaluate import Evaluator
 from reconciler.auditor.records import Depth
 from reconciler.auditor.rules import RULES, RuleLimits
 from reconciler.auditor.suppressions import Suppressions
-from reconciler.model.desired import DesiredTable, Source
+from reconciler.model.desired import DesiredMirror, DesiredTable, Source
 from reconciler.operations.connections import CatalogSpec
+from reconciler.spark.schemas import STRINGS, record_batch
 from reconciler.spark.tasks import batched
 from tests.unit.pipeline.documents import NOW
 
 
+def evaluator(*catalogs: CatalogInfo, **changed: Any) -> Evaluator:
+    found = {one.name: one for one in catalogs}
+    limits, none = RuleLimits(NOW, None), Suppressions([], [])
+    plain = Evaluator(found, limits, tuple(RULES), unread={}, teams={}, depth=Depth.QUICK, suppressions=none)
+    return replace(plain, **changed)
+
+
+def info(name: str, mirrored: str | None = None) -> CatalogInfo:
+    mirror = None if mirrored is None else DesiredMirror(mirrored, Source("lancens.yaml", 1))
+    return CatalogInfo(CatalogSpec(name, "dir"), f"store/{name}", {}, mirror=mirror)
+
+
+def test_the_entries_of_mirrors_share_the_location_of_the_table_they_follow() -> None:
+    live = {"location": "/t", "properties": {}, "managed_versioning": False}
+    row = {"catalog": "lake", "key": "t", "address": "lake/t", "live": live, "location": "/t", "claimed": "/t"}
+    sharing = ["copy/t", "lake/t", "other/t", "second/t"]
+    batch = record_batch([{**row, "sharing": sharing}], ENTRIES.append(pa.field("sharing", STRINGS)))
+    catalogs = info("lake"), info("copy", "lake"), info("second", "copy"), info("other")
+    [found] = chain.from_iterable(map(pa.RecordBatch.to_pylist, evaluator(*catalogs)([batch])))
+    [reason] = [one["reason"] for one in found["found"] if one["rule"] == "shared-location"]
+    assert reason.startswith("other/t is at")
+
+
 def test_a_block_in_an_unread_namespace_claims_its_location_and_has_no_finding() -> None:
     block = DesiredTable(("b", "users"), Source("lancens.yaml", 1), location="s3a://lake/users.lance/")
-    evaluator = Evaluator(
-        catalogs={"prod": CatalogInfo(CatalogSpec("prod", "dir"), "store/prod", {})},
-        limits=RuleLimits(NOW, None),
-        rules=tuple(RULES),
-        unread={"prod": frozenset({("b",)})},
-        teams={},
-        depth=Depth.QUICK,
-        suppressions=Suppressions([], []),
-    )
-    [batch] = evaluator(block_entries(batched([("prod", block)]).to_batches()))
+    evaluate = evaluator(info("prod"), unread={"prod": frozenset({("b",)})})
+    [batch] = evaluate(block_entries(batched([("prod", block)]).to_batches()))
     [row] = batch.to_pylist()
     assert (row["claimed"], row["closed"], row["sound"], row["live"]) == ("s3://lake/users.lance", True, True, False)
