@@ -8,7 +8,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from reconciler import storage
 from reconciler.model import display, locations
-from reconciler.model.errors import LancensError
+from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError
 from reconciler.model.live import StorageKind
 from reconciler.spark.schemas import Row, record_batches
 
@@ -27,6 +27,7 @@ Form = Literal["lance", "parquet", "json"]
 _MARK, _FORMAT_VERSION = b"lancens.inventory", b"1"
 _PREFIX = ".lancens-"
 _ROWS_IN_A_GROUP = 65_536
+_CUT_OFF = frozenset({"data", "_transactions", "_versions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +184,16 @@ def _version_there(place: str) -> int | None:
         if marks.get(_MARK) == _FORMAT_VERSION:
             return int(version)
         raise LancensError(f"{redacted} is a dataset but not an inventory of this lancens; name another place")
-    if found.kind is not StorageKind.NOTHING:
+    if found.kind is not StorageKind.NOTHING and not (found.kind is StorageKind.NOT_LANCE and _is_cut_off(place)):
         raise LancensError(f"{redacted} cannot be written: {found.detail}")
     return None
+
+
+def _is_cut_off(place: str) -> bool:
+    """Return whether a first inventory was interrupted here before its commit; one on this machine leaves nothing."""
+    with suppress(BackendError), storage.translated(place, {}):
+        return storage.local_path(place) is None and _CUT_OFF.issuperset(storage.list_directory(place, {}))
+    return False
 
 
 def _write_fragments(place: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
@@ -198,8 +206,6 @@ def _write_fragments(place: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
 
 def _commit(place: str, schema: pa.Schema, version: int | None, parts: Sequence[str]) -> None:
     from lance.fragment import FragmentMetadata
-
-    from reconciler.model.errors import BackendError, ConcurrentModificationError
 
     fragments = [FragmentMetadata.from_json(json.dumps(one)) for part in parts for one in json.loads(part)]
     try:

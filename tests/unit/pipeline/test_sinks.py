@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler import storage
 from reconciler.model.errors import LancensError
 from reconciler.spark.schemas import LONG, STRING, STRING_MAP
 from reconciler.spark.sinks import Form, open_sink
@@ -76,6 +77,19 @@ def test_an_inventory_stays_as_it_was_until_the_next_is_finished(tmp_path: Path)
     with open_sink(str(out), "lance", SCHEMA) as sink:
         sink.write(PARTS[1])
     assert (lance.dataset(str(out)).version, content(out, "lance")) == (1, WITHOUT_NULLS[:2])
+
+
+def test_a_first_inventory_in_an_object_store_that_was_cut_off_is_no_obstacle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "local_path", lambda _: None)
+    out = tmp_path / "out"
+    with open_sink(str(out), "lance", SCHEMA) as sink:
+        sink.write(PARTS[0])
+    assert out.exists()
+    with open_sink(str(out), "lance", SCHEMA) as sink:
+        sink.finish([sink.write(part) for part in PARTS])
+    assert content(out, "lance") == WITHOUT_NULLS
 
 
 def test_a_worker_that_does_not_share_the_place_says_so(tmp_path: Path) -> None:
