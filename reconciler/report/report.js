@@ -134,7 +134,9 @@
       owner: (at) => owner(data.tables, at),
       rules: (at) => data.ruleSets[data.tables.rules[at]].length,
       ...Object.fromEntries(
-        ["rows", "bytes", "fragments", "version", "committed"].map((key) => [key, (at) => data.tables[key][at]]),
+        ["rows", "bytes", "onDisk", "reclaimable", "fragments", "versions", "committed"].map((key) => [
+          key, (at) => data.tables[key][at],
+        ]),
       ),
     },
   };
@@ -157,7 +159,7 @@
       ...(what === "tables" ? [["Any finding", "any"], ["No finding", "none"]] : []),
       ...data.rules.map((label, at) => [label, at]),
     ],
-    owner: () => [["No manifest", -1], ...data.owners.map((label, at) => [label, at]).sort()],
+    owner: () => [["Nobody", -1], ...data.owners.map((label, at) => [label, at]).sort()],
   };
 
   const listing = (section, { entries, row, text, filters, sorts }) => {

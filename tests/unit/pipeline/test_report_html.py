@@ -505,3 +505,11 @@ def test_a_hundred_thousand_tables_put_one_page_of_rows_into_the_document(browse
 def test_every_severity_has_a_look() -> None:
     page = render_html(small_document())
     assert all(re.search(rf"\.{severity.value} {{ --tint", page) for severity in Severity)
+
+
+def test_every_column_that_can_be_chosen_sorts_the_tables() -> None:
+    page = render_html(small_document())
+    _, _, sorts, *_ = re.split(r"sorts: {|// What is not known comes last", page)
+    columns = re.findall(r'data-sort="(\w+)"', page)
+    assert len(columns) > 8
+    assert [column for column in columns if not re.search(rf"\b{column}\b", sorts)] == []
