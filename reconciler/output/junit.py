@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 from reconciler.model import display
 from reconciler.output.wording import entries_of, word_of
+from reconciler.planner.entries import Blocked
 from reconciler.planner.plan import Plan
 
 
@@ -30,7 +31,7 @@ def render_junit(plan: Plan) -> str:
     changes = [
         Case(one.catalog, f"{word_of(one)} {one.address}", one.reason)
         for one in entries_of(plan)
-        if one not in plan.blocked
+        if not isinstance(one, Blocked)
     ]
     return junit_of("lancens plan", [summary.name for summary in plan.catalogs], [*blocked, *changes])
 

@@ -8,8 +8,12 @@ from reconciler.output.junit import Case, junit_of
 
 
 def render_junit_findings(document: AuditDocument) -> str:
-    """Return the findings as test suites, one a rule: errors and warnings fail, notes pass."""
-    cases = [
+    """Return the findings as test suites, one a rule: errors and warnings fail, notes pass.
+
+    What could not be read fails, too, in the suite ``coverage``.
+    """
+    cases = [Case("coverage", one.address, one.message, one.message) for one in document.failures]
+    cases += [
         Case(
             finding.rule,
             "/".join((finding.catalog, *finding.namespace, finding.name or "")).rstrip("/"),

@@ -13,9 +13,11 @@ from reconciler.auditor.scales import AGES, SIZES, Scale, age_in_days
 from reconciler.model import figures
 from reconciler.report.html import render_html
 from reconciler.report.json import render_json
+from reconciler.report.junit import render_junit_findings
 from reconciler.report.sarif import render_sarif
+from reconciler.spark.rows import ReadFailure
 from tests.strategies import SECRET
-from tests.unit.pipeline.documents import NOW, counted, finding, large_document, small_document
+from tests.unit.pipeline.documents import NOW, counted, document, finding, large_document, small_document
 from tests.unit.pipeline.strategies import documents
 
 
@@ -178,3 +180,8 @@ def test_counts_are_easy_to_read(value: int, text: str) -> None:
 )
 def test_durations_are_easy_to_read(seconds: float, text: str) -> None:
     assert figures.duration(timedelta(seconds=seconds)) == text
+
+
+def test_junit_fails_for_what_could_not_be_read() -> None:
+    failure = ReadFailure(catalog="lake", message="s3://lake could not be listed")
+    assert 'tests="1" failures="1"' in render_junit_findings(document([], [], [], [failure]))
