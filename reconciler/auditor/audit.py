@@ -29,7 +29,7 @@ from reconciler.auditor.document import (
     Totals,
 )
 from reconciler.auditor.entries import Coverage, read_entries, with_relations
-from reconciler.auditor.evaluate import EVALUATED, Evaluator
+from reconciler.auditor.evaluate import CLAIMS, EVALUATED, Evaluator, base_claims
 from reconciler.auditor.looks import Looks
 from reconciler.auditor.orphans import DATASETS, DEEPEST, DatasetNamer, find_orphans
 from reconciler.auditor.records import Depth, Severity
@@ -156,7 +156,8 @@ def _evaluated_orphans(
     if not search.roots:
         return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
-        claims = evaluated.aggregated(("claimed",), {"closed": "max"}).kept(stack, row_tasks(coverage.tables))
+        said = evaluated.select(*CLAIMS.names).union(evaluated.map(base_claims, CLAIMS))
+        claims = said.aggregated(("claimed",), {"closed": "max"}).kept(stack, row_tasks(coverage.tables))
         found = find_orphans(spark, search, evaluator.catalogs, claims, stack)
         coverage.failures += found.failures
         coverage.notes += found.notes

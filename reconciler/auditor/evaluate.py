@@ -50,6 +50,7 @@ EVALUATED = pa.schema(
         ("live", pa.bool_()),
         ("claimed", STRING),
         ("closed", pa.bool_()),
+        ("bases", STRINGS),
         ("kind", STRING),
         ("committed", MOMENT),
         *((name, LONG) for name in AMOUNTS),
@@ -77,10 +78,21 @@ EVALUATED = pa.schema(
 """A table with its findings, without secrets.
 
 ``claimed`` is the normalised location of the entry or the block; if ``closed``, nothing below it is searched for
-orphans. ``kind`` is null for a table that may be unreadable (``probe: false``). ``size_bin`` and ``age_bin`` are
-positions in the scales of the report. A ``sound`` table has no findings but suppressed ones. ``suppressed`` has the
-position of the suppression of each finding that is not in ``found``. Unknown figures are null.
+orphans. ``bases`` are the places of other datasets whose files it needs. ``kind`` is null for a table that may be
+unreadable (``probe: false``). ``size_bin`` and ``age_bin`` are positions in the scales of the report. A ``sound`` table
+has no findings but suppressed ones. ``suppressed`` has the position of the suppression of each finding that is not in
+``found``. Unknown figures are null.
 """
+
+CLAIMS = pa.schema([EVALUATED.field("claimed"), EVALUATED.field("closed")])
+"""The place of a table, or of a base of it."""
+
+
+def base_claims(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield ``CLAIMS`` for the bases in rows of ``EVALUATED``."""
+    for batch in batches:
+        bases = {base for found in batch["bases"].to_pylist() for base in found or ()}
+        yield record_batch(({"claimed": base, "closed": True} for base in bases), CLAIMS)
 
 
 # ---- the rules -------------------------------------------------------------------------------------------------------
@@ -205,6 +217,7 @@ class Evaluator:
             "live": record.live is not None,
             "claimed": record.place,
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
+            "bases": stored.bases,
             "kind": None if record.desired is not None and not record.desired.probe else stored.kind.value,
             "committed": stored.committed,
             **{name: getattr(stored, name) for name in _LATEST},

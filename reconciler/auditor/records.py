@@ -61,6 +61,7 @@ class Stored:
         files: the listed files; None if they were not listed.
         recovery: of a dataset that cannot be opened, what can still be read.
         cleanup: the dataset's auto clean-up, if it has one.
+        bases: where else its files are, such as the dataset that it is a clone of.
         state: the latest version as ``storage.latest_state`` names it, if audits are kept.
         carried_from: the start of the earlier audit that looked at it; None if this one did.
     """
@@ -80,6 +81,7 @@ class Stored:
     files: Files | None = None
     recovery: Recovery | None = None
     cleanup: AutoCleanup | None = None
+    bases: tuple[str, ...] = ()
     state: str | None = None
     carried_from: datetime | None = None
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 
+from reconciler import load
+from reconciler.auditor.audit import AuditOptions, audit
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.entries import ENTRIES, block_entries
 from reconciler.auditor.evaluate import Evaluator
@@ -50,3 +54,16 @@ def test_a_block_in_an_unread_namespace_claims_its_location_and_has_no_finding()
     [batch] = evaluate(block_entries(batched([("prod", block)]).to_batches()))
     [row] = batch.to_pylist()
     assert (row["claimed"], row["closed"], row["sound"], row["live"]) == ("s3://lake/users.lance", True, True, False)
+
+
+def test_the_original_of_a_clone_that_a_table_is_is_no_orphan(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1]})
+    original = lance.write_dataset(rows, str(tmp_path / "store/deep/original.lance"))
+    original.shallow_clone(str(tmp_path / "lake/clone.lance"), original.version)
+    lance.write_dataset(rows, str(tmp_path / "store/deep/lost.lance"))
+    (tmp_path / "lancens.yaml").write_text(
+        "version: 1\nname: s\n"
+        "catalogs: {lake: {impl: dir, config: {root: lake}}, s: {impl: dir, config: {root: store}}}"
+    )
+    document = audit(None, load(tmp_path / "lancens.yaml"), AuditOptions(NOW, rules=("orphan",)))
+    assert [one.address for one in document.findings] == ["s/deep/lost.lance"]
