@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconciler.auditor.catalog_info import CatalogInfo, read_catalog_info, searchable_roots
 from reconciler.auditor.document import (
@@ -48,8 +48,9 @@ from reconciler.auditor.totals import (
 )
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
-from reconciler.operations.connections import catalog_specs
+from reconciler.operations.connections import catalog_specs, places_of
 from reconciler.operations.plan import reference
+from reconciler.planner.placeholders import hiding
 from reconciler.spark.progress import stage
 from reconciler.spark.tasks import probe_tasks, row_tasks
 
@@ -133,7 +134,23 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
         with stage(spark, "Adding up"):
             found = evaluated if orphans is None else evaluated.union(orphans)
             document = _document(manifest, found, figures, coverage, catalogs, options, suppressions)
-    return document.model_copy(update={"finished": options.now + timedelta(seconds=monotonic() - began)})
+    finished = options.now + timedelta(seconds=monotonic() - began)
+    return _hidden(document.model_copy(update={"finished": finished}), manifest)
+
+
+def _hidden(document: AuditDocument, manifest: Manifest) -> AuditDocument:
+    """Return ``document`` with locations from the environment or a file as the manifest writes them."""
+    secret = {place: said for place, said in places_of(manifest).items() if "${" in said}
+    if not secret:
+        return document
+    hide = hiding(secret)
+
+    def edited(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: edited(one) for key, one in value.items()}
+        return hide(value) if type(value) is str else [*map(edited, value)] if isinstance(value, tuple) else value
+
+    return AuditDocument.model_validate(edited(document.model_dump()))
 
 
 def _evaluated_tables(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pytest
 
 from reconciler import load
 from reconciler.auditor.audit import AuditOptions, audit
@@ -67,3 +69,17 @@ def test_the_original_of_a_clone_that_a_table_is_is_no_orphan(tmp_path: Path) ->
     )
     document = audit(None, load(tmp_path / "lancens.yaml"), AuditOptions(NOW, rules=("orphan",)))
     assert [one.address for one in document.findings] == ["s/deep/lost.lance"]
+
+
+def test_no_report_holds_a_root_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "hunter2"))
+    for name in ("t.lance", "deep/lost.lance"):
+        lance.write_dataset(pa.table({"id": [1]}), str(tmp_path / "hunter2" / name))
+    shutil.rmtree(tmp_path / "hunter2/t.lance/data")
+    (tmp_path / "lancens.yaml").write_text(
+        'version: 1\nname: s\ncatalogs: {lake: {impl: dir, config: {root: "${env:LAKE_ROOT}"}}}'
+    )
+    document = audit(None, load(tmp_path / "lancens.yaml"), AuditOptions(NOW))
+    assert {"orphan", "missing-files"} <= {one.rule for one in document.findings}
+    assert document.tables[0].location == "${env:LAKE_ROOT}/t.lance"
+    assert "hunter2" not in document.model_dump_json()
