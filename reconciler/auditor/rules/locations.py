@@ -55,7 +55,8 @@ def nested_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if record.live is not None and record.inside:
         yield Verdict(
             f"its location is inside that of {_listed(record.inside)}",
-            "Copy one of the two datasets to a location of its own and correct its entry; then remove the old copy.",
+            "Copy this dataset to a location of its own, correct its entry, and then remove its old copy. The outer "
+            "directory must stay until then: this dataset is in it.",
         )
 
 

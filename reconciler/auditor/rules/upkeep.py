@@ -19,7 +19,10 @@ _SHOWN = 40
 _COMPACT = "Compact them with `lance.dataset(…).optimize.compact_files()`, best after each write of the table"
 
 
-_CLEAN_UP = "`lance.dataset(…).cleanup_old_versions(older_than=…)` removes old versions, and files that only they need"
+_CLEAN_UP = (
+    "`lance.dataset(…).cleanup_old_versions(older_than=…)` removes old versions, and files that only they need. First "
+    "tag the versions that shallow clones were made of: a clone loses its data with them"
+)
 
 
 def _maintain(record: TableRecord, key: str) -> str:

@@ -354,6 +354,7 @@ def test_of_many_that_share_a_location_a_few_are_named() -> None:
 def test_a_location_inside_another_tables() -> None:
     finding = only(replace(SOUND, inside=("lake/all",)), "nested-location")
     assert finding.reason == "its location is inside that of lake/all"
+    assert finding.remedy.startswith("Copy this dataset")  # the outer one's old copy would be around this one
 
 
 @pytest.mark.parametrize(
