@@ -173,7 +173,7 @@ def _evaluated_orphans(
     if not search.roots:
         return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
-        said = evaluated.select(*CLAIMS.names).union(evaluated.map(base_claims, CLAIMS))
+        said = evaluated.select(*CLAIMS.names).union(evaluated.select("bases").map(base_claims, CLAIMS))
         claims = said.aggregated(("claimed",), {"closed": "max"}).kept(stack, row_tasks(coverage.tables))
         found = find_orphans(spark, search, evaluator.catalogs, claims, stack)
         coverage.failures += found.failures
