@@ -59,7 +59,7 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 )
 @click.option(
     "--stale-after",
-    type=click.IntRange(1),
+    type=click.IntRange(1, 36_500),
     default=180,
     metavar="DAYS",
     help="A last commit older than this makes a table stale.",
