@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -57,12 +57,14 @@ class _UnitScope(ChildrenOf):
 class Reading:
     """The content of some namespaces of a unit, or the error of reading them.
 
-    ``foreign`` has the tables of other formats in each, where they were asked for.
+    ``foreign`` has the tables of other formats in each, where they were asked for. Of the ``disabled`` namespaces the
+    service shows nothing.
     """
 
     namespaces: tuple[Identifier, ...]
     found: Snapshot | CatalogError
     foreign: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = field(default_factory=dict)
+    disabled: Collection[Identifier] = ()
 
 
 def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -> Iterator[Row]:
@@ -87,6 +89,11 @@ def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -
         for namespace in filter(selected.contains, reading.namespaces):
             others = reading.foreign.get(namespace, ())
             error, others = (others, ()) if isinstance(others, CatalogError) else (None, others)
+            if namespace in reading.disabled:
+                message = (
+                    f"{catalog} ({unit.spec.impl}): the service has disabled it, and shows nothing of what it holds"
+                )
+                error = CatalogError(message, ErrorCode.UNSUPPORTED)
             yield from (foreign_row(catalog, table) for table in others)
             number = tables[namespace] + len(others)
             yield coverage_row(catalog, namespace, namespaces=namespaces[namespace], tables=number, error=error)
@@ -107,18 +114,19 @@ def readings_of(unit: Unit, *, last_attempt: bool = True, foreign: bool = False)
 
 def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -> Iterator[Reading]:
     """Read all namespaces at once; if that fails, read each alone."""
-    snapshot = result_or_error(unit.spec, lambda: _scan(backend, unit))
-    if isinstance(snapshot, CatalogError):
+    scanned = result_or_error(unit.spec, lambda: _scan(backend, unit))
+    if isinstance(scanned, CatalogError):
         if len(unit.namespaces) == 1:
-            yield Reading(unit.namespaces, _final(snapshot, last_attempt))
+            yield Reading(unit.namespaces, _final(scanned, last_attempt))
             return
         for namespace in unit.namespaces:
             yield from _readings(backend, replace(unit, namespaces=(namespace,)), last_attempt, foreign)
         return
+    snapshot, disabled = scanned
     others: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = {}
     if foreign and unit.only is None and isinstance(backend, optional.HoldsForeign):
         others = dict(zip(unit.namespaces, _foreign_tables(backend, unit, last_attempt), strict=True))
-    yield Reading(unit.namespaces, snapshot, others)
+    yield Reading(unit.namespaces, snapshot, others, disabled)
     new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_selected(unit, found)]
     if new:
         late = Unit(unit.spec, tuple(sorted(new)), selected=unit.selected)
@@ -131,8 +139,8 @@ def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
     return unit.spec.scope.reaches(namespace) and (selected.contains(namespace) or selected.reaches(namespace))
 
 
-def _scan(backend: Backend, unit: Unit) -> Snapshot:
-    """Return the content of ``unit``; a namespace that was dropped is empty."""
+def _scan(backend: Backend, unit: Unit) -> tuple[Snapshot, Collection[Identifier]]:
+    """Return the content of ``unit``, and its disabled namespaces; a namespace that was dropped is empty."""
     scope, name = unit.spec.scope, unit.spec.name
     asked = _UnitScope(unit) if unit.only is None else Only((*unit.namespaces[0], one) for one in unit.only)
     found = unit.spec.scan(backend, asked)
@@ -152,7 +160,10 @@ def _scan(backend: Backend, unit: Unit) -> Snapshot:
         _require_unicode(name, namespace.id, namespace.properties)
     for table in tables.values():
         _require_unicode(name, table.id, table.properties, table.location)
-    return Snapshot(namespaces, tables, tuple(map(as_unicode, found.notes)))
+    disabled = {
+        identifier for identifier in unit.namespaces if (live := found.namespaces.get(identifier)) and live.disabled
+    }
+    return Snapshot(namespaces, tables, tuple(map(as_unicode, found.notes))), disabled
 
 
 def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Sequence[ForeignTable] | CatalogError]:

@@ -169,6 +169,17 @@ def test_a_disabled_catalog_ends_no_plan(service: Scripted, metalake: Gravitino,
     assert {change.identifier[0] for change in plan.changes} == {"lakehouse"}
 
 
+def test_an_audit_takes_no_disabled_catalog_for_an_empty_one(
+    service: Scripted, metalake: Gravitino, tmp_path: Path
+) -> None:
+    metalake.spaces = {("off",): {"in-use": "false"}, ("lakehouse",): {"in-use": "true"}}
+    tables = {"t": {"location": str(tmp_path / "off.lance")}}
+    manifest = wanting(service, tmp_path, {"off": {"namespaces": {"ads": {"tables": tables}}}})
+    document = reconciler.audit(manifest, rules=["missing", "unreadable"]).document
+    assert [one.address for one in document.failures] == ["lake/off"]
+    assert [(one.rule, one.address) for one in document.findings] == [("unreadable", "lake/off")]
+
+
 def test_a_move_leaves_the_services_own_properties(service: Scripted, metalake: Gravitino, tmp_path: Path) -> None:
     block = {"location": str(tmp_path / "t.lance"), "properties": {"tier": "gold"}}
     apply(wanting(service, tmp_path, ads({"t": block})), tmp_path)
