@@ -6,15 +6,17 @@ tables as a report shows. Nothing is changed anywhere.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from importlib.metadata import version
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reconciler.auditor.catalog_info import CatalogInfo, read_catalog_info, searchable_roots
 from reconciler.auditor.document import (
@@ -140,17 +142,9 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
 
 def _hidden(document: AuditDocument, manifest: Manifest) -> AuditDocument:
     """Return ``document`` with locations from the environment or a file as the manifest writes them."""
-    secret = {place: said for place, said in places_of(manifest).items() if "${" in said}
-    if not secret:
-        return document
-    hide = hiding(secret)
-
-    def edited(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: edited(one) for key, one in value.items()}
-        return hide(value) if type(value) is str else [*map(edited, value)] if isinstance(value, tuple) else value
-
-    return AuditDocument.model_validate(edited(document.model_dump()))
+    written = partial(json.dumps, ensure_ascii=False)
+    places = {written(place)[1:-1]: written(said)[1:-1] for place, said in places_of(manifest).items() if "${" in said}
+    return AuditDocument.model_validate_json(hiding(places)(document.model_dump_json())) if places else document
 
 
 def _evaluated_tables(

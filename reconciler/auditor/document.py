@@ -408,11 +408,6 @@ class AuditDocument(_Part):
         unread = {catalog.name for catalog in self.coverage if catalog.namespaces_unread}
         return frozenset(unread | {failure.catalog for failure in self.failures})
 
-    def covers(self, life: PastFinding) -> bool:
-        """Return whether a finding would be listed if it were still there."""
-        is_suppressed = any(one.covers(life) for one in self.suppressed)
-        return not (is_suppressed or self.findings_left_out or life.catalog in self.incomplete_catalogs)
-
     @property
     def tables_unreadable(self) -> int:
         """The number of tables that could not be opened, without those of ``probe: false``."""

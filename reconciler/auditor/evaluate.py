@@ -148,6 +148,8 @@ class Evaluator:
     def _record(self, row: Row, stored: Stored, columns: ColumnMismatch, roots: RootIndex) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
+        shared = row.get("sharing") or ()
+        mirrors = self._mirrors(catalog) if shared else ()
         own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
         desired: DesiredTable | None = None if block is None else pickle.loads(block)  # noqa: S301 - our own
         found = None if live is None else live_table(identifier, live)
@@ -166,7 +168,7 @@ class Evaluator:
             live=found,
             foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
             stored=stored,
-            sharing=tuple(self._sharing(catalog, own, row.get("sharing") or ())),
+            sharing=tuple(other for other in shared if other != own and other.partition("/")[0] not in mirrors),
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
@@ -174,11 +176,6 @@ class Evaluator:
             team=self._team(catalog, identifier),
             expect=said.expect if said is not None else NOTHING_EXPECTED,
         )
-
-    def _sharing(self, catalog: str, own: str, found: Sequence[str]) -> Iterator[str]:
-        """Yield the other tables at the location of a table, without those of the catalogs that mirror its catalog."""
-        mirrors = self._mirrors(catalog) if found else ()
-        yield from (other for other in found if other != own and other.partition("/")[0] not in mirrors)
 
     def _mirrors(self, catalog: str) -> frozenset[str]:
         """Return the catalogs that mirror ``catalog``, or a mirror of it."""

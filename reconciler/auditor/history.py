@@ -97,26 +97,28 @@ def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) ->
         for one in document.findings
     ]
     ended = earlier.keys() - {one.fingerprint for one in findings}
-    unread = {one.address for one in findings if one.rule == unreadable.name}
-    past = [
-        life.model_copy(update={"gone": not _is_unread(document, life, unread) and document.covers(life)})
-        for name, life in earlier.items()
-        if name in ended
-    ]
+    unread, blind = {one.address for one in findings if one.rule == unreadable.name}, _blind(document)
+    gone = {name: _is_gone(document, unread, blind, earlier[name]) for name in ended}
+    past = [life.model_copy(update={"gone": gone[name]}) for name, life in earlier.items() if name in ended]
     return document.model_copy(update={"findings": tuple(findings), "past": tuple(past)})
 
 
-def _is_unread(document: AuditDocument, life: PastFinding, unread: Collection[str]) -> bool:
-    """Return whether the place of an earlier finding was not read this time, or may not have been.
+def _blind(document: AuditDocument) -> frozenset[str]:
+    """Return the catalogs that were not read completely, or of which nothing says which tables were not."""
+    is_told = unreadable.name in {rule.name for rule in document.settings.rules}
+    unread = () if is_told else (one.name for one in document.coverage if one.tables_unreadable)
+    return document.incomplete_catalogs.union(unread)
 
-    ``unread`` are the addresses that the rule ``unreadable`` reports.
+
+def _is_gone(document: AuditDocument, unread: Collection[str], blind: Collection[str], life: PastFinding) -> bool:
+    """Return whether an earlier finding would be listed if it were still there.
+
+    Where a root is not searched, the orphans of other catalogs below it are not found either.
     """
-    if life.address in unread or (life.rule == orphan.name and not document.complete):
-        return True  # where a root is not searched, the orphans of other catalogs below it are not found either
-    if unreadable.name not in {rule.name for rule in document.settings.rules}:
-        return any(one.tables_unreadable for one in document.coverage if one.name == life.catalog)
     told = life.model_copy(update={"rule": unreadable.name})
-    return any(one.findings and one.covers(told) for one in document.suppressed)
+    is_suppressed = any(one.covers(life) or (one.findings and one.covers(told)) for one in document.suppressed)
+    is_unread = life.address in unread or life.catalog in blind or (life.rule == orphan.name and not document.complete)
+    return not (is_suppressed or is_unread or document.findings_left_out)
 
 
 def _lives_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:

@@ -90,9 +90,7 @@ def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -
             others = reading.foreign.get(namespace, ())
             error, others = (others, ()) if isinstance(others, CatalogError) else (None, others)
             if namespace in reading.disabled:
-                message = (
-                    f"{catalog} ({unit.spec.impl}): the service has disabled it, and shows nothing of what it holds"
-                )
+                message = f"{catalog} ({unit.spec.impl}): the service has disabled it, and shows nothing in it"
                 error = CatalogError(message, ErrorCode.UNSUPPORTED)
             yield from (foreign_row(catalog, table) for table in others)
             number = tables[namespace] + len(others)
