@@ -143,7 +143,7 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.SCAN: "{detail}",
     NoteCode.CLEANABLE: (
         "{name}: old versions hold {detail}, by the dry run of `explain_cleanup_old_versions()`. lancens never removes "
-        "them; this does: `{code}`"
+        "them; this does, once the versions that shallow clones were made of are tagged: `{code}`"
     ),
     NoteCode.JOBS_LEFT: "{count:job} beyond {detail} {count:is|are} left for a later run, the first of {name}.",
     NoteCode.JOBS_TOO_LARGE: (
