@@ -50,7 +50,7 @@ from reconciler.auditor.totals import (
 )
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
-from reconciler.operations.connections import catalog_specs, places_of
+from reconciler.operations.connections import catalog_specs, secret_places_of
 from reconciler.operations.plan import reference
 from reconciler.planner.placeholders import hiding
 from reconciler.spark.progress import stage
@@ -143,7 +143,7 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
 def _hidden(document: AuditDocument, manifest: Manifest) -> AuditDocument:
     """Return ``document`` with locations from the environment or a file as the manifest writes them."""
     written = partial(json.dumps, ensure_ascii=False)
-    places = {written(place)[1:-1]: written(said)[1:-1] for place, said in places_of(manifest).items() if "${" in said}
+    places = {written(place)[1:-1]: written(said)[1:-1] for place, said in secret_places_of(manifest).items()}
     return AuditDocument.model_validate_json(hiding(places)(document.model_dump_json())) if places else document
 
 

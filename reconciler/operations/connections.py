@@ -222,6 +222,11 @@ def places_of(manifest: Manifest) -> dict[str, str]:
     return found
 
 
+def secret_places_of(manifest: Manifest) -> dict[str, str]:
+    """Return those of :func:`places_of` that no output shows: from the environment or a file."""
+    return {place: said for place, said in places_of(manifest).items() if "${" in said}
+
+
 def read_all(
     connections: Collection[Connection], read: Callable[[Connection], ResultT], parallelism: int
 ) -> list[ResultT]:

@@ -6,7 +6,7 @@ import statistics
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from time import perf_counter
@@ -21,7 +21,8 @@ from reconciler.model.display import count
 from reconciler.model.errors import CatalogError, ErrorCode, LancensError
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import join
-from reconciler.operations.connections import CatalogSpec, catalog_specs, missing_root
+from reconciler.operations.connections import CatalogSpec, catalog_specs, missing_root, secret_places_of
+from reconciler.planner.placeholders import hiding
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -62,7 +63,8 @@ def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> l
     """
     specs = catalog_specs(manifest, parallelism=parallelism)
     found = in_parallel(lambda spec: list(_catalog(spec)), specs, parallelism)
-    return [check for checks in found for check in checks]
+    hide = hiding(secret_places_of(manifest))
+    return [replace(check, detail=hide(check.detail)) for checks in found for check in checks]
 
 
 def _catalog(spec: CatalogSpec) -> Iterator[DoctorCheck]:

@@ -48,6 +48,19 @@ def test_a_catalog_is_described_and_nothing_is_changed(lake: Path, capsys: pytes
     assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
 
 
+def test_a_root_from_the_environment_is_shown_as_it_is_written(
+    lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", f"{lake}/lake")
+    manifest = lake / "lancens.yaml"
+    manifest.write_text(manifest.read_text().replace("./lake", "'${env:LAKE_ROOT}'"))
+    ran = lancens(capsys, "doctor")
+
+    assert "dir: ${env:LAKE_ROOT}" in ran.out
+    assert "${env:LAKE_ROOT}/users.lance: dataset" in ran.out
+    assert f"{lake}/lake" not in ran.out
+
+
 def test_a_root_that_is_not_there_is_said(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = lancens(capsys, "doctor", "--impl", "dir", "--config", "root=./lkae")
 
