@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import ssl
@@ -15,9 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, PoolManager
 
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.config import endpoint_problem
+from reconciler.backends.http.limits import ServiceLimits, timed_session
 from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.model.concurrency import in_parallel
@@ -272,6 +276,34 @@ def test_redirects_are_not_followed(script: Script, status: int, target: str, ki
     assert "redirects to" in text
     assert "check `endpoint` and `auth_token`" in text
     assert "s3cr3t" not in text
+
+
+def test_a_redirect_is_held_to_the_limits_of_answers(script: Script) -> None:
+    bomb = gzip.compress(bytes(2 * 1024 * 1024))
+    script.answers = [(302, {"Location": "/elsewhere", "Content-Encoding": "gzip"}, bomb)]
+    assert "max_answer_mib" in refused(script.client(limits=ServiceLimits(max_answer_mib=1)), InternalError)
+
+
+def test_a_redirect_to_no_address_is_refused(script: Script) -> None:
+    script.answers = [answer(302, Location="http://[::1/elsewhere")]
+    assert "an unreadable address" in refused(script.client(), ForeignAnswerError)
+
+
+def test_answers_through_a_proxy_keep_its_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    class SocksPool(HTTPConnectionPool):
+        pass
+
+    class SocksManager(PoolManager):
+        def __init__(self, _: str, *, username: str, password: str, **pools: Any) -> None:
+            super().__init__(**pools)
+            self.pool_classes_by_scheme = {"http": SocksPool}
+
+    monkeypatch.setattr("requests.adapters.SOCKSProxyManager", SocksManager)
+    made = timed_session(2, 5.0).get_adapter("http://lake.example.com")
+    assert isinstance(made, HTTPAdapter)
+    first, again = (made.proxy_manager_for("socks5h://p:1").pool_classes_by_scheme["http"] for _ in range(2))
+    assert first is again
+    assert issubclass(first, SocksPool)
 
 
 # ---- statuses and vendor bodies ------------------------------------------------------------------

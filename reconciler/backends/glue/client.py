@@ -20,7 +20,7 @@ from urllib3.exceptions import HTTPError
 from reconciler.backends.aws_login import credential_errors, session_without_questions
 from reconciler.backends.glue.aws_errors import NoAnswerError
 from reconciler.backends.glue.config import GlueConfig
-from reconciler.backends.http.limits import Scans, TooMuchError, adapter, content_of, holds_too_much
+from reconciler.backends.http.limits import Scans, TooMuchError, content_of, holds_too_much, timed_session
 from reconciler.backends.http.refusals import excerpt, is_html
 from reconciler.backends.http.retry import NoAnswer
 from reconciler.model.errors import InternalError, UnauthenticatedError
@@ -148,10 +148,8 @@ class Sender:
         self._scans = scans
         self._authority = authority
         self._timeouts = timeouts
-        self._session = requests.Session()
+        self._session = timed_session(_CONNECTIONS, self._limits.request_seconds)
         self._session.headers.clear()  # botocore has set and signed its own
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, adapter(_CONNECTIONS, self._limits.request_seconds))
 
     def attach(self, client: Any) -> None:
         """Send the requests of ``client``, one of boto3's, from now on."""

@@ -12,7 +12,14 @@ from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlencode
 
-from reconciler.backends.http.limits import Scans, ServiceLimits, TooMuchError, adapter, content_of, holds_too_much
+from reconciler.backends.http.limits import (
+    Scans,
+    ServiceLimits,
+    TooMuchError,
+    content_of,
+    holds_too_much,
+    timed_session,
+)
 from reconciler.backends.http.refusals import (
     ForeignAnswerError,
     Refusal,
@@ -189,8 +196,6 @@ class HttpClient:
         pool_size: int = DEFAULT_POOL_SIZE,
         limits: ServiceLimits | None = None,
     ) -> None:
-        from requests import Session
-
         self.endpoint = endpoint.rstrip("/")
         """The address that all paths are below."""
         self._limits = limits or ServiceLimits()
@@ -205,7 +210,7 @@ class HttpClient:
         self._translate = translate
         self._endpoint_key = endpoint_key
         self._token_key = token_key
-        self._session = Session()
+        self._session = timed_session(pool_size, self._limits.request_seconds)
         self._empty: dict[str, PreparedRequest] = {}
         """Requests without a body, by method, ready to be sent to an address."""
         self._session.headers.update(
@@ -217,8 +222,6 @@ class HttpClient:
             }
         )
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, adapter(pool_size, self._limits.request_seconds))
         self._environment = self._session.merge_environment_settings(self.endpoint, {}, True, authority, certificate)
 
     def close(self) -> None:

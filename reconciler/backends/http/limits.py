@@ -20,8 +20,7 @@ from reconciler.model.errors import InternalError, ServiceUnavailableError
 from reconciler.model.live import Traffic
 
 if TYPE_CHECKING:
-    from requests import Response
-    from requests.adapters import HTTPAdapter
+    from requests import Response, Session
 
 
 _MIB = 1024 * 1024
@@ -135,30 +134,40 @@ def answer_class(seconds: float) -> type[HTTPResponse]:
     return TimedAnswer
 
 
-def adapter(pool_size: int, seconds: float) -> HTTPAdapter:
-    """Return an adapter with ``pool_size`` connections and timed answers.
+def timed_session(pool_size: int, seconds: float) -> Session:
+    """Return a session with ``pool_size`` connections a scheme and timed answers.
 
     Each answer must be complete within ``seconds``.
     """
+    from requests import Session
     from requests.adapters import HTTPAdapter
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 
     answer = answer_class(seconds)
 
-    def timed(pool: Any) -> type:
+    def timed(pool: Any) -> Any:
+        if pool.ConnectionCls.response_class is answer:
+            return pool
         connection = type("TimedConnection", (pool.ConnectionCls,), {"response_class": answer})
         return type("TimedPool", (pool,), {"ConnectionCls": connection})
 
-    pools = {"http": timed(HTTPConnectionPool), "https": timed(HTTPSConnectionPool)}
+    def with_timed_pools(manager: Any) -> Any:
+        pools = manager.pool_classes_by_scheme  # its own: a SOCKS proxy has others
+        manager.pool_classes_by_scheme = {scheme: timed(pool) for scheme, pool in pools.items()}
+        return manager
 
     class TimedAdapter(HTTPAdapter):
         def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-            manager = super().proxy_manager_for(*args, **kwargs)
-            manager.pool_classes_by_scheme = pools
-            return manager
+            return with_timed_pools(super().proxy_manager_for(*args, **kwargs))
 
-    made = TimedAdapter(pool_maxsize=pool_size, pool_block=True)
-    made.poolmanager.pool_classes_by_scheme = pools
+    class TimedSession(Session):
+        def get_redirect_target(self, _: Any) -> None:
+            """Return None: requests reads all of a redirect, and raises for a senseless target."""
+
+    made = TimedSession()
+    for scheme in ("http://", "https://"):
+        adapter = TimedAdapter(pool_maxsize=pool_size, pool_block=True)
+        with_timed_pools(adapter.poolmanager)
+        made.mount(scheme, adapter)
     return made
 
 
