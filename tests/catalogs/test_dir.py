@@ -140,6 +140,15 @@ def test_directories_of_entries_and_namespaces_are_no_tables_of_their_own(lake: 
         backend.load_table(("teams",))
 
 
+def test_the_name_of_a_directory_is_not_another_name_of_its_table(lake: Path, backend: DirBackend) -> None:
+    (lake / "users.lance").mkdir()
+    with pytest.raises(TableNotFoundError):
+        backend.load_table(("users.lance",))
+    assert backend.default_location(("users.lance",)) == f"{lake}/users.lance.lance"
+    backend.insert_table(("users.lance",), f"{lake}/users.lance.lance", {})
+    assert set(backend.scan().tables) == {("users",), ("users.lance",)}
+
+
 def test_two_directories_of_one_name_give_one_answer_and_a_note(lake: Path, backend: DirBackend) -> None:
     (lake / "users").mkdir()
     (lake / "users.lance").mkdir()

@@ -122,7 +122,11 @@ class Directory:
     def table(self, name: str, taken: Taken) -> str | None:
         """Return the directory of table ``name`` without an entry, if there is one."""
         for directory in (name + SUFFIX, name):
-            if self.is_listable(directory, taken) and self.is_table(directory):
+            if (
+                directory.removesuffix(SUFFIX) == name
+                and self.is_listable(directory, taken)
+                and self.is_table(directory)
+            ):
                 return directory
         return None
 
