@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
+from requests import Response
 
 from reconciler.backends import optional
 from reconciler.backends.http.backend import server_time
@@ -125,6 +127,14 @@ def test_a_clock_that_differs_is_said(
 
     assert ["main", "clock", "warning"] in rows(ran.out)
     assert " s ahead of the service" in ran.out
+
+
+@pytest.mark.parametrize(("said", "year"), [("2020 05:00:00 -0000", 2020), (f"{'9' * 30} 05:00:00 GMT", None)])
+def test_a_clock_is_read_in_any_form(said: str, year: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = Response()
+    answered.headers["Date"] = f"Sun, 22 Nov {said}"
+    monkeypatch.setattr("requests.head", lambda *_, **__: answered)
+    assert server_time("http://lake") == (None if year is None else datetime(year, 11, 22, 5, tzinfo=UTC))
 
 
 def test_a_server_without_a_time_has_no_clock() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -125,6 +125,7 @@ def server_time(address: str) -> datetime | None:
     try:
         # With an `auth` of its own, which adds nothing, .netrc is not read.
         answer = requests.head(address, timeout=_CLOCK_SECONDS, allow_redirects=False, auth=lambda request: request)
-        return parsedate_to_datetime(answer.headers.get("Date", ""))
-    except (requests.RequestException, ValueError):
+        found = parsedate_to_datetime(answer.headers.get("Date", ""))
+        return found if found.tzinfo else found.replace(tzinfo=UTC)  # `-0000` is UTC, too
+    except (requests.RequestException, ValueError, OverflowError):
         return None

@@ -99,11 +99,11 @@ def _good_for(expires_in: object) -> float:
 
     One without an end is used until it is refused.
     """
-    if isinstance(expires_in, str) and expires_in.isdigit():
-        expires_in = int(expires_in)
-    if isinstance(expires_in, bool) or not isinstance(expires_in, (int, float)):
+    try:
+        seconds = float("inf" if isinstance(expires_in, bool) else expires_in)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
         return float("inf")
-    return max(0.0, expires_in - min(_EARLY_SECONDS, expires_in * _EARLY_PART))
+    return max(0.0, seconds - min(_EARLY_SECONDS, seconds * _EARLY_PART))
 
 
 def read_token_error(refusal: Refusal) -> VendorError | None:

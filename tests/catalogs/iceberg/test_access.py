@@ -173,7 +173,7 @@ def test_a_short_token_is_used_for_most_of_its_life(script: Scripted, expires_in
     assert source.token() == "token-2"
 
 
-@pytest.mark.parametrize("expires_in", [None, "soon", True, []])
+@pytest.mark.parametrize("expires_in", [None, "soon", True, [], "²", "9" * 5_000, 10**400])
 def test_a_token_without_an_end_is_used_until_it_is_refused(script: Scripted, expires_in: object) -> None:
     now = [0.0]
     script.routes["POST /token"] = Tokens(expires_in)
