@@ -79,13 +79,13 @@ class HiveConfig(ServiceLimits, BackendConfig):
     """The metastores of one installation: the first that answers is used, the others are for failover."""
     root: Root | None = None
     """The directory or URI for databases and tables without a location."""
-    ugi: str | None = Field(default=None, pattern=r"[^:,\s]+(:[^:\s]*)?")
+    ugi: str | None = Field(default=None, pattern=r"^[^:,\s]+(:[^:\s]*)?$")
     """``user:group1,group2``, sent to a metastore that does not authenticate; over HTTP only the user is."""
     pool_size: int = Field(default=3, ge=1, le=64, validation_alias="client.pool-size")
     """The most connections that are open at once."""
-    timeout: float = Field(default=60.0, gt=0, validation_alias="client.timeout")
+    timeout: float = Field(default=60.0, gt=0, le=3600, validation_alias="client.timeout")
     """How long to wait for an answer, in seconds."""
-    connect_timeout: float = Field(default=10.0, gt=0, validation_alias="client.connect-timeout")
+    connect_timeout: float = Field(default=10.0, gt=0, le=3600, validation_alias="client.connect-timeout")
     """How long to wait for a connection, in seconds."""
     batch_size: int = Field(default=500, ge=1, le=32_000, validation_alias="client.batch-size")
     """How many tables are loaded with one call."""
