@@ -62,8 +62,13 @@ _USER_INFO = re.compile(r"(://)[^/\s@]+@")
 
 
 def path(*segments: str) -> str:
-    """Return the path of ``segments``, each percent-encoded, slashes included."""
-    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+    """Return the path of ``segments``, each percent-encoded, slashes included.
+
+    So is one of dots, which a proxy would leave out.
+    """
+    return "".join(
+        f"/{quote(segment, safe='') if segment.strip('.') else segment.replace('.', '%2E')}" for segment in segments
+    )
 
 
 def _refusal_of(answer: Response) -> Refusal:

@@ -321,6 +321,9 @@ def test_another_delimiter_joins_names_in_routes() -> None:
         assert (request.path, request.query) == ("/v1/namespace/a.b%20c/describe", "delimiter=.")
         with pytest.raises(InvalidInputError, match="holds the delimiter"):
             backend_at(server.url, delimiter=".").load_namespace(("a.b",))
+        with suppress(BackendError):
+            backend_at(server.url, delimiter=".").child_namespaces(())
+        assert server.requests[-1].path == "/v1/namespace/%2E/list"  # a client or proxy removes `/.`
 
 
 def test_a_server_that_says_so_is_asked_to_alter() -> None:
