@@ -430,7 +430,7 @@ def _require_below_warehouse(identifier: Identifier) -> None:
 def _foreign(identifier: Identifier, entry: TableEntry) -> ForeignTable:
     if entry.unreadable:
         return ForeignTable(identifier, None, f"one that {entry.unreadable}")
-    return ForeignTable(identifier, entry.location, entry.properties.get(TABLE_TYPE) or "iceberg")
+    return ForeignTable(identifier, entry.location or None, entry.properties.get(TABLE_TYPE) or "iceberg")
 
 
 def _live(identifier: Identifier, entry: TableEntry) -> LiveTable:

@@ -97,6 +97,5 @@ def _entry(answer: Mapping[str, Any], doing: str) -> TableEntry:
         raise InternalError(f"iceberg: {doing}: the answer is not a generic table; check what answers at this URL")
     location = table.get("base-location")
     properties = {**properties_in(table, doing), TABLE_TYPE: table["format"]}
-    if not isinstance(location, str) or not location:
-        return TableEntry(unreadable="names no `base-location`")
-    return TableEntry(location=location, properties=properties)
+    found = TableEntry(location=location if isinstance(location, str) else "", properties=properties)
+    return TableEntry(unreadable="names no `base-location`") if found.is_lance and not found.location else found

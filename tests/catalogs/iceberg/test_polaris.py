@@ -137,12 +137,13 @@ def test_only_a_plan_that_drops_a_namespace_lists_views(polaris: Polaris, tmp_pa
 
 @pytest.fixture
 def mixed(polaris: Polaris) -> IcebergBackend:
-    """Generic tables of two formats, one without a location, and an Iceberg table."""
+    """Generic tables of three formats, some without a location, and an Iceberg table."""
     place = polaris.namespaces[SPACE]["location"]
     for name, more in (
         ("t", {"format": "lance", "base-location": f"{place}/t", "doc": "d", "properties": {"k": "v"}}),
         ("nowhere", {"format": "lance", "base-location": None}),
         ("delta", {"format": "delta", "base-location": f"{place}/d"}),
+        ("csv", {"format": "csv", "base-location": None}),
     ):
         path = "/api/catalog/polaris/v1/ware/namespaces/ads/generic-tables"
         assert polaris.answer("POST", path, {"name": name, **more})[0] == 200
@@ -156,20 +157,23 @@ def test_a_generic_table_of_the_format_lance_is_a_lance_table(polaris: Polaris, 
     assert {found.id[-1]: found.properties["k"] for found in seen.tables.values()} == {"t": "v"}
     assert len(seen.notes) == 1
     assert "base-location" in seen.notes[0]
-    assert {found.id[-1]: found.format for found in mixed.foreign_tables(SPACE)} == {
+    foreign = {found.id[-1]: found for found in mixed.foreign_tables(SPACE)}
+    assert foreign["csv"].location is None
+    assert {name: found.format for name, found in foreign.items()} == {
+        "csv": "csv",
         "nowhere": "one that names no `base-location`",
         "delta": "delta",
         "berg": "iceberg",
     }
-    assert sorted(mixed.foreign_objects(SPACE)) == ["berg", "delta", "nowhere"]
-    for name in ("nowhere", "delta"):
+    assert sorted(mixed.foreign_objects(SPACE)) == ["berg", "csv", "delta", "nowhere"]
+    for name in ("nowhere", "delta", "csv"):
         with pytest.raises(NotLanceTableError):
             mixed.remove_table((*SPACE, name))
 
 
 def test_the_other_interface_shows_generic_tables_as_foreign(polaris: Polaris, mixed: IcebergBackend) -> None:
     others = connect(polaris).foreign_tables(SPACE)
-    assert {found.id[-1] for found in others} == {"nowhere", "delta", "t"}
+    assert {found.id[-1] for found in others} == {"nowhere", "delta", "csv", "t"}
     assert set(connect(polaris).scan().tables) == {(*SPACE, "berg")}
 
 
