@@ -129,10 +129,10 @@ def test_some_directories_are_no_tables(lake: Path, backend: DirBackend) -> None
 def test_directories_of_entries_and_namespaces_are_no_tables_of_their_own(lake: Path, backend: DirBackend) -> None:
     for place in ("teams/ads/clicks.lance", "used.lance"):
         write_dataset(lake / place)
-    for name in ("eu", "us.lance", "free"):
-        (lake / name).mkdir()
     for name in ("eu", "us"):
         backend.insert_namespace((name,), {})
+    for name in ("eu", "us.lance", "free"):
+        (lake / name).mkdir()
     backend.insert_table(("eu", "clicks"), f"{lake}/teams/ads/clicks.lance", {})
     backend.insert_table(("eu", "used"), f"{lake}/used.lance", {})
     assert set(backend.scan().tables) == {("eu", "clicks"), ("eu", "used"), ("free",)}
@@ -360,6 +360,15 @@ def test_a_table_and_a_namespace_share_one_name_space_as_the_capabilities_say(ba
     backend.insert_table(("eu", "users"), "users", {})
     with pytest.raises(NamespaceAlreadyExistsError):
         backend.insert_namespace(("eu", "users"), {})
+
+
+@pytest.mark.parametrize("directory", ["users", "users.lance"])
+def test_a_namespace_hides_no_table_known_by_its_directory(lake: Path, backend: DirBackend, directory: str) -> None:
+    write_dataset(lake / directory)
+    with pytest.raises(NamespaceAlreadyExistsError):
+        backend.insert_namespace(("users",), {})
+    backend.remove_table(("users",))
+    assert backend.insert_namespace(("users",), {}).id == ("users",)
 
 
 def test_changing_a_table_known_by_its_directory_gives_it_an_entry(lake: Path, backend: DirBackend) -> None:

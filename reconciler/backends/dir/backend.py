@@ -213,7 +213,8 @@ class DirBackend(
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._namespace(contents, identifier[:-1])
-            if contents.find(join(identifier)) or contents.below(join(identifier)):
+            is_taken = contents.find(join(identifier)) or contents.below(join(identifier))
+            if is_taken or self._listed_table(contents, identifier):  # which the namespace would hide
                 raise errors.NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
             row = Row(join(identifier), NAMESPACE, metadata=metadata_of(properties))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
