@@ -97,11 +97,16 @@ class RestServer:
 
         Its refusal to list the tables of the root names the level. Call it after :meth:`operations`; only a servlet
         container that does not know that route is asked.
+
+        Raises:
+            ServiceUnavailableError, ThrottlingError: there is no answer now.
         """
         if self._is_servlet:
             route, query = self._route("namespace", (), "table", "list"), {**self._query, **_WITH_DECLARED}
             try:
                 self._http.json("GET", route, doing="list", query=query)
+            except (ServiceUnavailableError, ThrottlingError):
+                raise
             except BackendError as error:
                 named = _OTHER_LEVEL.search(str(error))
                 return int(named[1]) if named else None
