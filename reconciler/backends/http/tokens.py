@@ -87,7 +87,7 @@ class ClientCredentials(TokenSource):
             form["scope"] = self._scope
         doing = "get a token for `credential`"
         errors = {400: UnauthenticatedError, 401: UnauthenticatedError}
-        answer = self._http.json("POST", "", doing=doing, form=form, headers=headers, errors=errors)
+        answer = self._http.json("POST", "", doing=doing, form=form, headers=headers, errors=errors, repeatable=True)
         text = answer.get("access_token")
         if not isinstance(text, str) or not text:
             raise InternalError(f"{self._impl}: {doing}: the answer holds no `access_token`")

@@ -78,7 +78,7 @@ class RestServer:
         """
         for _ in range(_ASKED):
             try:
-                answer = self._http.json("POST", "/ListOperations", doing="ask for the operations")
+                answer = self._http.json("POST", "/ListOperations", doing="ask for the operations", repeatable=True)
             except ServletRouteError:
                 self._is_servlet = True
                 break
@@ -223,13 +223,15 @@ class RestServer:
     ) -> dict[str, Any]:
         """Return the answer to an operation, which names itself in errors unless ``doing`` does."""
         doing, route = doing or f"{operation} {_named(kind, identifier)}", self._route(kind, identifier, operation)
-        whole = {"id": list(identifier), **body}
-        return self._http.json("POST", route, doing=doing, query=self._query, body=whole, errors=errors)
+        whole, reads = {"id": list(identifier), **body}, operation == "describe"
+        return self._http.json(
+            "POST", route, doing=doing, query=self._query, body=whole, errors=errors, repeatable=reads
+        )
 
     def _look(self, kind: str, identifier: Identifier, errors: _Errors) -> None:
         doing, route = f"look for {_named(kind, identifier)}", self._route(kind, identifier, "exists")
         body = {"id": list(identifier)}
-        self._http.done("POST", route, doing=doing, query=self._query, body=body, errors=errors)
+        self._http.done("POST", route, doing=doing, query=self._query, body=body, errors=errors, repeatable=True)
 
     def _listed(
         self, kind: str, parent: Identifier, query: Mapping[str, str], concerns: Callable[[str], bool], *operation: str

@@ -326,6 +326,27 @@ def test_another_delimiter_joins_names_in_routes() -> None:
         assert server.requests[-1].path == "/v1/namespace/%2E/list"  # a client or proxy removes `/.`
 
 
+def test_reads_are_repeated_although_they_are_posted() -> None:
+    failed: set[str] = set()
+
+    def answer(request: Request) -> Answer:
+        if request.path not in failed:
+            failed.add(request.path)
+            return 502, b"<html>no upstream</html>"
+        if request.path == "/v1/oauth/tokens":
+            return 200, {"access_token": TOKEN}
+        return 200, {"operations": [], "location": "s3://lake/t", "properties": {}}
+
+    with scripted(answer) as server:
+        backend = RestBackend(uri=server.url, credential="me:s3cret-77")
+        assert backend.load_table(("a", "t")).location == "s3://lake/t"
+        assert backend.load_namespace(("a",)).id == ("a",)
+        with pytest.raises(ServiceUnavailableError):
+            backend.insert_namespace(("a", "b"), {})
+        assert server.paths().count("POST /v1/namespace/a%24b/create") == 1
+        assert all(server.paths().count(f"POST {path}") == 2 for path in failed - {"/v1/namespace/a%24b/create"})
+
+
 def test_a_server_that_says_so_is_asked_to_alter() -> None:
     def answer(request: Request) -> Answer:
         if request.path == "/ListOperations":
