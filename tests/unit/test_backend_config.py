@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.dir import DirConfig
+from reconciler.backends.iceberg import IcebergConfig
 from reconciler.backends.memory import MemoryConfig
 from reconciler.model.backend_config import known_keys, parse_config, read_config
 from reconciler.model.errors import InvalidInputError
@@ -28,6 +29,18 @@ def _messages(properties: dict[str, str]) -> list[str]:
 @pytest.mark.parametrize("key", ["root", "dir.root", "path", "dir.path"])
 def test_every_spelling_of_the_root(key: str) -> None:
     assert parse_config(DirConfig, "dir", {key: "/lake"}).root == "/lake"
+
+
+@pytest.mark.parametrize("address", ["http://lake/v1\n", "\thttp://lake ", "http://lake/v1/ "])
+def test_an_address_from_a_file_may_end_with_a_line(address: str) -> None:
+    config = parse_config(IcebergConfig, "iceberg", {"endpoint": address, "credential": "a:b", "allow_http": "true"})
+    assert (config.endpoint, config.token_address) == ("http://lake", "http://lake/v1/oauth/tokens")
+
+
+def test_an_empty_key_signs_nothing() -> None:
+    signed = {"endpoint": "https://lake", "rest.sigv4-enabled": "true", "rest.access-key-id": "me"}
+    with pytest.raises(InvalidInputError, match=r"`rest.secret-access-key`"):
+        parse_config(IcebergConfig, "iceberg", {**signed, "rest.secret-access-key": ""})
 
 
 def test_a_relative_root_starts_at_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

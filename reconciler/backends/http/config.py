@@ -34,6 +34,7 @@ def endpoint_problem(endpoint: str) -> str | None:
 
 
 def _address(value: str) -> str:
+    value = value.strip()
     problem = endpoint_problem(value)
     if problem is not None:
         raise ValueError(problem)
@@ -41,7 +42,7 @@ def _address(value: str) -> str:
 
 
 Endpoint: TypeAlias = Annotated[str, AfterValidator(_address)]
-"""A configured http:// or https:// address, kept without its trailing slash."""
+"""A configured http:// or https:// address, kept without white space around it and its trailing slash."""
 
 
 def is_loopback(host: str) -> bool:

@@ -46,9 +46,9 @@ class IcebergConfig(HttpConfig):
     """The region to sign for; by default that of the environment."""
     access_key_id: str | None = Field(default=None, min_length=1, validation_alias="rest.access-key-id")
     """The key to sign with; by default the credentials of the environment, a profile or a role."""
-    secret_access_key: SecretStr | None = Field(default=None, validation_alias="rest.secret-access-key")
+    secret_access_key: SecretStr | None = Field(default=None, min_length=1, validation_alias="rest.secret-access-key")
     """Goes with `rest.access-key-id`."""
-    session_token: SecretStr | None = Field(default=None, validation_alias="rest.session-token")
+    session_token: SecretStr | None = Field(default=None, min_length=1, validation_alias="rest.session-token")
     """Goes with `rest.access-key-id`, where that is temporary."""
     connect_timeout: int = Field(default=10_000, ge=1, le=_LONGEST_TIMEOUT_MS)
     """How long to wait for a connection, in milliseconds."""
