@@ -33,10 +33,10 @@ _KINDS: Mapping[str, type[BackendError]] = {
     "UnsupportedOperationException": UnsupportedOperationError,
     "TooManyRequestsException": ThrottlingError,
 }
-# Servers disagree on the status of this error (404, 400, and Nessie's is 500).
+# Servers disagree on the status of this error (404, 400, and Nessie's is 500). Many a location has the word, too.
 _NO_WAREHOUSE = re.compile(
-    r"warehouse\b.{0,400}\b(?:not known|unknown|not found|does(?: not|n't) exist)"
-    r"|\b(?:unknown|no such|find|found no)\b.{0,400}\bwarehouse",
+    r"(?<![\w./:-])warehouse\b(?![./-]).{0,400}\b(?:not known|unknown|not found|does(?: not|n't) exist)"
+    r"|\b(?:unknown|no such|find|found no)\b.{0,400}(?<![\w./:-])warehouse\b(?![./-])",
     re.IGNORECASE,
 )
 WAYS_OUT = (

@@ -329,6 +329,8 @@ def test_a_table_that_cannot_be_loaded_is_an_error_that_names_it(script: Scripte
     ("answer", "reason"),
     [
         (error(500, "NotFoundException", "no metadata file at 17:03:51"), "the service fails to read"),
+        (error(500, "RuntimeIOException", "File s3a://warehouse/a/1.json does not exist"), "the service fails to read"),
+        (error(500, "UncheckedIOException", "cannot find file:/srv/warehouse/a/1.json"), "the service fails to read"),
         (error(403, "ForbiddenException", "request 51-a"), "this caller may not read"),
         (error(404, "NoSuchTableException", "Table does not exist: a.bad"), "the service lists and does not find"),
         (Answer({"metadata": None}), "the service fails to read"),
