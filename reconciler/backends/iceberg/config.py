@@ -76,7 +76,8 @@ class IcebergConfig(HttpConfig):
                 "`rest.sigv4-enabled` and `auth_token` or `credential` are two ways to authenticate; give one"
             )
         given = [self.access_key_id, self.secret_access_key, self.session_token]
-        if not self.sigv4_enabled and (self.signing_region is not None or any(one is not None for one in given)):
+        is_said = self.signing_region is not None or "signing_name" in self.model_fields_set
+        if not self.sigv4_enabled and (is_said or any(one is not None for one in given)):
             raise ValueError(
                 "keys of `rest.*` are for signed requests; set `rest.sigv4-enabled` to true, or leave them out"
             )

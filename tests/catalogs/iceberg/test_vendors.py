@@ -142,6 +142,7 @@ def test_what_is_said_twice_in_a_block_and_with_dots_is_an_error(tmp_path: Path)
         ({"warehouses": "ware", "warehouses.b": "ware"}, "`ware` and `b` in `warehouses` are one warehouse"),
         ({**SIGNED, "auth_token": SECRET}, "two ways to authenticate; give one"),
         ({"rest.signing-region": "eu"}, "set `rest.sigv4-enabled` to true"),
+        ({"rest.signing-name": "glue"}, "set `rest.sigv4-enabled` to true"),
         ({**KEYS}, "set `rest.sigv4-enabled` to true"),
         ({**SIGNED, "rest.access-key-id": KEY}, "are given together, or neither"),
         ({**SIGNED, **KEYS, "endpoint": "http://catalog.example"}, "can be read on the way"),
