@@ -262,8 +262,10 @@ class Hive2Backend(
     def direct_location(self, identifier: Identifier) -> str:
         """Return the location of a table that an operation creates.
 
-        Without a ``root`` it is below the current directory.
+        Without a ``root`` it is below the current directory. The database is read again: a server that runs for weeks
+        may have read it before a manifest moved it.
         """
+        self._given.pop(identifier[:-1], None)
         return self.default_location(identifier) or self._place(Path.cwd().as_posix(), identifier)
 
     def _place(self, root: str, identifier: Identifier) -> str:

@@ -231,8 +231,10 @@ class IcebergBackend(
     def direct_location(self, identifier: Identifier) -> str:
         """Return the location of a table created directly.
 
-        Without a default it is below the current directory.
+        Without a default it is below the current directory. Polaris's namespace is read again, as it may have moved.
         """
+        if self._server.home(identifier[:1]) is not None:
+            self.load_namespace(identifier[:-1])
         return self.default_location(identifier) or self.location_below(str(Path.cwd()), identifier)
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:

@@ -411,6 +411,23 @@ def test_faulty_configuration_is_named(properties: dict[str, str], message: str)
     assert problems[0].startswith(message)
 
 
+class Moving(Stub):
+    """Holds one database, which other clients move."""
+
+    place = "s3://lake/old"
+
+    def get_database(self, name: str) -> ttypes.Database:
+        kept = {"lancens.managed-by": "shop/lake", "lancens.keys": f'["{entries.DATABASE_LOCATION}"]'}
+        return ttypes.Database(name=name, locationUri=self.place, parameters=kept)
+
+
+def test_a_database_that_moved_places_the_next_table() -> None:
+    with stub(Moving()) as running, closing(Hive2Backend(uri=f"thrift://127.0.0.1:{running.port}")) as backend:
+        assert backend.direct_location(("ads", "t")) == "s3://lake/old/t"
+        running.place = "s3://lake/new"
+        assert backend.direct_location(("ads", "t")) == "s3://lake/new/t"
+
+
 # ---- a write that the metastore itself repeats -----------------------------------------------------------------------
 
 
