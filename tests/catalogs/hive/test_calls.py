@@ -422,9 +422,10 @@ class Moving(Stub):
 
 
 def test_a_database_that_moved_places_the_next_table() -> None:
-    with stub(Moving()) as running, closing(Hive2Backend(uri=f"thrift://127.0.0.1:{running.port}")) as backend:
+    moving = Moving()
+    with stub(moving) as running, closing(Hive2Backend(uri=f"thrift://127.0.0.1:{running.port}")) as backend:
         assert backend.direct_location(("ads", "t")) == "s3://lake/old/t"
-        running.place = "s3://lake/new"
+        moving.place = "s3://lake/new"
         assert backend.direct_location(("ads", "t")) == "s3://lake/new/t"
 
 
