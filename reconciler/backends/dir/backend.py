@@ -210,11 +210,12 @@ class DirBackend(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a namespace."""
+        if len(identifier) == 1 and self._listed_table(self._manifest.read(), identifier):
+            raise errors.NamespaceAlreadyExistsError(f"dir: `{identifier[0]}` is a table, which it would hide")
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._namespace(contents, identifier[:-1])
-            is_taken = contents.find(join(identifier)) or contents.below(join(identifier))
-            if is_taken or self._listed_table(contents, identifier):  # which the namespace would hide
+            if contents.find(join(identifier)) or contents.below(join(identifier)):
                 raise errors.NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
             row = Row(join(identifier), NAMESPACE, metadata=metadata_of(properties))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
