@@ -187,8 +187,8 @@ def _refusal(
     """Return the error for an error code of the service."""
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
-    is_sts = error.operation_name == "AssumeRole"
-    where = f"glue: {'AssumeRole' if is_sts else f'{operation} on {subject}'}"
+    is_sts = error.operation_name.startswith("AssumeRole")
+    where = f"glue: {error.operation_name if is_sts else f'{operation} on {subject}'}"
     if code in meanings:
         return meanings[code]
     plain, refused = plain_code(code), login_refusal(code, region="the region", signing="check the keys")
@@ -213,7 +213,7 @@ def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
     if grants:
         detail = _detail(grants[1], secrets)
         return f"Lake Formation denies access{f': {detail}' if detail else ''}; grant its permissions beside IAM's"
-    service = "sts" if operation == "AssumeRole" else "glue"
+    service = "sts" if operation.startswith("AssumeRole") else "glue"
     match = _DENIED_ACTION.search(message)
     action = match[1] if match else f"{service}:{operation}"
     resource = match[2].rstrip(".,;") if match and match[2] else ""

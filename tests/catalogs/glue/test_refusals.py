@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
 
 from reconciler.backends import registry
 from reconciler.backends.glue import GlueBackend
+from reconciler.backends.glue.aws_errors import translated
 from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -49,6 +51,15 @@ def _refused(backend: GlueBackend) -> BackendError:
     assert "\n" not in str(raised.value)
     assert str(raised.value).startswith("glue: ")
     return raised.value
+
+
+def test_a_role_of_a_web_identity_is_named() -> None:
+    message = "Not authorized to perform sts:AssumeRoleWithWebIdentity"
+    with (
+        pytest.raises(PermissionDeniedError, match=r"^glue: AssumeRoleWithWebIdentity: .* sts:AssumeRoleWithWebId"),
+        translated("GetCatalogs", "the root catalog", (), {}, None),
+    ):
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, "AssumeRoleWithWebIdentity")
 
 
 ROWS: list[tuple[str, int, type[BackendError], str]] = [
