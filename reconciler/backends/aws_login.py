@@ -6,6 +6,7 @@ raises: a missing token file, or a credential process that prints something othe
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -70,6 +71,7 @@ def session_without_questions(impl: str) -> Session:
     from botocore.credentials import CredentialProvider
     from botocore.session import get_session
 
+    _keep_credentials_out_of_logs()
     session = get_session()
 
     class NoQuestions(CredentialProvider):
@@ -81,6 +83,14 @@ def session_without_questions(impl: str) -> Session:
 
     session.get_component("credential_provider").insert_before("assume-role", NoQuestions())
     return session
+
+
+def _keep_credentials_out_of_logs() -> None:
+    """Silence logs of botocore that hold credentials, unless a level is set."""
+    for name, level in (("botocore", logging.INFO), ("botocore.credentials", logging.ERROR)):
+        logger = logging.getLogger(name)
+        if logger.level == logging.NOTSET:
+            logger.setLevel(level)
 
 
 def _roles(session: Session) -> Iterator[Mapping[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +50,6 @@ def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, GlueClient, S
         InvalidInputError: a file that AWS's configuration names cannot be read.
         BotoCoreError, ClientError: see ``refusals``.
     """
-    _keep_credentials_out_of_logs()
     base = session_without_questions("glue")
     session = Session(
         botocore_session=base,
@@ -117,14 +115,6 @@ def _role_credentials(session: Session, config: GlueConfig, sender: Sender, meth
         advisory_timeout=min(_RENEW_SECONDS, lifetime // 3),
         mandatory_timeout=min(_RENEW_AT_LEAST_SECONDS, lifetime // 6),
     )
-
-
-def _keep_credentials_out_of_logs() -> None:
-    """Silence logs of botocore that hold credentials, unless a level is set."""
-    for name, level in (("botocore", logging.INFO), ("botocore.credentials", logging.ERROR)):
-        logger = logging.getLogger(name)
-        if logger.level == logging.NOTSET:
-            logger.setLevel(level)
 
 
 # ---- sending ---------------------------------------------------------------------------------------------------------

@@ -85,15 +85,17 @@ class Signer:
         """
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
-        from botocore.exceptions import BotoCoreError
+        from botocore.exceptions import BotoCoreError, ClientError
 
+        said = "iceberg: the AWS credentials cannot be renewed"
         try:
             with credential_errors("iceberg"):
                 credentials = self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
-            raise UnauthenticatedError(
-                f"iceberg: the AWS credentials cannot be renewed ({type(error).__name__}: {error})"
-            ) from None
+            raise UnauthenticatedError(f"{said} ({type(error).__name__}: {error})") from None
+        except ClientError as error:  # STS refuses the role
+            refused = login_refusal(error.response["Error"]["Code"], region="the region", signing="check the keys")
+            raise UnauthenticatedError(f"{said}: {error.operation_name}: {refused or error}") from None
         headers = {name: value for name, value in request.headers.items() if name.lower() in _SIGNED}
         signed = AWSRequest(method=request.method, url=request.url, data=request.body or b"", headers=headers)
         SigV4Auth(credentials, self._name, self._region).add_auth(signed)

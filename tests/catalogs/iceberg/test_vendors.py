@@ -327,6 +327,32 @@ def test_what_aws_refuses_is_reported_by_its_cause(script: Scripted, answer: Ans
     backend.close()
 
 
+@pytest.mark.parametrize(
+    ("code", "said"), [("AccessDenied", "Not authorized to perform sts"), ("SignatureDoesNotMatch", "clock")]
+)
+def test_a_role_that_is_refused_is_told(
+    script: Scripted,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    code: str,
+    said: str,
+) -> None:
+    (tmp_path / "token").write_text("a.b.c")
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", script.url)
+    text = f"Not authorized to perform sts:AssumeRoleWithWebIdentity {SECRET if code != 'AccessDenied' else ''}"
+    refusal = f"<ErrorResponse><Error><Code>{code}</Code><Message>{text}</Message></Error></ErrorResponse>"
+    script.routes["POST /"] = Answer(refusal.encode(), 403, {"Content-Type": "text/xml"})
+    backend = IcebergBackend(endpoint=script.url, **{**SIGNED, "warehouses.sales": ARN})
+    with pytest.raises(UnauthenticatedError, match=f"AssumeRoleWithWebIdentity: .*{said}") as caught:
+        backend.scan()
+    assert SECRET not in str(caught.value)
+    assert not [one for one in caplog.records if one.levelname != "INFO"]
+    backend.close()
+
+
 def test_without_credentials_region_or_package_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     config = {"endpoint": "http://127.0.0.1:1", "warehouses.sales": ARN, "rest.sigv4-enabled": "true"}
     with pytest.raises(UnauthenticatedError, match=r"set `rest.access-key-id`"):
