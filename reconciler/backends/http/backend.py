@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reconciler.backends import optional
 from reconciler.backends.http.client import DEFAULT_POOL_SIZE, HttpClient, TokenSource
@@ -61,7 +61,7 @@ class HttpBackend(optional.Measures, optional.OpensData):
 
     def server_time(self) -> datetime | None:
         """Return the time in the head of the server's answers."""
-        return server_time(self._http.endpoint)
+        return server_time(self._http.endpoint, verify=self.config.authority, cert=self.config.certificate)
 
     def close(self) -> None:
         """Close the connections."""
@@ -115,16 +115,18 @@ def connect(
     )
 
 
-def server_time(address: str) -> datetime | None:
+def server_time(address: str, **tls: Any) -> datetime | None:
     """Return the time in the answer to a HEAD of ``address``; None without one.
 
-    No credential is sent, and an answer that refuses the request has a time as well.
+    No token or header is sent, and an answer that refuses the request has a time as well. ``tls``: the certificates, as
+    requests takes them.
     """
     import requests
 
     try:
         # With an `auth` of its own, which adds nothing, .netrc is not read.
-        answer = requests.head(address, timeout=_CLOCK_SECONDS, allow_redirects=False, auth=lambda request: request)
+        plain: Any = {"allow_redirects": False, "auth": lambda request: request}
+        answer = requests.head(address, timeout=_CLOCK_SECONDS, **plain, **tls)
         found = parsedate_to_datetime(answer.headers.get("Date", ""))
         return found if found.tzinfo else found.replace(tzinfo=UTC)  # `-0000` is UTC, too
     except (requests.RequestException, ValueError, OverflowError):

@@ -68,6 +68,15 @@ def test_both_are_taken_from_files(
     assert _read(server, ssl_ca_cert=trusted[0], cert_file=str(both)) == {"a": "1"}
 
 
+def test_the_clock_of_such_a_server_is_read(
+    server: Scripted, trusted: tuple[str, str], client: tuple[str, str]
+) -> None:
+    tls = {"tls.ssl_ca_cert": trusted[0], "tls.cert_file": client[0], "tls.key_file": client[1]}
+    backend = RestBackend(uri=server.url, **tls)
+    assert backend.server_time() is not None
+    backend.close()
+
+
 def test_without_them_it_is_said_what_is_wrong(
     server: Scripted, trusted: tuple[str, str], client: tuple[str, str], folder: Path
 ) -> None:
