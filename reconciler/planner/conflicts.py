@@ -67,8 +67,8 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
         conflicts = {
             conflict.change.key: conflict
             for conflict in (
-                *_shared_locations(source, planned, tables, outcomes.blocked.values()),
-                *_changed_data(source, planned, tables),
+                *_shared_locations(source, planned, tables, [*outcomes.blocked.values(), *outcomes.waiting]),
+                *_changed_data(source, planned, tables, outcomes.waiting),
                 *_taken_defaults(source, planned, tables),
                 *_unreferenced(source, planned, tables),
                 *_namesakes(source, planned, tables),
@@ -217,7 +217,7 @@ def _kept_notes(catalog: str, kept: Sequence[Params]) -> Iterator[Note]:
 
 
 def _shared_locations(
-    source: CatalogInput, changes: Collection[Change], tables: LiveTables, blocked: Collection[Blocked]
+    source: CatalogInput, changes: Collection[Change], tables: LiveTables, held: Sequence[Blocked | Change]
 ) -> Iterator[_Conflict]:
     """Yield tables that share a location with a dataset to be written."""
     place_of = source.facts.place_of
@@ -235,8 +235,8 @@ def _shared_locations(
     for change in changes:
         if change.destination:
             arriving[place_of(change.destination)].append(change)
-    for one in sorted(blocked, key=lambda one: one.identifier, reverse=True):
-        writing = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
+    for one in sorted(held, key=lambda one: one.identifier, reverse=True):
+        writing = created.get(place_of(one.destination)) if one.kind == "table" and one.destination else None
         if writing is not None and writing.key != one.key:
             yield _Conflict(writing, Why(ReasonCode.LOCATION_AWAITED, {"name": one.address}))
     for place in sorted(arriving.keys() & created.keys()):
@@ -246,13 +246,16 @@ def _shared_locations(
             yield _Conflict(change, _shared(place, other.address))
 
 
-def _changed_data(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+def _changed_data(
+    source: CatalogInput, changes: Collection[Change], tables: LiveTables, waiting: Collection[Change]
+) -> Iterator[_Conflict]:
     """Yield changes of data that is not what another table at its location asks for afterwards."""
     place_of, blocks = source.facts.place_of, source.desired.tables
     writing = {one.key for one in changes if changes_columns(one) or changes_tags(one)}
     if not writing:
         return  # the places of a large fleet cost seconds
-    placed = [(one, place_of(one.destination)) for one in changes if one.destination and one.identifier in blocks]
+    wanted = (one for one in (*changes, *waiting) if one.identifier in blocks)
+    placed = [(one, place_of(one.destination)) for one in wanted if one.destination]
     changing = [(one, place) for one, place in placed if one.key in writing]
     sharing: defaultdict[str, dict[Identifier, LiveTable | None]] = defaultdict(dict)
     for one, place in placed:

@@ -100,7 +100,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.KIND_NOT_NESTABLE: (
         "it is a {kind} inside a {kind}, which must exist already: this service cannot create one"
     ),
-    ReasonCode.LOCATION_AWAITED: "its dataset would be written at the location of {name}, which is blocked",
+    ReasonCode.LOCATION_AWAITED: "its dataset would be written at the location of {name}, which is blocked or waits",
     ReasonCode.LOCATION_CHOSEN: [
         (f"{_RENAMING}, and {_CHOSEN}", f"it cannot be relocated: {_CHOSEN}; it is at {{location}}")
     ],

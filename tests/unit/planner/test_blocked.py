@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.columns import ShownColumn
-from reconciler.model.desired import Origin, Prune
+from reconciler.model.columns import Column, ShownColumn
+from reconciler.model.desired import Evolve, ExtraColumns, Origin, Prune
 from reconciler.model.live import StorageKind
 from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.facts import EntryColumns
@@ -134,6 +134,30 @@ def test_nothing_is_written_where_a_blocked_table_is_to_be() -> None:
         ("lake/a/moves", ReasonCode.NO_DATA_TO_RELOCATE_TO),
     ]
     assert plan.blocked[0].params["name"] == "lake/a/moves"
+
+
+def test_nothing_is_written_where_a_waiting_table_is_to_be() -> None:
+    """It would block that one once what it waits for is planned."""
+    there = live(live_namespace("a", owner=OTHER))
+    waiting = table("a/waits", location="/data/new.lance", schema=(Column("other", "string"),))
+    wanted = desired(
+        claim("a", {"team": "ml"}), waiting, table("b/made", location="/data/x/../new.lance", schema=USERS)
+    )
+    plan = plan_of(wanted, there)
+    assert waits(plan) == ["create-table a/waits"]
+    assert blocked(plan) == [("lake/a", ReasonCode.FOREIGN_OWNER), ("lake/b/made", ReasonCode.LOCATION_AWAITED)]
+
+
+def test_data_is_not_changed_where_a_waiting_table_is_to_be() -> None:
+    there = live(live_namespace("a", owner=OTHER), live_table("b/grows", owner=OWNER, location="/data/t.lance"))
+    wider = (*USERS, Column("email", "string"))
+    grows = table("b/grows", location="/data/t.lance", schema=wider, evolve=Evolve.ADDITIVE)
+    waiting = replace(table("a/waits", location="/data/t.lance", schema=USERS), extra_columns=ExtraColumns.CONFLICT)
+    found = stored(StorageKind.DATASET, "/data/t.lance", schema=USERS)
+    wanted = desired(claim("a", {"team": "ml"}), waiting, grows)
+    plan = plan_of(wanted, there, storage={"a/waits": found, "b/grows": found})
+    assert waits(plan) == ["register-table a/waits"]
+    assert_blocked(plan, "lake/b/grows", ReasonCode.LOCATION_SHARED, name="lake/a/waits")
 
 
 def test_a_table_is_not_made_new_while_no_entry_has_data_that_may_be_its_own() -> None:
