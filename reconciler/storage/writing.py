@@ -203,7 +203,7 @@ def evolve_columns(location: str, columns: Sequence[Column], options: Mapping[st
             renamed = {"name": column.name} if name != column.name else {}
             relaxed = {"nullable": True} if column.nullable and not there[name].nullable else {}
             if renamed or relaxed:
-                alterations.append({"path": name, **renamed, **relaxed})
+                alterations.append({"path": _path(name), **renamed, **relaxed})
         if alterations:
             dataset.alter_columns(*alterations)
 
@@ -221,4 +221,9 @@ def annotate_columns(location: str, metadata: Mapping[str, Mapping[str, str]], o
         gone = [name for name in metadata if name not in dataset.schema.names]
         if gone:
             raise TableSchemaValidationError(f"{locations.redact(location)} has no column `{gone[0]}`")
-        dataset.update_field_metadata({name: dict(texts) for name, texts in metadata.items() if texts})
+        dataset.update_field_metadata({_path(name): dict(texts) for name, texts in metadata.items() if texts})
+
+
+def _path(name: str) -> str:
+    """Return the path of a top-level column, whose name may have a backtick."""
+    return f"`{name.replace('`', '``')}`"

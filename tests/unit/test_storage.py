@@ -499,6 +499,16 @@ def test_columns_may_be_null_without_touching_data(tmp_path: Path) -> None:
         storage.evolve_columns(str(place), [columns[0], Column("gone", "int8")], {})
 
 
+@pytest.mark.parametrize("name", ["a`b", "`a`", "a b", "Ä"])
+def test_columns_of_any_name_are_altered(tmp_path: Path, name: str) -> None:
+    place, column = str(tmp_path / "a.lance"), Column(name, "int8", nullable=False)
+    storage.create_empty(place, (column,), {})
+    storage.evolve_columns(place, [Column("plain", "int8", renamed_from=name)], {})
+    storage.evolve_columns(place, [Column(name, "int8", renamed_from="plain")], {})
+    storage.annotate_columns(place, {name: {"comment": "c"}}, {})
+    assert storage.probe(place, {}).schema == (Column(name, "int8", metadata={"comment": "c"}),)
+
+
 @pytest.mark.parametrize(
     "change",
     [
