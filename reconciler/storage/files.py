@@ -23,9 +23,11 @@ _IN_A_BUCKET = re.compile(r"(?:az|gs|s3)://[^/]+/([\w=-][\w.=-]*(?:/[\w=-][\w.=-
 
 
 def local_path(location: str) -> Path | None:
-    """Return the path of a location on this machine, None for one elsewhere."""
-    path = locations.path_of(location)
-    return None if path is None else Path(path)
+    """Return the path of a location on this machine, None for one elsewhere.
+
+    As pylance does, it takes ``..`` from the text, whatever the directory before it is.
+    """
+    return None if locations.path_of(location) is None else Path(locations.normalise(location))
 
 
 def real_places(found: Iterable[str]) -> dict[str, str]:

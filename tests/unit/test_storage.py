@@ -65,6 +65,20 @@ def test_an_encoded_uri_and_a_path_are_one_place(tmp_path: Path) -> None:
     assert storage.probe(f"{tmp_path}/a%20b.lance", {}).kind is StorageKind.NOTHING
 
 
+@pytest.mark.parametrize("above", ["gone", "link"])
+def test_parent_directories_are_those_of_pylance(tmp_path: Path, above: str) -> None:
+    """It takes `..` from the path alone: the directory need not exist, and a link is not followed."""
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "deep")
+    place, columns = f"{tmp_path}/{above}/../a.lance", (Column("id", "int64"),)
+    storage.create_empty(place, columns, {})
+    assert (
+        storage.probe(place, {})
+        == storage.probe(str(tmp_path / "a.lance"), {})
+        == Storage(StorageKind.DATASET, columns)
+    )
+
+
 def test_nothing_is_where_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "declared").mkdir()
