@@ -125,7 +125,9 @@ def sections(plan: Plan, *, full: bool = False) -> tuple[Section, ...]:
     for row in ordered if full else sorted(_folded(ordered), key=lambda row: _position(first_of(row))):
         rows[_catalog_of(row)].append(row)
     summaries = {catalog.name: catalog for catalog in plan.catalogs}
-    waiting = {name: waiting_line(plan, name) for name in dict.fromkeys(entry.catalog for entry in ordered)}
+    waiting = {
+        name: waiting_line(plan, name) for name in dict.fromkeys(one.catalog for one in (*ordered, *plan.waiting))
+    }
     known = dict.fromkeys([*summaries, *waiting])
     shared = [Section(None, None, rows[None])] if None in rows else []
     return (

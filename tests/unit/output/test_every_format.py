@@ -98,7 +98,7 @@ def test_no_name_or_value_can_forge_a_line_of_text(plan: Plan, width: int | None
     body = lines[: lines.index("Notes")] if plan.notes else lines
     rows = [line for line in body if line[:3].strip() in SYMBOLS and line[3:4] == " "]
     assert len(rows) == len(entries_of(plan))
-    catalogs = len({entry.catalog for entry in entries_of(plan)})
+    catalogs = len({entry.catalog for entry in (*entries_of(plan), *plan.waiting)})
     at_the_margin = [line for line in lines if line and not line.startswith(" ")]
     assert len(at_the_margin) == catalogs + bool(plan.notes) + 1
     assert at_the_margin[-1].startswith("No changes." if plan.is_empty and not plan.blocked else "Plan: ")

@@ -178,6 +178,15 @@ def test_a_blocked_object_shows_its_reason_and_its_remedy() -> None:
             assert said in shown, (form, said)
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_a_catalog_in_which_changes_only_wait_is_shown(form: str) -> None:
+    """A mirror waits for the tables of its source that are blocked."""
+    blocked = Blocked(catalog="lake", kind="table", identifier=("x",), code=ReasonCode.MADE_OUTSIDE)
+    waits = change("prod", "x", Action.REGISTER_TABLE, None, view("s"), "mirrored")
+    plan = plan_of().model_copy(update={"blocked": (blocked,), "waiting": (waits,)})
+    assert "1 change waits" in render(plan, form)
+
+
 def test_a_fold_shows_the_difference_its_changes_share() -> None:
     same = [
         change("lake", f"ns/t{n:02}", Action.UPDATE_TABLE, view("s", tier="a"), view("s", tier="b"), "differs")
