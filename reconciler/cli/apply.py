@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.carrying_out import carry_out
+from reconciler.applier.report import ApplyReport
+from reconciler.cli.carrying_out import carry_out, print_summary
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import (
     PlanFlags,
@@ -22,7 +23,6 @@ from reconciler.model import display
 from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
-    from reconciler.applier.report import ApplyReport
     from reconciler.manifest import Manifest
     from reconciler.planner.plan import Plan
 
@@ -72,6 +72,8 @@ def command(
         click.echo(_BLOCKED, err=True)
         sys.exit(BLOCKED)
     if plan.is_empty:
+        if form == "json":
+            print_summary(ApplyReport((), journal=""))
         return
     if not flags.allow_mass_removal:
         from reconciler.planner.plan import check_removals

@@ -67,7 +67,7 @@ def carry_out(
     with shown_progress(len(plan.changes), form) as show, _interruptible(stop):
         report = run(on_event=show, stop=stop)
     if form == "json":
-        _print_event("summary", ok=report.ok, journal=report.journal, **_counts(report))
+        print_summary(report)
     else:
         say(summary_line(report))
     if not report.ok:
@@ -121,6 +121,11 @@ def _print_json(event: Event) -> None:
         _print_event("ended", **_named(event.change), **outcome)
     else:
         _print_event("started", **_named(event))
+
+
+def print_summary(report: ApplyReport) -> None:
+    """Print the last line of a run in JSON."""
+    _print_event("summary", ok=report.ok, journal=report.journal, **_counts(report))
 
 
 def _named(change: Change) -> Mapping[str, object]:

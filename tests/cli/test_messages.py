@@ -217,6 +217,8 @@ def test_apply_reports_each_event_in_json(capsys: pytest.CaptureFixture[str]) ->
     assert [event["event"] for event in events] == ["started", "ended", "summary"]
     assert events[1]["status"] == "done"
     assert (events[2]["ok"], events[2]["done"]) == (True, 1)
+    [nothing_to_do] = lancens(capsys, "apply", "--auto-approve", "--format", "json").out.splitlines()
+    assert json.loads(nothing_to_do) == {**events[2], "done": 0, "journal": ""}
 
 
 def test_junit_fails_for_what_is_blocked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
