@@ -264,10 +264,12 @@ def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) 
 
 
 def _schema(columns: Schema, desired: Schema, where: str) -> Schema:
-    metadata = {column.name: column.metadata for column in desired}
-    return tuple(
-        replace(column, metadata=_restored(column.metadata, metadata.get(column.name, {}), where)) for column in columns
-    )
+    """Return the columns of data with desired values in place of stand-ins; a column may have its old name."""
+    for names in ({one.name: one.metadata for one in desired}, {one.renamed_from: one.metadata for one in desired}):
+        columns = tuple(
+            replace(one, metadata=_restored(one.metadata, names.get(one.name, {}), where)) for one in columns
+        )
+    return columns
 
 
 def _restored(

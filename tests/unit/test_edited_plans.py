@@ -37,6 +37,7 @@ from tests.soak import count, seeded
 from tests.states import held_names, manifests, mirrors, situations
 from tests.unit.applier.world import FakeStorage, Ledger
 from tests.unit.planner.building import USERS
+from tests.writing import load_text
 
 CATALOGS = ("lake", "prod")
 EDITS_A_PLAN = 10
@@ -457,3 +458,23 @@ def test_a_namespace_that_stays_for_a_waiting_table_alone_is_no_edit(tmp_path: P
     assert [one.address for one in plan.waiting] == ["lake/b/c", "lake/b/c/a/b"]
     saved, journals = Plan.from_json(plan.to_json()), tmp_path / "journals"
     assert reconciler.apply(saved, manifest, journal=journals, allow_mass_removal=True, skip_blocked=True).ok
+
+
+def test_a_secret_of_a_column_that_is_renamed_is_no_edit(tmp_path: Path) -> None:
+    """Its stand-in is that of the data's column, which has the old name."""
+
+    def manifest_of(columns: str) -> Manifest:
+        config = f"{{name: {tmp_path.name}, root: {tmp_path}}}"
+        return load_text(
+            tmp_path,
+            f"version: 1\nname: s\ncatalogs: {{lake: {{impl: memory, config: {config}, "
+            f"tables: {{t: {{evolve: additive, schema: [{columns}]}}}}}}}}",
+        )
+
+    column = "type: int64, metadata: {api_token: sk-abcdefghijkl}"
+    made = manifest_of(f"{{name: a, {column}}}, {{name: b, {column}}}")
+    assert reconciler.apply(reconciler.plan(made), made, journal=tmp_path / "journal").ok
+    renamed = manifest_of(f"{{name: b, renamed_from: a, {column}}}, {{name: c, renamed_from: b, {column}}}")
+    saved = Plan.from_json(reconciler.plan(renamed).to_json())
+    assert reconciler.apply(saved, renamed, journal=tmp_path / "journal").ok
+    assert reconciler.plan(renamed).is_empty
