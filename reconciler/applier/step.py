@@ -14,7 +14,7 @@ from reconciler.model import locations, ownership
 from reconciler.model.errors import BackendError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
-from reconciler.model.redaction import is_hidden
+from reconciler.model.redaction import is_hidden, is_stand_in
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
 
@@ -156,7 +156,7 @@ def property_changes(
 ) -> PropertyChanges:
     """Return the merge from ``live`` properties to the change's ``after``.
 
-    Unknown keys stay.
+    Unknown keys stay, and so do values of which the plan has a stand-in: those of a moved table without a block.
 
     ``keeps_request``: the service may choose another location, so the requested one is written with the entry.
     ``in_force`` is the location of the entry; None if it does not exist yet.
@@ -171,7 +171,7 @@ def property_changes(
         set={
             key: value
             for key, value in desired.items()
-            if value is not None and live.get(key) != value and not is_hidden(key, value, live)
+            if value is not None and live.get(key) != value and not (is_hidden(key, value, live) or is_stand_in(value))
         },
         remove=frozenset(key for key, value in desired.items() if value is None and key in live),
     )

@@ -10,7 +10,7 @@ from reconciler.model import locations
 from reconciler.model.desired import DesiredCatalog, DesiredMove, DesiredTable, Prune
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier, Scope
-from reconciler.model.ownership import owner_of, recorded_keys
+from reconciler.model.ownership import owner_of, recorded_keys, recorded_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,10 @@ class Moves:
         if line is None or line.is_table or target is None or target in self.listed or target[:-1] not in self.homes:
             return None
         properties = {key: table.properties[key] for key in recorded_keys(table.properties) if key in table.properties}
-        return DesiredTable(target, line.source, properties)
+        # Without a question to storage, its tags stay.
+        return DesiredTable(
+            target, line.source, properties, probe=False, secret_keys=recorded_secrets(table.properties)
+        )
 
     def concerns(self, table: Identifier) -> bool:
         """Return whether a line may move a table of this name, or to this name."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import lance
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
@@ -29,7 +30,7 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.manifest import Manifest
 from reconciler.model.desired import DesiredCatalog
 from reconciler.model.errors import LancensError, SelectionError
-from reconciler.model.live import Snapshot
+from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
 from tests.plans import resealed
@@ -478,3 +479,32 @@ def test_a_secret_of_a_column_that_is_renamed_is_no_edit(tmp_path: Path) -> None
     saved = Plan.from_json(reconciler.plan(renamed).to_json())
     assert reconciler.apply(saved, renamed, journal=tmp_path / "journal").ok
     assert reconciler.plan(renamed).is_empty
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_table_that_moves_with_its_namespace_keeps_secrets_and_tags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_saved: bool
+) -> None:
+    """It has no block any more, so a saved plan knows its secrets only as stand-ins."""
+    monkeypatch.setenv("PLAIN", "from outside")
+    table = (
+        "t: {properties: {api_token: abc-def, note: '${env:PLAIN}'}, schema: [{name: a, type: int64}], tags: {x: 1}}"
+    )
+    name = f"{tmp_path}-{is_saved}"
+
+    def applied(catalog: str) -> LiveTable:
+        config = f"{{name: '{name}', root: {tmp_path}}}"
+        text = f"version: 1\nname: s\ncatalogs: {{lake: {{impl: memory, config: {config}, prune: never, {catalog}}}}}"
+        manifest = load_text(tmp_path, text)
+        plan = reconciler.plan(manifest)
+        plan = Plan.from_json(plan.to_json()) if is_saved else plan
+        assert reconciler.apply(plan, manifest, journal=tmp_path / "journal").ok
+        assert reconciler.plan(manifest).is_empty
+        [found] = MemoryBackend(name=name).scan().tables.values()
+        return found
+
+    before = applied(f"namespaces: {{a: {{tables: {{{table}}}}}}}")
+    after = applied("namespaces: {b: {properties: {}}}, moved: [{from: a, to: b}]")
+    assert after == replace(before, id=("b", "t"))
+    assert before.properties.keys() >= {"api_token", "lancens.tags"}
+    assert [*lance.dataset(after.location).tags.list()] == ["x"]
