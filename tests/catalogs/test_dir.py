@@ -556,3 +556,15 @@ def test_two_tables_at_one_dataset_by_different_ways_are_blocked(
     assert reconciler.apply(kept, reconciler.load(path), skip_blocked=True, journal=journal).ok
     assert not (lake / "real/t.lance").exists()
     assert (lake / "real/x/t.lance").is_dir()
+
+
+@pytest.mark.parametrize("name", ["é", "x%20y"])
+def test_tags_that_pylance_writes_beside_a_dataset_are_no_table(tmp_path: Path, name: str) -> None:
+    """pylance 14 keeps those of a path that needs percent-encoding in a directory with the encoded name."""
+    catalog = DirBackend(root=str(tmp_path))
+    write_dataset(tmp_path / f"{name}.lance")
+    lance.dataset(tmp_path / f"{name}.lance").tags.create("prod", 1)
+    assert {*catalog.scan().tables} == {(name,)}
+    catalog.remove_table((name,))
+    assert not catalog.scan().tables
+    assert catalog.child_tables(()) == []

@@ -148,7 +148,8 @@ class Directory:
         if self.stays_inside and not self._is_inside(directory):
             return True
         if directory.endswith(SUFFIX):
-            return self.is_marked(directory)
+            # pylance 14 writes the tags of a local path that needs percent-encoding to the encoded path.
+            return self.is_marked(directory) or ("%" in directory and self._names_in(directory) == ["_refs"])
         names = set(self._names_in(directory))
         if storage.DEREGISTERED_MARKER in names:
             return True
