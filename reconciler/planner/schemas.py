@@ -10,7 +10,7 @@ from reconciler.model.column_renames import resolve
 from reconciler.model.columns import LAYOUTS, PRIMARY_KEY, Column, Schema
 from reconciler.model.desired import DesiredTable, Evolve, ExtraColumns
 from reconciler.model.live import Storage, StorageKind
-from reconciler.model.redaction import redact_properties
+from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties
 
 
 class ColumnPair(NamedTuple):
@@ -199,7 +199,6 @@ def planned(desired: DesiredTable, storage: Storage) -> Schema | None:
 def _text(column: Column) -> str:
     text = column.type if column.nullable else f"{column.type} not null"
     if column.metadata:
-        text += " with metadata " + ", ".join(
-            f"{key}={text}" for key, text in redact_properties(column.metadata).items()
-        )
+        shown = redact_properties(column.metadata).items()  # in a saved plan, the data's has stand-ins already
+        text += " with metadata " + ", ".join(f"{key}={REDACTED if is_stand_in(text) else text}" for key, text in shown)
     return text

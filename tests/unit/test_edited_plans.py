@@ -508,3 +508,19 @@ def test_a_table_that_moves_with_its_namespace_keeps_secrets_and_tags(
     assert after == replace(before, id=("b", "t"))
     assert before.properties.keys() >= {"api_token", "lancens.tags"}
     assert [*lance.dataset(after.location).tags.list()] == ["x"]
+
+
+def test_a_secret_of_a_column_that_blocks_its_table_is_no_edit(tmp_path: Path) -> None:
+    def manifest_of(secret: str, more: str = "") -> Manifest:
+        config = f"{{name: {tmp_path.name}-blocked, root: {tmp_path}}}"
+        column = f"{{name: a, type: int64, metadata: {{api_token: {secret}}}}}"
+        tables = f"{{t: {{schema: [{column}]}}{more}}}"
+        text = f"version: 1\nname: s\ncatalogs: {{lake: {{impl: memory, config: {config}, tables: {tables}}}}}"
+        return load_text(tmp_path, text)
+
+    made = manifest_of("sk-abcdefghijkl")
+    assert reconciler.apply(reconciler.plan(made), made, journal=tmp_path / "journal").ok
+    other = manifest_of("sk-mnopqrstuvwx", ", u: {}")
+    saved = Plan.from_json(reconciler.plan(other).to_json())
+    assert [one.address for one in saved.blocked] == ["lake/t"]
+    assert reconciler.apply(saved, other, journal=tmp_path / "journal", skip_blocked=True).ok
