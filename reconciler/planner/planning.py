@@ -183,14 +183,17 @@ def _live(table: LiveTable, block: DesiredTable | None) -> Remaining:
 
 def _made(source: CatalogInput, one: Change | Blocked) -> Remaining:
     """Return a table as the plan makes it, or would if it could."""
+    block = source.desired.tables.get(one.identifier)
+    secret = block.secret_keys if block else frozenset[str]()  # those of the change were secret before, too
     if isinstance(one, Blocked):
-        block, location = source.desired.tables.get(one.identifier), one.unreferenced or one.location
+        location = one.unreferenced or one.location
         properties: Mapping[str, str] = block.properties if block else {}
     else:
         is_chosen = source.capabilities.ignores_location and one.action in _PLACED_BY_SERVICE
         location = one.after.location if one.after and not is_chosen else None
         properties = one.after.properties if one.after else {}
-    return Remaining(one.identifier, location, _taken_over(properties, properties, one.secret_keys))
+        secret |= set(one.after.secret_keys) if one.after else set()
+    return Remaining(one.identifier, location, _taken_over(properties, properties, secret))
 
 
 def _taken_over(properties: Mapping[str, str], keys: Iterable[str], secret: Collection[str]) -> dict[str, str]:

@@ -517,3 +517,13 @@ def test_a_mirror_counts_in_the_digest_of_its_manifest(world: World) -> None:
     first = world.manifest(lake=LAKE, prod=PROD).digest
     assert world.manifest(lake=LAKE, prod="mirror: {from: lake}").digest != first
     assert world.manifest(lake=LAKE, prod=PROD + "\ndefaults: {tables: {protect: true}}").digest != first
+
+
+def test_a_property_that_is_no_secret_any_more_is_followed_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTE", "from outside")
+    world.settle(lake="tables: {t: {properties: {note: '${env:NOTE}'}}}", prod="mirror: {from: lake}")
+    assert "note" not in world.catalog("prod").load_table(("t",)).properties
+    world.settle(lake="tables: {t: {properties: {note: open}}}", prod="mirror: {from: lake}")
+    assert world.catalog("prod").load_table(("t",)).properties["note"] == "open"
