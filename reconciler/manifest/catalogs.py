@@ -252,7 +252,8 @@ class CatalogReader:
         if location != block.location:
             self.relative[identifier] = location
         if from_outside:
-            self.places[location] = written
+            place, text = _from_outside(location, written)
+            self.places[place] = text
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
             shown = written if from_outside else locations.redact(location)
@@ -309,6 +310,19 @@ class CatalogReader:
             )
         problem = self.capabilities.property_problem(key, value)
         return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
+
+
+def _from_outside(location: str, written: str) -> tuple[str, str]:
+    """Return the directory of ``location`` that comes from outside, and its text in ``written``.
+
+    A million tables share it, and every place costs time. Where no directory is from outside, both are whole.
+    """
+    start, end, tail = written.rpartition("}")
+    name, slash, below = tail.partition("/")
+    place = location.removesuffix(slash + below)
+    if any(locations.names_in(place)) and locations.is_under(place, location):
+        return place, start + end + name
+    return location, written
 
 
 def _is_from_outside(node: Node | None) -> bool:

@@ -154,8 +154,8 @@ def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder
     alike: dict[tuple[object, ...], bytes] = {}
     for identifier, table in sorted(catalog.desired.tables.items()):
         location = table.location
-        if location is not None and location in catalog.places:
-            location = slow_digest(location, address(catalog.name, identifier))
+        if location is not None and (hidden := _hidden_part(location, catalog.places)):
+            location = slow_digest(hidden, catalog.name) + location.removeprefix(hidden)
         elif identifier in relative:
             inside = relative[identifier].removeprefix(f"{folder}/")
             location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
@@ -167,6 +167,12 @@ def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder
             if key is not None and len(alike) < _MOST_ALIKE and redact_properties(table.properties) == table.properties:
                 alike[key] = said
         yield b"%s %s" % (join(identifier).encode(), said)
+
+
+def _hidden_part(location: str, places: Mapping[str, str]) -> str | None:
+    """Return the longest beginning of ``location`` that is one of ``places``; None if none is."""
+    ends = (at for at in range(len(location), 0, -1) if location[at : at + 1] in ("", "/")) if places else ()
+    return next((location[:at] for at in ends if location[:at] in places), None)
 
 
 def _alike(table: DesiredTable) -> tuple[object, ...] | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import uuid
 from pathlib import Path
 
 import pytest
@@ -154,3 +156,38 @@ def test_an_import_writes_locations_below_the_root_as_its_text(tmp_path: Path, r
     imported.write_text(reconciler.import_(manifest))
     assert f"{root}/own/t" in imported.read_text()
     assert reconciler.plan(reconciler.load(imported, variables=given)).is_empty
+
+
+def test_a_fleet_below_one_root_has_one_place_and_one_slow_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow: list[object] = []
+    scrypt = hashlib.scrypt
+    monkeypatch.setattr("hashlib.scrypt", lambda *given, **named: slow.append(given) or scrypt(*given, **named))
+    monkeypatch.setenv("LANCENS_TEST_ROOT", f"s3://{tmp_path.name}/{uuid.uuid4().hex}")
+    tables = "".join(f"t{n}: {{location: '${{env:LANCENS_TEST_ROOT}}/own/t{n}.lance'}}, " for n in range(50))
+    manifest = tmp_path / "lancens.yaml"
+    manifest.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {{impl: memory, tables: {{{tables}}}}}}}\n")
+    places = reconciler.load(manifest).catalogs["lake"].places
+    assert (len(slow), list(places.values())) == (1, ["${env:LANCENS_TEST_ROOT}"])
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("s3://b/x", "${env:LANCENS_TEST_ROOT}"),
+        ("s3://b", "${env:LANCENS_TEST_ROOT}/../c/x"),
+        ("s3", "${env:LANCENS_TEST_ROOT}://b/x"),
+        ("", "${env:LANCENS_TEST_ROOT}/b/x"),
+        ("/", "${env:LANCENS_TEST_ROOT}/b/x"),
+        ("s3://b", "${env:LANCENS_TEST_ROOT}/a$${b}"),
+    ],
+)
+def test_a_place_is_the_whole_location_where_no_directory_is_from_outside(
+    tmp_path: Path, value: str, written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCENS_TEST_ROOT", value)
+    manifest, table = tmp_path / "lancens.yaml", f"{{t: {{location: '{written}'}}}}"
+    manifest.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {{impl: memory, tables: {table}}}}}\n")
+    lake = reconciler.load(manifest).catalogs["lake"]
+    assert lake.places == {lake.desired.tables["t",].location: written}
