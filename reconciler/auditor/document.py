@@ -11,6 +11,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, date
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, computed_field
@@ -289,7 +290,11 @@ class Suppressed(_Part):
     def covers(self, found: _Found) -> bool:
         """Return whether it suppresses a finding."""
         is_alike = (self.catalog, self.rule) == (found.catalog, found.rule)
-        return is_alike and Scope((self.match,)).contains(found.identifier)
+        return is_alike and self._scope.contains(found.identifier)
+
+    @cached_property
+    def _scope(self) -> Scope:
+        return Scope((self.match,))
 
 
 class Finding(_Found):

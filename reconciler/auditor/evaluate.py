@@ -131,6 +131,7 @@ class Evaluator:
         ``catalog``, ``id``, ``location`` and ``claimed``.
         """
         roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
+        mirrors = {name: self._mirrors(name) for name in self.catalogs}
         with ExitStack() as stack:
             prober = TableProber(self.catalogs, stack, self.looks)
             for batch in batches:
@@ -141,15 +142,16 @@ class Evaluator:
                     prober.column_mismatches(rows, stored) if stale_columns.name in self.rules else [None] * len(rows)
                 )
                 known = zip(rows, stored, columns, strict=True)
-                records = (self._record(*one, roots[one[0]["catalog"]]) for one in known)
+                records = (self._record(*one, roots[one[0]["catalog"]], mirrors[one[0]["catalog"]]) for one in known)
                 unread = map(_claim, filter(self._is_unread, said))
                 yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)
 
-    def _record(self, row: Row, stored: Stored, columns: ColumnMismatch, roots: RootIndex) -> TableRecord:
+    def _record(
+        self, row: Row, stored: Stored, columns: ColumnMismatch, roots: RootIndex, mirrors: frozenset[str]
+    ) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
         shared = row.get("sharing") or ()
-        mirrors = self._mirrors(catalog) if shared else ()
         own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
         desired: DesiredTable | None = None if block is None else pickle.loads(block)  # noqa: S301 - our own
         found = None if live is None else live_table(identifier, live)

@@ -117,7 +117,7 @@ class _Moves:
             names, old = tuple(found[0].split("/")), tuple("".join(chain(*between)).split("/"))
             block = self.reader.tables.get(names) or self.reader.namespaces[names]
             stays = old in (self.reader.tables if matches[0] else self.reader.namespaces)
-            if stays or block.absent or {old, names} & set(taken):
+            if stays or block.absent or old in taken or names in taken:
                 continue
             if old in first:
                 both = f"`{'/'.join(first[old])}` and `{'/'.join(names)}`"

@@ -123,7 +123,7 @@ def _fitting(text: str, room: int) -> str:
 def wrap(text: str, room: int) -> Sequence[str]:
     """Return ``text`` in lines of at most ``room`` cells, broken at spaces where there are any."""
     lines: list[str] = []
-    while width_of(text) > room:
+    while len(_fitting(text, room)) < len(text):
         start = _fitting(text, max(room, 2)) or text[0]
         at = start.rfind(" ", 1) if text[len(start) : len(start) + 1] != " " else len(start)
         if at > 0:

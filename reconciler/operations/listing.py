@@ -59,13 +59,15 @@ def list_tables(
     concerned = [name for name in manifest.catalogs if selection.below(name).patterns]
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         read = read_all(connections.values(), _scan, parallelism)
-        live = [(one, table) for one, found in zip(connections.values(), read, strict=True) for table in found]
-        matching = [(one, table) for one, table in live if selected_in(one, selection).contains(table.id)]
+        live = [
+            (one, selected_in(one, selection), found) for one, found in zip(connections.values(), read, strict=True)
+        ]
+        matching = [(one, table) for one, selected, found in live for table in found if selected.contains(table.id)]
     if select and not matching:
         raise SelectionError(f"{', '.join(f'`{one}`' for one in select)}: no live table has such an address")
     hide = hiding(places_of(manifest))
     found = [_listed(one, table, hide) for one, table in matching if _counts(one, table, which)]
-    return sorted(found, key=lambda one: one.address), len(live)
+    return sorted(found, key=lambda one: one.address), sum(map(len, read))
 
 
 def _scan(connection: Connection) -> list[LiveTable]:

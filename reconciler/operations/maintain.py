@@ -171,9 +171,9 @@ def _check_wanted(plan: Plan, manifest: Manifest) -> None:
     """Raise PlanFileError for a plan of `apply`, and StalePlanError if a block does not ask for its job."""
     if not plan.options.maintain:
         raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
+    blocks = {name: _Blocks(catalog.desired) for name, catalog in manifest.catalogs.items()}
     for change in plan.changes:
-        catalog = manifest.catalogs.get(change.catalog)
-        table = _Blocks(catalog.desired).of(change.identifier) if catalog else None
+        table = blocks[change.catalog].of(change.identifier) if change.catalog in blocks else None
         if change.job is None or table is None or change.job.wanted != table.maintain:
             raise StalePlanError(
                 f"the block of {change.address} asks for other upkeep than the plan. Plan again. Nothing was changed."

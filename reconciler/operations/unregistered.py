@@ -54,7 +54,8 @@ def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], p
         level = [below for one in looked for below in one.below]
         if not level:
             break
-    return sorted(place for place in datasets if storage.place_of(place) not in claimed)
+    places = zip(datasets, storage.places_of(datasets), strict=True)
+    return sorted(dataset for dataset, place in places if place not in claimed)
 
 
 def _name(backend: Backend, root: str, place: str, live: Snapshot, found: UnregisteredDatasets) -> None:
@@ -79,9 +80,12 @@ def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Unregi
 
 def _taken(identifier: Identifier, live: Snapshot, found: UnregisteredDatasets, *, one_name_space: bool) -> str | None:
     """Return why the name, or that of a parent, is taken; None if it is free."""
-    tables = live.tables.keys() | found.tables.keys()
+
+    def is_table(name: Identifier) -> bool:
+        return name in live.tables or name in found.tables
+
     above = [identifier[:depth] for depth in range(1, len(identifier))]
-    if identifier in tables or (one_name_space and identifier in live.namespaces):
+    if is_table(identifier) or (one_name_space and identifier in live.namespaces):
         return f"the name {'/'.join(identifier)} is taken"
-    taken = next((name for name in above if one_name_space and name in tables), None)
+    taken = next((name for name in above if one_name_space and is_table(name)), None)
     return None if taken is None else f"{'/'.join(taken)} is a table, not a namespace"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
@@ -36,11 +37,14 @@ def render_junit(plan: Plan) -> str:
     return junit_of("lancens plan", [summary.name for summary in plan.catalogs], [*blocked, *changes])
 
 
-def junit_of(name: str, suites: Iterable[str], cases: Sequence[Case]) -> str:
+def junit_of(name: str, suites: Iterable[str], cases: Iterable[Case]) -> str:
     """Return test cases as JUnit XML, with a suite for each name in ``suites``."""
     root = ElementTree.Element("testsuites", name=name)
+    by_suite: defaultdict[str, list[Case]] = defaultdict(list)
+    for case in cases:
+        by_suite[case.suite].append(case)
     for suite in suites:
-        own = [case for case in cases if case.suite == suite]
+        own = by_suite[suite]
         failures = sum(case.problem is not None for case in own)
         node = ElementTree.SubElement(root, "testsuite", name=suite, tests=str(len(own)), failures=str(failures))
         for case in own:

@@ -114,8 +114,8 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier
     blocked = [one for one in entries.values() if isinstance(one, Blocked)]
     own = [one for one in plan.fingerprints if one.catalog == desired.name]
     aside = [one for one in own if one.identifier in leftovers]
-    tables = {one.identifier: one for one in own if one.kind == "table" and one not in aside}
-    namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
+    tables = {one.identifier: one for one in own if one.kind == "table" and one.identifier not in leftovers}
+    namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one.identifier not in leftovers}
     moves = moves_of(desired)
     # Where a table leaves a name, a mirror may ask for one of this name.
     wanted_as = {key: moves.target_of(key) or key for key in tables}

@@ -263,11 +263,11 @@ def _missing_root(live: _Live) -> str | None:
 
 def _search(lives: Sequence[_Live], parallelism: int) -> None:
     """Add the datasets without an entry to the catalog whose root they are under."""
-    claimed = {storage.place_of(table.location) for live in lives for table in live.snapshot.tables.values()}
+    claimed = {*storage.places_of([table.location for live in lives for table in live.snapshot.tables.values()])}
     for live in lives:
         with live.spec.errors():
             live.found = find_unregistered(live.backend, claimed, live.snapshot, parallelism)
-        claimed.update(storage.place_of(table.location) for table in live.found.tables.values())
+        claimed.update(storage.places_of([table.location for table in live.found.tables.values()]))
         live.chosen = replace(live.chosen, tables={**live.chosen.tables, **live.found.tables})
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import uuid
 from pathlib import Path
@@ -161,9 +160,13 @@ def test_an_import_writes_locations_below_the_root_as_its_text(tmp_path: Path, r
 def test_a_fleet_below_one_root_has_one_place_and_one_slow_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow: list[object] = []
-    scrypt = hashlib.scrypt
-    monkeypatch.setattr("hashlib.scrypt", lambda *given, **named: slow.append(given) or scrypt(*given, **named))
+    slow: list[bytes] = []
+
+    def counted(text: bytes, **_: object) -> bytes:
+        slow.append(text)
+        return b""
+
+    monkeypatch.setattr("hashlib.scrypt", counted)
     monkeypatch.setenv("LANCENS_TEST_ROOT", f"s3://{tmp_path.name}/{uuid.uuid4().hex}")
     tables = "".join(f"t{n}: {{location: '${{env:LANCENS_TEST_ROOT}}/own/t{n}.lance'}}, " for n in range(50))
     manifest = tmp_path / "lancens.yaml"

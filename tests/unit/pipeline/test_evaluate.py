@@ -50,6 +50,22 @@ def test_the_entries_of_mirrors_share_the_location_of_the_table_they_follow() ->
     assert reason.startswith("other/t is at")
 
 
+def test_the_mirrors_of_a_catalog_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def mirrors(_: Evaluator, name: str) -> frozenset[str]:
+        asked.append(name)
+        return frozenset()
+
+    monkeypatch.setattr(Evaluator, "_mirrors", mirrors)
+    live = {"location": "/t", "properties": {}, "managed_versioning": False}
+    row = {"catalog": "lake", "live": live, "location": "/t", "claimed": "/t", "sharing": ["copy/t", "lake/t"]}
+    named = [{**row, "key": f"t{number}", "address": f"lake/t{number}"} for number in range(30)]
+    batch = record_batch(named, ENTRIES.append(pa.field("sharing", STRINGS)))
+    assert len([*evaluator(info("lake"), info("copy", "lake"))([batch])]) == 1
+    assert sorted(asked) == ["copy", "lake"]
+
+
 def test_a_block_in_an_unread_namespace_claims_its_location_and_has_no_finding() -> None:
     block = DesiredTable(("b", "users"), Source("lancens.yaml", 1), location="s3a://lake/users.lance/")
     evaluate = evaluator(info("prod"), unread={"prod": frozenset({("b",)})})

@@ -1,0 +1,138 @@
+"""What is the same for a whole catalog is asked for once, however many objects there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, NoReturn, TypeAlias
+
+import pytest
+
+import reconciler
+from reconciler.auditor.document import Finding, Suppressed
+from reconciler.auditor.records import Severity
+from reconciler.backends.dir import DirBackend
+from reconciler.backends.memory import MemoryBackend
+from reconciler.model.desired import Source
+from reconciler.model.display import wrap
+from reconciler.model.live import LiveTable, Snapshot
+from reconciler.model.maintenance import Maintain
+from reconciler.model.names import Identifier
+from reconciler.model.reasons import ReasonCode
+from reconciler.operations.listing import list_tables
+from reconciler.operations.maintain import maintain
+from reconciler.operations.plan import reference
+from reconciler.operations.unregistered import find_unregistered
+from reconciler.output.junit import Case, junit_of
+from reconciler.planner.entries import Action, Change, UpkeepJob
+from reconciler.planner.plan import Options, Plan
+
+Counting: TypeAlias = Callable[[str], list[Any]]
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    """Return a function that keeps the arguments of the calls of a function, named as in ``module:name``."""
+
+    def count(name: str) -> list[Any]:
+        calls: list[Any] = []
+        real = resolve_name(name)
+
+        def counted(*given: Any) -> Any:
+            calls.append(given)
+            return real(*given)
+
+        monkeypatch.setattr(name.replace(":", "."), counted)
+        return calls
+
+    return count
+
+
+def test_a_list_narrows_its_globs_once_a_catalog(tmp_path: Path, counting: Counting) -> None:
+    backend, name = MemoryBackend(name=str(tmp_path)), tmp_path.name
+    for number in range(30):
+        backend.insert_table((f"t{number}",), f"s3://b/t{number}", {})
+    path = tmp_path / "lancens.yaml"
+    path.write_text(f"version: 1\nname: {name}\ncatalogs: {{lake: {{impl: memory, config: {{name: {tmp_path}}}}}}}\n")
+    manifest = reconciler.load(path)
+    calls = counting("reconciler.model.names:_below")
+    listed, number = list_tables(manifest, ["lake/t*"])
+    assert (len(listed), number) == (30, 30)
+    assert len(calls) < 10
+
+
+def test_a_plan_of_jobs_is_checked_with_the_policies_of_each_catalog_once(tmp_path: Path, counting: Counting) -> None:
+    path = tmp_path / "lancens.yaml"
+    lake = "{impl: memory, policies: [{match: '**', maintain: {optimize_indices: {max_unindexed_rows: 5}}}]}"
+    path.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {lake}}}\n")
+    manifest = reconciler.load(path)
+    asked = [Maintain(max_unindexed_rows=5)] * 30 + [Maintain(max_unindexed_rows=6)]
+    changes = tuple(
+        Change(
+            catalog="lake",
+            kind="table",
+            identifier=("a", f"t{number}"),
+            action=Action.OPTIMIZE_INDEX,
+            code=ReasonCode.INDEX_STALE,
+            job=UpkeepJob(index="i", reads=1, writes=1, rows=1, config="", indices=(), wanted=wanted),
+        )
+        for number, wanted in enumerate(asked)
+    )
+    plan = Plan(manifest=reference(manifest), changes=changes, options=Options(maintain=True))
+    calls = counting("reconciler.operations.maintain:Policies")
+    with pytest.raises(reconciler.StalePlanError, match="lake/a/t30"):
+        maintain(plan, manifest, journal=tmp_path)
+    assert len(calls) == 1
+
+
+class Named(dict[Identifier, LiveTable]):
+    """Tables that can be asked for by name alone."""
+
+    def keys(self) -> NoReturn:
+        raise AssertionError("the names were copied")
+
+
+def test_the_names_of_a_catalog_are_not_copied_for_each_dataset_without_an_entry(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"t{number}.lance/_versions").mkdir(parents=True)
+    live = Snapshot(tables=Named({("t0",): LiveTable(("t0",), "elsewhere")}))
+    found = find_unregistered(DirBackend(root=str(tmp_path)), (), live, 1)
+    assert sorted(found.tables) == [("t1",), ("t2",)]
+    assert len(found.nameless) == 1
+
+
+def test_the_glob_of_a_suppression_is_read_once(counting: Counting) -> None:
+    one = Suppressed(
+        catalog="lake", rule="no-owner", match="a/**", reason="r", until=date(2030, 1, 1), source=Source("m", 1)
+    )
+    calls = counting("reconciler.model.names:_segment_regex")
+    for number in range(30):
+        finding = Finding(
+            rule="no-owner",
+            severity=Severity.NOTE,
+            catalog="lake",
+            namespace=("a",),
+            name=f"t{number}",
+            reason="r",
+            remedy="",
+        )
+        assert one.covers(finding)
+    assert len(calls) == 1
+
+
+def test_a_long_text_is_measured_about_once(counting: Counting) -> None:
+    calls = counting("rich.cells:cell_len")
+    lines = wrap("ü" * 20_000, 80)
+    assert len(lines) == 250
+    assert sum(len(text) for text, *_ in calls) < 100_000
+
+
+def test_test_cases_are_read_once() -> None:
+    def cases() -> Iterator[Case]:
+        for number in range(6):
+            yield Case(f"s{number % 3}", f"case {number}", "")
+
+    text = junit_of("n", ["s0", "s1", "s2"], cases())
+    assert text.count('tests="2"') == 3
