@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
 
@@ -14,6 +15,8 @@ from reconciler.manifest.nodes import Node, Place, Sequence, entries_of
 from reconciler.model.desired import DesiredMove, DesiredNamespace, DesiredTable
 from reconciler.model.display import did_you_mean
 from reconciler.model.names import Identifier
+
+_MOST_HINTS = 10  # each is a search through the names of the whole catalog
 
 _Block: TypeAlias = DesiredTable | DesiredNamespace | None
 
@@ -156,14 +159,20 @@ class _Moves:
             where = self.reader.blocks.problems.shown(onward[0].node.place)
             origin, to = "/".join(line.origin), "/".join(onward[-1].to)
             return f"{where} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
+        expected = "expected a table or a namespace that is in it"
+        if len(self.reader.blocks.problems) >= _MOST_HINTS:
+            return expected
         known = map("/".join, (*self.reader.tables, *self.reader.namespaces))
-        return did_you_mean("/".join(line.to), known, "expected a table or a namespace that is in it")
+        return did_you_mean("/".join(line.to), known, expected)
+
+    @cached_property
+    def _by_origin(self) -> dict[Identifier, _Line]:
+        return {line.origin: line for line in self.lines}
 
     def _onward(self, line: _Line) -> list[_Line]:
         """Return the chain of entries that move on what ``line`` moves; empty for a cycle."""
-        by_origin = {other.origin: other for other in self.lines}
         found, seen = [line], {line.origin, line.to}
-        while (after := by_origin.get(found[-1].to)) is not None:
+        while (after := self._by_origin.get(found[-1].to)) is not None:
             if after.to in seen:
                 return []
             found.append(after)

@@ -14,6 +14,7 @@ import reconciler
 from reconciler.auditor.document import Finding, Suppressed
 from reconciler.auditor.records import Severity
 from reconciler.backends.dir import DirBackend
+from reconciler.backends.dir.contents import ManifestRows
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.desired import Source
 from reconciler.model.display import wrap
@@ -136,3 +137,21 @@ def test_test_cases_are_read_once() -> None:
 
     text = junit_of("n", ["s0", "s1", "s2"], cases())
     assert text.count('tests="2"') == 3
+
+
+def test_namespaces_are_asked_for_other_objects_without_a_look_at_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = DirBackend(root=str(tmp_path))
+    for number in range(4):
+        backend.insert_namespace((f"n{number}",), {})
+    looked: list[int] = []
+    directly_in = ManifestRows.directly_in
+
+    def counted(rows: ManifestRows, parent: str) -> ManifestRows:
+        looked.append(len(rows))
+        return directly_in(rows, parent)
+
+    monkeypatch.setattr(ManifestRows, "directly_in", counted)
+    assert [backend.foreign_objects((f"n{number}",)) for number in range(4)] == [[], [], [], []]
+    assert looked == [0, 0, 0, 0]

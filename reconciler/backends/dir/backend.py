@@ -183,8 +183,7 @@ class DirBackend(
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of entries other than tables and namespaces."""
-        entries = self._manifest.read().directly_in(join(identifier))
-        return [_name(row) for row in entries if row.object_type not in (TABLE, NAMESPACE)]
+        return [_name(row) for row in self._manifest.read().others.directly_in(join(identifier))]
 
     def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
         """Return entries of root tables whose directory is marked as deregistered.

@@ -127,6 +127,13 @@ class ManifestRows:
         return ManifestRows(self.places, self.rows.filter(pc.equal(self.rows.column("object_type"), object_type)))
 
     @cached_property
+    def others(self) -> ManifestRows:
+        """The objects that are neither tables nor namespaces: few, so that many namespaces can be asked about."""
+        types = self.objects.column("object_type")
+        is_ours = pc.is_in(types, value_set=pa.array([NAMESPACE, TABLE], types.type))
+        return ManifestRows(self.places, self.objects.filter(pc.invert(is_ours)))
+
+    @cached_property
     def parent_of_each(self) -> pa.ChunkedArray:
         """The string identifier of the namespace of each object; ``""`` is the root."""
         return _parents(self.objects.column("object_id"))

@@ -156,3 +156,17 @@ def test_two_blocks_cannot_have_had_one_name(write: Write) -> None:
     blocks = "namespaces: {a: {tables: {b-c: {}}}, a-b: {tables: {c: {}}}}"
     with pytest.raises(ManifestError, match="would become `a/b-c` and `a-b/c`"):
         load(write(lancens=manifest(f"moved: [{{from: 'x/*-*', to: '*/*'}}]\n{blocks}")))
+
+
+def test_a_name_is_suggested_for_the_first_entries_only(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[str] = []
+
+    def counted(word: str, *_: object, **__: object) -> list[str]:
+        searches.append(word)
+        return []
+
+    monkeypatch.setattr("difflib.get_close_matches", counted)
+    with pytest.raises(ManifestError) as caught:
+        load(write(lancens=lines(*(f"{{from: old/a{number}, to: new/c{number}}}" for number in range(200)))))
+    assert len(caught.value.problems) == 200
+    assert 0 < len(searches) <= 10
