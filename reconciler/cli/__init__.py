@@ -126,6 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         code = _lancens.main(args=given, prog_name="lancens", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        code = 1
     except click.ClickException as error:
         click.echo("\n".join(_usage(error)), err=True)
         code = 1
@@ -186,6 +189,8 @@ def _message(error: Exception) -> str:
         return str(error)
     if isinstance(error, BackendError):
         return display.message(str(error))
+    if isinstance(error, UnicodeEncodeError):
+        return f"stdout is {error.encoding}, which lacks characters of the result: set PYTHONIOENCODING=utf-8"
     if isinstance(error, OSError):
         return display.message(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
     return f"lancens failed: {type(error).__name__}. This is a bug in lancens: run it with --debug and report it."

@@ -51,12 +51,18 @@ def _ask(plan: Plan, verb: str) -> None:
 
 
 def carry_out(
-    plan: Plan, run: Callable[..., ApplyReport], *, auto_approve: bool, verb: str = "Apply", form: str = "text"
+    plan: Plan,
+    run: Callable[..., ApplyReport],
+    *,
+    auto_approve: bool,
+    verb: str = "Apply",
+    form: str = "text",
+    plan_form: str = "text",
 ) -> None:
     """Confirm, apply and exit with the report's code.
 
     ``run`` is called with ``on_event`` and ``stop``. The first Ctrl-C finishes what is in flight; the second one ends
-    the program as usual.
+    the program as usual. If ``plan_form`` is not text, stdout holds the printed plan alone.
 
     Raises:
         ApplyError: the user did not confirm.
@@ -69,7 +75,7 @@ def carry_out(
     if form == "json":
         print_summary(report)
     else:
-        say(summary_line(report))
+        say(summary_line(report), err=plan_form != "text")
     if not report.ok:
         sys.exit(130 if stop.is_set() else 1)
 

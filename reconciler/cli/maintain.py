@@ -24,7 +24,7 @@ from reconciler.cli.options import (
     plan_format_option,
     select_option,
 )
-from reconciler.cli.results import check_folder, inform, write_result
+from reconciler.cli.results import check_plan_file, inform, write_result
 from reconciler.cli.saved_plans import manifest_of, plans_in, saved_plan
 from reconciler.cli.showing import BLOCKED, print_plan
 from reconciler.model import display
@@ -114,7 +114,7 @@ def command(
     from reconciler.operations.maintain import WorkLimits, maintain
 
     if out is not None and out != "-":
-        check_folder(out)
+        check_plan_file(out)
     asked = (select, out, (max_bytes, max_tables) != (None, None))
     plan, manifest = _saved(source, asked) or _planned(source, select, WorkLimits(max_bytes, max_tables), parallelism)
     run.plan, run.manifest = plan, plan.manifest.name
@@ -131,7 +131,7 @@ def command(
 
         # Spark starts before its Ctrl-C handler is replaced.
         with _executors(spark) as executors:
-            carry_out(plan, carried_out, auto_approve=auto_approve, verb="Maintain")
+            carry_out(plan, carried_out, auto_approve=auto_approve, verb="Maintain", plan_form=form)
     if plan.blocked:
         sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty and (out is not None or dry_run):

@@ -11,6 +11,9 @@ import click
 from reconciler.model import display
 from reconciler.model.errors import LancensError
 
+PLAN_SUFFIX = ".json"
+"""The suffix that distinguishes saved plans from manifests."""
+
 
 def say(text: str, *, err: bool = False) -> None:
     """Print one line on stdout or stderr, with control characters escaped."""
@@ -56,6 +59,18 @@ def check_folder(out: str) -> None:
         raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
 
 
+def check_plan_file(out: str) -> None:
+    """Check that a plan can be saved to ``out``, and found there by the suffix of saved plans.
+
+    Raises:
+        UsageError: the name is not that of a saved plan, such as that of a manifest, or its folder does not exist.
+    """
+    path = Path(out)
+    if path.suffix != PLAN_SUFFIX and (path.is_file() or not path.exists()):
+        raise click.UsageError(f"the name of a saved plan must end in {PLAN_SUFFIX}: pass -o {path.stem}{PLAN_SUFFIX}")
+    check_folder(out)
+
+
 def write_result(text: str, path: str | None = None, *, private: bool = False, color: bool | None = None) -> None:
     """Write a result to ``path`` as :func:`write_file` does, or to stdout, with its colours if ``color``."""
     if path in (None, "-"):
@@ -72,11 +87,12 @@ def write_file(path: str, data: bytes, *, private: bool = False) -> None:
     Raises:
         LancensError: it cannot be written.
     """
-    target = Path(path).resolve()
+    given = Path(path)
+    target = given.resolve()  # of a pipe in /dev/fd, a name that no file has
     partial = target.with_name(f".{target.name}.partial")
     try:
-        if target.exists() and not target.is_file():
-            target.write_bytes(data)
+        if given.exists() and not given.is_file():
+            given.write_bytes(data)
             return
         try:
             partial.unlink(missing_ok=True)

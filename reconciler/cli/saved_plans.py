@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.results import PLAN_SUFFIX
 from reconciler.model.errors import LancensError, PlanFileError
 
 if TYPE_CHECKING:
     from reconciler.cli.options import CatalogSource
     from reconciler.manifest import Manifest
     from reconciler.planner.plan import Plan
-
-_PLAN_SUFFIX = ".json"
 
 
 def read_plan(path: Path) -> Plan:
@@ -38,7 +37,7 @@ def read_plan(path: Path) -> Plan:
 
 def plans_in(source: CatalogSource) -> list[str]:
     """Return the saved plans that a command was given, by their suffix."""
-    return [path for path in source.manifests if path.endswith(_PLAN_SUFFIX)]
+    return [path for path in source.manifests if path.endswith(PLAN_SUFFIX)]
 
 
 def saved_plan(source: CatalogSource, *, jobs: bool = False) -> tuple[Path, Plan] | None:
@@ -73,6 +72,10 @@ def manifest_of(plan: Plan, path: Path, source: CatalogSource) -> Manifest:
         files = [folder / name for name in plan.manifest.files]
         if files and all(file.exists() for file in files):
             return source.load_files(*files)
+    if "-" in plan.manifest.files:
+        raise LancensError(
+            f"{path} was made from stdin: save the manifest as a file, and plan that. Nothing was changed."
+        )
     raise LancensError(
         f"{path} was made from {', '.join(plan.manifest.files)}, not in this folder; run "
         f"{click.get_current_context().info_name} where the plan was made"

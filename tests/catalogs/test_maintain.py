@@ -626,10 +626,11 @@ def test_the_command_plans_saves_and_carries_out(
     assert run("maintain", "-o", "jobs.json").code == 0
     assert json.loads((tmp_path / "jobs.json").read_text())["summary"]["build"] == 2
     assert run("apply", "jobs.json").code == 1
+    assert run("maintain", "-o", "lancens.yaml").code == 1
     assert run("maintain", "jobs.json").code == 1  # nobody is there to confirm
     assert run("maintain", "jobs.json", "--auto-approve", "--max-bytes", "0").code == 1
-    done = run("maintain", "jobs.json", "--auto-approve")
-    assert (done.code, done.err.count("✓")) == (0, 3)
+    done = run("maintain", "jobs.json", "--auto-approve", "--format", "json")
+    assert (done.code, done.err.count("✓"), json.loads(done.out)["summary"]["build"]) == (0, 3, 2)
     assert run("maintain", "--dry-run", "--detailed-exitcode").code == 0
     assert run("maintain", "--max-bytes", "lots").code == 1
     for form in ("markdown", "html", "json"):

@@ -88,6 +88,30 @@ def test_a_result_goes_into_what_is_no_regular_file(lake: Path) -> None:
     os.close(reader)
 
 
+def test_a_result_goes_into_a_pipe_that_the_shell_names(lake: Path) -> None:
+    for redirection in ("-o /dev/stdout | cat", "-o >(cat)"):
+        ran = _redirected(f"plan {redirection}", "")
+        assert '"name": "shop"' in ran.stdout, ran.stderr
+
+
+def test_a_plan_of_stdin_cannot_be_applied_and_says_so(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shell("plan", "-", "-o", "plan.json", stdin=Path("lancens.yaml").read_text()).code == 0
+    ran = lancens(capsys, "apply", "plan.json", "--auto-approve")
+    assert (ran.code, "made from stdin" in ran.err) == (1, True)
+
+
+def test_no_command_is_answered_with_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = lancens(capsys)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == lancens(capsys, "--help").out
+
+
+def test_a_stdout_that_lacks_characters_is_no_bug(lake: Path) -> None:
+    Path("lancens.yaml").write_text(Path("lancens.yaml").read_text().replace("{a: {}}", "{日本: {}}"), "utf-8")
+    ran = shell("show", "lake/日本", PYTHONIOENCODING="latin-1")
+    assert (ran.code, "PYTHONIOENCODING=utf-8" in ran.err) == (1, True), ran.err
+
+
 # ---- folders with more than regular files in them
 
 
