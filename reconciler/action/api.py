@@ -166,8 +166,8 @@ def _refusal(answer: Response, document: Any) -> str:
     text, message = str(answer.status_code), document.get("message") if isinstance(document, dict) else None
     if isinstance(message, str):
         text = f"{text}: {display.shorten(message, _LONGEST_MESSAGE)}"
-    if answer.headers.get("X-RateLimit-Remaining") == "0":
-        return f"{text}; the token's requests of this hour are used up: run again later"
+    if answer.headers.get("X-RateLimit-Remaining") == "0" or "Retry-After" in answer.headers:
+        return f"{text}; GitHub limits the token's requests: run again later"
     match answer.status_code:
         case 401:
             return f"{text}; check the input `token`"

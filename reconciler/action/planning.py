@@ -13,8 +13,12 @@ from reconciler.action.job import Job
 from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
 from reconciler.action.pages import called, code, fenced, plan_body, plan_comment, plan_summary
 from reconciler.action.workflow import annotate
+from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.planner.plan import Plan, check_removals
+
+_LONGEST_NAME = 120
+"""GitHub refuses an issue whose title is longer than 256 characters."""
 
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "
@@ -169,7 +173,7 @@ def _keep_issue(job: Job, made: Plan) -> str:
     first_line, run_url = marker("drift", job.key.digest, "any"), job.context.run_url
     if not _exit_code(made):
         return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
-    named = called(job.key).replace("`", "")
+    named = display.shorten(called(job.key).replace("`", ""), _LONGEST_NAME)
     blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
     title = f"lancens: {named}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"

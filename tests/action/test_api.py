@@ -76,10 +76,19 @@ def test_a_limit_is_waited_for_as_long_as_github_says(
     assert len(api.comments) == 1
 
 
-def test_a_limit_of_an_hour_is_reported(api: GitHubApi, github: GitHub, pauses: list[float]) -> None:
-    headers = {"Retry-After": "3000", "X-RateLimit-Remaining": "0"}
-    api.fail("GET", "/comments", 429, headers=headers)
-    with pytest.raises(GitHubError, match="used up: run again later"):
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (429, {"Retry-After": "3000", "X-RateLimit-Remaining": "0"}),
+        (403, {"X-RateLimit-Remaining": "0"}),
+        (403, {"Retry-After": "3000"}),
+    ],
+)
+def test_a_limit_of_an_hour_is_reported(
+    api: GitHubApi, github: GitHub, pauses: list[float], status: int, headers: dict[str, str]
+) -> None:
+    api.fail("GET", "/comments", status, headers=headers)
+    with pytest.raises(GitHubError, match="run again later"):
         list(github.pages("/issues/7/comments"))
     assert pauses == []
 

@@ -102,6 +102,15 @@ def test_a_huge_drift_fits_an_issue(workspace: Workspace, api: GitHubApi) -> Non
     assert "Left out:" in api.issues[0]["body"]
 
 
+def test_a_title_of_many_manifests_fits_an_issue(workspace: Workspace, api: GitHubApi) -> None:
+    names = [f"{letter * 90}.yaml" for letter in "xy"]
+    for name in names:
+        (workspace.path / name).write_text("version: 1\n")
+    drifted = drift(workspace, manifest="\n".join(("lancens.yaml", *names)))
+    assert drifted.code == 0, drifted.log
+    assert api.issues[0]["title"].endswith("(3 changes)")
+
+
 def test_an_issue_that_is_denied_says_which_permission(workspace: Workspace, api: GitHubApi) -> None:
     api.denied.add("issues")
     failed = drift(workspace)

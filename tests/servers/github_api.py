@@ -30,6 +30,7 @@ BASE = "e" * 40
 TOKEN = "token-of-the-workflow-tests"
 
 _LONGEST_BODY = 65_536
+_LONGEST_TITLE = 256
 _DEFAULT_PAGE, _LARGEST_PAGE = 30, 100
 
 
@@ -225,6 +226,8 @@ class GitHubApi:
 
     def _open(self, body: Mapping[str, Any], login: str) -> Any:
         self._check_body(body["body"])
+        if len(body["title"]) > _LONGEST_TITLE:
+            raise _AnswerError(422, "title is too long (maximum is 256 characters)")
         number = 1000 + len(self.issues)
         issue = {
             "number": number,
