@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.applier.report import ApplyReport, ChangeResult, Status, result_line, summary_line
-from reconciler.cli.results import is_quiet, say
+from reconciler.cli.results import say
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.errors import ApplyError
+from reconciler.spark.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.applier.report import Event

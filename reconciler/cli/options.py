@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from reconciler.cli.results import inform, is_quiet, say
+from reconciler.cli.results import inform, say
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, installed_as
 from reconciler.output import FORMATS
+from reconciler.spark.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy

@@ -10,6 +10,7 @@ import click
 
 from reconciler.model import display
 from reconciler.model.errors import LancensError
+from reconciler.spark.progress import is_quiet
 
 PLAN_SUFFIX = ".json"
 """The suffix that distinguishes saved plans from manifests."""
@@ -18,12 +19,6 @@ PLAN_SUFFIX = ".json"
 def say(text: str, *, err: bool = False) -> None:
     """Print one line on stdout or stderr, with control characters escaped."""
     click.echo(display.message(text), err=err)
-
-
-def is_quiet() -> bool:
-    """Return whether ``--quiet`` was given: only errors and the last line are printed."""
-    context = click.get_current_context(silent=True)
-    return context is not None and bool(context.find_root().params.get("quiet"))
 
 
 def inform(text: str) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli.metrics import RunMetrics
 from reconciler.cli.options import PlanFlags
-from reconciler.cli.results import inform, is_quiet, write_result
+from reconciler.cli.results import inform, write_result
 from reconciler.model import display
+from reconciler.spark.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest

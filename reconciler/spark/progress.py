@@ -42,6 +42,12 @@ class Stage:
         self.notes.append(text)
 
 
+def is_quiet() -> bool:
+    """Return whether ``--quiet`` was given: only errors and the last line are printed."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.find_root().params.get("quiet"))
+
+
 @contextmanager
 def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
     """Show ``name`` and the progress of Spark's tasks while the block runs.
@@ -52,11 +58,12 @@ def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
     started = monotonic()
     with ExitStack() as stack:
         tasks = stack.enter_context(_counted(_context(spark), name))
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        if sys.stderr.isatty() and not is_quiet() and os.environ.get("TERM") != "dumb":
             stack.enter_context(_bar(name, tasks))
         yield running
     notes = f": {', '.join(running.notes)}" if running.notes else ""
-    click.echo(display.message(f"{name}{notes}  {monotonic() - started:.1f} s"), err=True)
+    if not is_quiet():
+        click.echo(display.message(f"{name}{notes}  {monotonic() - started:.1f} s"), err=True)
 
 
 def _context(spark: SparkSession | None) -> SparkContext | None:

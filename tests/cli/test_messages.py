@@ -194,6 +194,8 @@ def test_quiet_prints_the_last_line(capsys: pytest.CaptureFixture[str]) -> None:
     applied = lancens(capsys, "apply", "--quiet", "--auto-approve")
     assert applied.err == ""
     assert applied.out.splitlines()[-1].startswith("Applied 1 of 1 change")
+    assert lancens(capsys, "audit", "--engine", "local", "--quiet").err == ""
+    assert lancens(capsys, "inventory", "--engine", "local", "--quiet").err == ""
 
 
 def test_force_color_colours_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
