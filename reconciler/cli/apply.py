@@ -63,9 +63,9 @@ def command(
     """
     from reconciler.operations.apply import apply
 
-    plan, manifest = _plan(flags, expect_digest, run)
     if form == "json" and not auto_approve:
         raise click.UsageError("--format json answers no question: give --auto-approve")
+    plan, manifest = _plan(flags, expect_digest, run)
     if form == "text":
         print_plan(plan, "text", full=full, removed=removal_notes(flags, plan, manifest))
     if plan.blocked and not skip_blocked:

@@ -24,12 +24,20 @@ if TYPE_CHECKING:
 @source_options(
     click.option("--manifest", "manifests", multiple=True, metavar="MANIFEST", help="lancens.yaml by default.")
 )
-@click.option("--owned", "which", flag_value="owned", help="Only what this manifest manages.")
-@click.option("--unmanaged", "which", flag_value="unmanaged", help="Only what no manifest manages.")
-@click.option("--blocked", "which", flag_value="blocked", help="Only what a plan cannot change.")
+@click.option("--owned", is_flag=True, help="Only what this manifest manages.")
+@click.option("--unmanaged", is_flag=True, help="Only what no manifest manages.")
+@click.option("--blocked", is_flag=True, help="Only what a plan cannot change.")
 @format_option("How to print the tables.", ("text", "json", "csv"))
 @parallelism_option()
-def command(globs: tuple[str, ...], source: CatalogSource, which: Which | None, form: str, parallelism: int) -> None:
+def command(
+    globs: tuple[str, ...],
+    source: CatalogSource,
+    owned: bool,
+    unmanaged: bool,
+    blocked: bool,
+    form: str,
+    parallelism: int,
+) -> None:
     """List the live tables of the catalogs: address, location, owner, mirror and protection.
 
     \b
@@ -40,7 +48,10 @@ def command(globs: tuple[str, ...], source: CatalogSource, which: Which | None, 
     """
     from reconciler.operations.listing import list_tables
 
-    found, total = list_tables(source.load_existing(globs), globs, which=which or "all", parallelism=parallelism)
+    if owned + unmanaged + blocked > 1:
+        raise click.UsageError("pass one of --owned, --unmanaged and --blocked")
+    which: Which = "owned" if owned else "unmanaged" if unmanaged else "blocked" if blocked else "all"
+    found, total = list_tables(source.load_existing(globs), globs, which=which, parallelism=parallelism)
     if form == "json":
         write_result(display.json_text(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False)))
         return

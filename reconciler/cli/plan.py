@@ -9,7 +9,7 @@ import click
 
 from reconciler.cli.metrics import RunMetrics, metrics_option
 from reconciler.cli.options import PlanFlags, engine_options, full_option, plan_flags, plan_format_option
-from reconciler.cli.results import check_plan_file, inform, write_result
+from reconciler.cli.results import check_folder, check_plan_file, inform, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model import display
 
@@ -56,6 +56,8 @@ def command(
         form, out = "json", None
     if out is not None:
         check_plan_file(out)
+    if profile is not None:
+        check_folder(profile)
     if spark is not None and profile is not None:
         raise click.UsageError("--profile is for --engine local; Spark's own UI shows each stage")
     plan = plan_and_show(run, flags, form, full=full, spark=spark, profiled=profile)

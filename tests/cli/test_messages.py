@@ -77,6 +77,9 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
         (("show", "binary.json"), "is not a saved plan"),
         (("apply", "binary.json"), "is not a saved plan"),
         (("apply", "--format", "json"), "give --auto-approve"),
+        (("apply", "unread.yaml", "--format", "json"), "give --auto-approve"),
+        (("plan", "-o", "p.json", "--profile", "no/such/profile.json"), "there is no folder no/such"),
+        (("list", "--owned", "--unmanaged"), "pass one of --owned, --unmanaged"),
     ],
 )
 def test_a_command_line(
