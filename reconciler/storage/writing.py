@@ -78,8 +78,10 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
     """
     import pyarrow as pa
 
+    # Buffers in a stream may be aligned to 8 bytes; pylance 14 panics on decimals that are not aligned to 16.
+    aligned = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
     try:
-        table = pa.ipc.open_stream(ipc_stream).read_all()
+        table = pa.ipc.open_stream(ipc_stream, options=aligned).read_all()
         table.validate(full=True)  # pylance would follow an offset into the memory of this process
     except MemoryError:
         raise

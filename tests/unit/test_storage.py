@@ -468,6 +468,17 @@ def test_a_stream_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "b.lance").exists()
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.decimal128(10, 2), pa.decimal256(50, 2), pa.string_view(), pa.binary_view()], ids=str
+)
+def test_a_stream_of_values_of_16_bytes_is_written(tmp_path: Path, kind: pa.DataType) -> None:
+    values = pa.array(["1.20", None, "1" * 8], pa.string()).cast(kind)
+    for number in range(4):  # wherever the buffers come to be in memory
+        place, first = str(tmp_path / f"{number}.lance"), pa.array(range(3), pa.int8())
+        storage.write_stream(place, _ipc(pa.table([first] * number + [values], names=list("abcd")[: number + 1])), {})
+        assert lance.dataset(place).to_table()["abcd"[number]].to_pylist() == values.to_pylist()
+
+
 def test_columns_are_added_without_touching_data(tmp_path: Path) -> None:
     place = tmp_path / "a.lance"
     write_dataset(place)
