@@ -5,7 +5,7 @@ from __future__ import annotations
 import lance_namespace as spec
 
 from reconciler import storage
-from reconciler.model.errors import InvalidTableStateError, UnsupportedOperationError
+from reconciler.model.errors import InvalidInputError, InvalidTableStateError, UnsupportedOperationError
 from reconciler.model.names import join
 from reconciler.model.ownership import recorded_tags
 from reconciler.namespace.shared import CatalogOperations, operation
@@ -62,9 +62,15 @@ class MetadataOperations(CatalogOperations):
     def update_table_schema_metadata(
         self, request: spec.UpdateTableSchemaMetadataRequest
     ) -> spec.UpdateTableSchemaMetadataResponse:
-        """UpdateTableSchemaMetadata: replace the metadata of the schema."""
+        """UpdateTableSchemaMetadata: replace the metadata of the schema.
+
+        Raises:
+            InvalidInputError: the request has no metadata; an empty mapping removes all.
+        """
+        if request.metadata is None:
+            raise InvalidInputError("the request has no `metadata`; send an empty one to remove all that is there")
         place = self._writable(request.id, request.branch)
-        written = storage.replace_schema_metadata(*place, request.metadata or {})
+        written = storage.replace_schema_metadata(*place, request.metadata)
         return spec.UpdateTableSchemaMetadataResponse(metadata=dict(written))
 
     @operation(spec.UpdateFieldMetadataRequest)

@@ -15,12 +15,15 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import Headers, QueryParams
 
 from reconciler.model.names import DELIMITER
+from reconciler.model.redaction import is_stand_in
 from reconciler.server.operations import Operation
 
 _LONGEST_DELIMITER = 16
 _LONGEST_JSON = 1024 * 1024
 _MOST_NAMES = 64
 _LONGEST_IDENTIFIER = 8192
+_NO_BODY = (b"", b"null")
+"""No request; lance-namespace 0.8 sends `null`."""
 _FLAGS = {"true": True, "false": False}
 _IN_QUERY = {
     "page_token": str,
@@ -47,10 +50,14 @@ def identifier_in_path(text: str, query: QueryParams) -> list[str]:
     Raises:
         InvalidInputError: the text is not UTF-8, or the delimiter is too long.
     """
+    return _names(_decoded(text, "the identifier"), query)
+
+
+def _names(whole: str, query: QueryParams) -> list[str]:
+    """Return the names in ``whole``, which is decoded."""
     delimiter = query.get("delimiter") or DELIMITER
     if len(delimiter) > _LONGEST_DELIMITER:
         raise InvalidInputError(f"a delimiter has at most {_LONGEST_DELIMITER} characters")
-    whole = _decoded(text, "the identifier")
     return [] if whole in ("", delimiter) else whole.split(delimiter)
 
 
@@ -77,12 +84,12 @@ def parse(
     named = identifier_in_path(route["id"], query) if "id" in route else None
     if operation.takes_data:
         if named is None:
-            named = identifier_in_path(query.get("id", ""), query)
+            named = _names(query.get("id", ""), query)
         _check_length(named)
         return _model(operation, {"id": named, **fields}), body
     given = _from_body(operation, headers, body)
     if named is not None and operation.body_field is not None:
-        given = {operation.body_field: given}
+        given = {} if body.strip() in _NO_BODY else {operation.body_field: given}
     _check_length(named if named is not None else given.get("id"))
     if named is not None and given.get("id") not in (None, named):
         raise InvalidInputError("the identifier in the body is not the one in the path")
@@ -101,7 +108,7 @@ def _check_length(names: object) -> None:
 
 
 def _from_body(operation: Operation, headers: Headers, body: bytes) -> dict[str, Any]:
-    if body.strip() in (b"", b"null"):  # `null` is what lance-namespace 0.8 sends for no request
+    if body.strip() in _NO_BODY:
         return {}
     if len(body) > _LONGEST_JSON:
         raise InvalidInputError(f"the body of {operation.name} is longer than {_LONGEST_JSON} bytes")
@@ -150,10 +157,23 @@ def _value(key: str, text: str) -> Any:
 
 def _model(operation: Operation, fields: Mapping[str, Any]) -> BaseModel:
     try:
-        return operation.request.model_validate(fields)
+        request = operation.request.model_validate(fields)
     except RecursionError:
         raise InvalidInputError("the body is nested too deeply") from None
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False, include_context=False)
         texts = [f"`{'.'.join(map(str, detail['loc'][:1]))}`: {detail['msg']}" for detail in details[:5]]
         raise InvalidInputError("; ".join(texts)) from None
+    _check_values(request)
+    return request
+
+
+def _check_values(request: BaseModel) -> None:
+    """Raise if a value is what the server shows instead of a secret, which the write would replace."""
+    written = [getattr(request, field, None) for field in ("properties", "set_properties", "metadata")]
+    written += [update.metadata for update in getattr(request, "updates", ())]
+    for key, value in (one for values in written for one in (values or {}).items()):
+        if value is not None and is_stand_in(value):
+            raise InvalidInputError(
+                f"the value of `{key}` stands for a secret that the server does not show: send another"
+            )

@@ -21,6 +21,8 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
+NAMED = {operation.name: operation for operation in OPERATIONS}
+JSON_BODY = Headers({"content-type": "application/json"})
 OPERATION = st.sampled_from(OPERATIONS)
 
 
@@ -36,6 +38,13 @@ def test_names_come_back_whatever_joins_them(names: list[str], delimiter: str) -
     names = [name.replace(delimiter[0], "_") for name in names]
     path = quote(delimiter.join(names), safe="")
     assert identifier_in_path(path, QueryParams({"delimiter": delimiter})) == names
+
+
+@given(NAMES)
+def test_names_come_back_from_the_query(names: list[str]) -> None:
+    query = QueryParams(urlencode({"id": "$".join(names)}))
+    request, _ = parse(NAMED["CreateTable"], {}, query, Headers(), b"")
+    assert getattr(request, "id", None) == names
 
 
 @pytest.mark.parametrize("path", ["%24", "", "$"])
@@ -74,3 +83,27 @@ def test_no_value_of_a_body_is_repeated_in_a_refusal(field: str, value: object) 
         assert "secret-1" not in str(refused.value)
         refusals += 1
     assert refusals
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("CreateNamespace", {"id": ["a"], "mode": "overwrite", "properties": {"api_token": "(redacted)"}}),
+        ("AlterTable", {"id": ["a", "t"], "set_properties": {"api_token": "(redacted)"}}),
+        ("UpdateTableSchemaMetadata", {"id": ["a", "t"], "metadata": {"tier": "gold", "api_token": "(redacted)"}}),
+        ("UpdateFieldMetadata", {"updates": [{"path": "c", "metadata": {"tier": None, "api_token": "(redacted)"}}]}),
+    ],
+)
+def test_what_is_shown_instead_of_a_secret_is_not_written_over_it(name: str, body: object) -> None:
+    with pytest.raises(InvalidInputError, match="`api_token`"):
+        parse(NAMED[name], {}, QueryParams(), JSON_BODY, json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("body", [b"", b"null"])
+def test_a_request_without_metadata_does_not_ask_for_none(body: bytes) -> None:
+    operation = NAMED["UpdateTableSchemaMetadata"]
+    for route in ({}, {"id": "t"}):
+        request, _ = parse(operation, route, QueryParams(), JSON_BODY, body)
+        assert getattr(request, "metadata", {}) is None
+    request, _ = parse(operation, {"id": "t"}, QueryParams(), JSON_BODY, b"{}")
+    assert getattr(request, "metadata", None) == {}
