@@ -42,10 +42,12 @@ class DatasetOperations(CatalogOperations):
     def list_table_versions(self, request: spec.ListTableVersionsRequest) -> spec.ListTableVersionsResponse:
         """ListTableVersions: return a page of the versions of a branch, in order."""
         found = self._versions(request.id, request.branch)
-        numbers = sorted(found, reverse=bool(request.descending))
-        page = page_of([f"{at:012}" for at in range(len(numbers))], request.page_token, request.limit)
+        # A token names a version, as versions come and go; the order of the texts is that of the pages.
+        last = 2**64 if request.descending else 0
+        texts = {f"{abs(last - number):020}": number for number in found}
+        page = page_of(texts, request.page_token, request.limit)
         return spec.ListTableVersionsResponse(
-            versions=[found[numbers[int(at)]] for at in page.names], page_token=page.token
+            versions=[found[texts[text]] for text in page.names], page_token=page.token
         )
 
     @operation(spec.DescribeTableVersionRequest)

@@ -117,7 +117,10 @@ class Sandbox:
             self._places.release()
 
     def _answer(self, call: bytes, until: float) -> Any:
-        process = self._idle.popleft() if self._idle else _Process(self._mebibytes)
+        try:
+            process = self._idle.popleft()
+        except IndexError:
+            process = _Process(self._mebibytes)
         is_kept = False
         try:
             answer = process.ask(call, until)

@@ -159,14 +159,21 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
 
     Raises:
         ConcurrentModificationError: another writer committed during each attempt.
-        InvalidInputError: a column exists, or its expression does not fit the columns of the dataset.
+        InvalidInputError: Lance cannot have a name, it is taken, or an expression does not fit the columns.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
+    from reconciler.arrow_types import TypeSyntaxError, check_column_name
+
     with next_versions(location, options) as dataset:
         there = {name.casefold() for name in dataset.schema.names}
-        taken = [name for name in expressions if name.casefold() in there]
-        if taken:
-            raise InvalidInputError(f"the table has a column `{taken[0]}` already")
+        for name in expressions:
+            try:
+                check_column_name(name)
+            except TypeSyntaxError as error:
+                raise InvalidInputError(str(error)) from None
+            if name.casefold() in there:
+                raise InvalidInputError(f"the table has a column `{name}` already")
+            there.add(name.casefold())
         try:
             dataset.add_columns(dict(expressions))
         except (OSError, ValueError) as error:

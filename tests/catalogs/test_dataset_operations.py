@@ -125,6 +125,23 @@ def test_versions_come_in_pages_to_the_last_one(namespace: LanceNamespace) -> No
     assert found == [5, 4, 3, 2, 1]
 
 
+@pytest.mark.parametrize("descending", [False, True])
+def test_pages_of_versions_neither_repeat_nor_skip_one_while_versions_come_and_go(
+    tmp_path: Path, descending: bool
+) -> None:
+    namespace, place = reconciler.connect("dir", {"root": str(tmp_path)}), tmp_path / "t.lance"
+    for number in range(4):
+        lance.write_dataset(pa.table({"id": [number]}), place, mode="append" if number else "create")
+    asked = ListTableVersionsRequest(id=["t"], limit=2, descending=descending)
+    first = namespace.list_table_versions(asked)
+    lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
+    if not descending:
+        next((place / "_versions").glob(f"{2**64 - 2}.manifest")).unlink()  # version 1
+    second = namespace.list_table_versions(asked.model_copy(update={"page_token": first.page_token}))
+    found = [one.version for one in (*first.versions, *second.versions)]
+    assert found == ([4, 3, 2, 1] if descending else [1, 2, 3, 4])
+
+
 def test_indices_are_told_with_their_coverage(namespace: LanceNamespace, pylance: LanceNamespace) -> None:
     found, theirs = (of.list_table_indices(ListTableIndicesRequest(id=T)).indexes for of in (namespace, pylance))
 

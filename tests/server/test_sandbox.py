@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -238,3 +238,13 @@ def test_a_process_that_was_killed_is_replaced(lake: Path) -> None:
     with pytest.raises(ServiceUnavailableError):
         Sandbox(1, 0.01).run(storage.count_rows, place, {}, None, None, SLOW)
     assert sandbox.run(storage.count_rows, place, {}, None, None, None) == 3_000_000
+
+
+def test_a_process_that_another_call_takes_first_is_not_waited_for(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Contended(deque[object]):
+        def __bool__(self) -> bool:
+            return True  # as it was, a moment ago
+
+    sandbox = Sandbox(1, 20)
+    monkeypatch.setattr(sandbox, "_idle", Contended())
+    assert sandbox.run(storage.count_rows, str(lake / "t.lance"), {}, None, None, None) == 100

@@ -524,6 +524,15 @@ def test_columns_may_be_null_without_touching_data(tmp_path: Path) -> None:
         storage.evolve_columns(str(place), [columns[0], Column("gone", "int8")], {})
 
 
+@pytest.mark.parametrize("names", [[""], ["a.b"], ["_rowid"], ["ID"], ["new", "New"]])
+def test_no_column_is_computed_under_a_name_that_cannot_be(tmp_path: Path, names: list[str]) -> None:
+    place = str(tmp_path / "a.lance")
+    lance.write_dataset(pa.table({"id": [1]}), place)
+    with pytest.raises(InvalidInputError):
+        storage.compute_columns(place, dict.fromkeys(names, "id + 1"), {})
+    assert lance.dataset(place).version == 1
+
+
 @pytest.mark.parametrize("name", ["a`b", "`a`", "a b", "Ä"])
 def test_columns_of_any_name_are_altered(tmp_path: Path, name: str) -> None:
     place, column = str(tmp_path / "a.lance"), Column(name, "int8", nullable=False)
