@@ -17,7 +17,7 @@ from reconciler.model.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.live import LiveTable, PropertyChanges, StorageKind
 from reconciler.model.names import Identifier, join
 from reconciler.namespace.shared import CatalogOperations, choice, operation
 
@@ -74,7 +74,7 @@ class CreatingOperations(CatalogOperations):
         except TableNotFoundError:
             table, version = self._create(identifier, request.properties or {}, request_data, options)
         else:
-            version = self._fill(table, request_data, options)
+            table, version = self._fill(table, request.properties or {}, request_data, options)
             if version is None and mode == "create":
                 raise taken
             if version is None:
@@ -108,14 +108,26 @@ class CreatingOperations(CatalogOperations):
                 self.backend.remove_table(identifier)
             raise
 
-    def _fill(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int | None:
-        """Write the rows of a declared table; return None if it may have some already."""
+    def _fill(
+        self, table: LiveTable, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
+    ) -> tuple[LiveTable, int | None]:
+        """Write the rows and properties of a declared table; return None if it may have rows already.
+
+        Raises:
+            UnsupportedOperationError: it has not the properties, and the catalog cannot change them.
+        """
         if self._has_data(table):
-            return None
+            return table, None
+        lacks = not properties.items() <= table.properties.items()
+        if lacks and not optional.asked_capabilities(self.backend).alter_table:
+            raise UnsupportedOperationError(
+                f"{self.backend.impl}: the table is declared, and its properties cannot be changed; send none"
+            )
         try:
-            return self._write(table, data, options)
+            version = self._write(table, data, options)
         except TableAlreadyExistsError:  # another client wrote it first
-            return None
+            return table, None
+        return self.backend.alter_table(table.id, PropertyChanges(properties)) if lacks else table, version
 
     def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
         self._require_unmanaged(table)

@@ -177,6 +177,18 @@ def test_a_declared_table_takes_the_rows_once(tmp_path: Path, mode: str, whose: 
         assert namespace.count_table_rows(CountTableRowsRequest(id=names)).count == 3
 
 
+def test_the_properties_of_a_request_go_to_the_declared_table_that_takes_its_rows(tmp_path: Path) -> None:
+    namespace = reconciler.connect("dir", {"root": str(tmp_path)})
+    namespace.create_namespace(CreateNamespaceRequest(id=["a"]))
+    namespace.declare_table(DeclareTableRequest(id=["a", "t"], properties={"owner": "me"}))
+    asked = CreateTableRequest(id=["a", "t"], mode="exist_ok", properties={"tier": "gold"})
+    expected = {"owner": "me", "tier": "gold"}
+    assert namespace.create_table(asked, _rows(1)).properties == expected
+    late = asked.model_copy(update={"properties": {"tier": "lead"}})
+    assert namespace.create_table(late, _rows(2)).properties == expected
+    assert namespace.describe_table(DescribeTableRequest(id=["a", "t"])).properties == expected
+
+
 def _broken(place: Path) -> str:
     """Make a dataset that cannot be opened."""
     lance.write_dataset(pa.table({"id": [1]}), place)
