@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
@@ -93,7 +93,8 @@ class _Server:
             if operation.writes and request.state.access is not Access.WRITE:
                 return _logged_refusal(request, ErrorCode.PERMISSION_DENIED, "this token may read only")
             body = await self._body(request)
-            return await self._workers.run(partial(self._work, operation, request, body))
+            request.state.call = self._workers.submit(partial(self._work, operation, request, body))
+            return await asyncio.wrap_future(request.state.call)
 
         return self._guarded(operation.name, work)
 
@@ -123,14 +124,14 @@ class _Server:
 
     def _work(self, operation: Operation, request: Request, body: bytes) -> Response:
         """Answer a request, in a worker thread."""
-        request.state.has_begun = True
         model, data = parse(operation, request.path_params, request.query_params, request.headers, body)
         request.state.id = join(getattr(model, "id", None) or ())
         return Json(public_fields(self._catalogs.answer(operation, model, data)))
 
     def _too_late(self, request: Request) -> Response:
         said = f"not done within {self._settings.timeout_seconds:g} s"
-        if getattr(request.state, "has_begun", False):
+        call = getattr(request.state, "call", None)
+        if call is not None and not call.cancelled():  # a call that has begun cannot be cancelled
             return _logged_refusal(request, ErrorCode.SERVICE_UNAVAILABLE, said)
         headers = {**TRY_AGAIN, "Connection": "close"}  # the rest of its body may still arrive
         return _logged_refusal(request, ErrorCode.SERVICE_UNAVAILABLE, f"{said}: it never started; try again", headers)
@@ -237,9 +238,13 @@ class Workers:
         """How many calls are running, including cancelled ones."""
         return self._active
 
+    def submit(self, call: Callable[[], AnswerT]) -> Future[AnswerT]:
+        """Return the future of ``call``, which runs to its end once it has begun."""
+        return self._pool.submit(self._counted, call)
+
     async def run(self, call: Callable[[], AnswerT]) -> AnswerT:
-        """Return the result of ``call``, which runs to its end even if cancelled."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._counted, call)
+        """Return the result of ``call``; see :meth:`submit`."""
+        return await asyncio.wrap_future(self.submit(call))
 
     def _counted(self, call: Callable[[], AnswerT]) -> AnswerT:
         with self._lock:
