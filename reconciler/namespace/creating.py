@@ -72,14 +72,25 @@ class CreatingOperations(CatalogOperations):
         except NotLanceTableError:
             raise taken from None
         except TableNotFoundError:
-            table, version = self._create(identifier, request.properties or {}, request_data, options)
-        else:
-            table, version = self._fill(table, request.properties or {}, request_data, options)
-            if version is None and mode == "create":
-                raise taken
-            if version is None:
-                with storage.opened(*self._place(identifier)):  # unless there is a dataset, the rows would be lost
-                    pass
+            found: LiveTable | None = None
+            try:
+                return self._created(*self._create(identifier, request.properties or {}, request_data, options))
+            except TableAlreadyExistsError:
+                if mode == "existok":  # another client was first
+                    with suppress(TableNotFoundError):
+                        found = self.backend.load_table(identifier)
+                if found is None:
+                    raise
+            table = found
+        table, version = self._fill(table, request.properties or {}, request_data, options)
+        if version is None and mode == "create":
+            raise taken
+        if version is None:
+            with storage.opened(*self._place(identifier)):  # unless there is a dataset, the rows would be lost
+                pass
+        return self._created(table, version)
+
+    def _created(self, table: LiveTable, version: int | None) -> spec.CreateTableResponse:
         return spec.CreateTableResponse(
             location=table.location,
             version=version,

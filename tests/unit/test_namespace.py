@@ -189,6 +189,32 @@ def test_the_properties_of_a_request_go_to_the_declared_table_that_takes_its_row
     assert namespace.describe_table(DescribeTableRequest(id=["a", "t"])).properties == expected
 
 
+@pytest.mark.parametrize("mode", ["create", "exist_ok"])
+@pytest.mark.parametrize("written", [True, False])
+def test_the_table_of_a_client_that_was_first_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, written: bool
+) -> None:
+    namespace, place = reconciler.connect("memory", {}), str(tmp_path / "first.lance")
+    namespace.create_namespace(CreateNamespaceRequest(id=["a"]))
+    if written:
+        lance.write_dataset(pa.table({"id": [7]}), place)
+    insert = namespace.backend.insert_table
+
+    def second(identifier: Any, location: str, properties: Any) -> Any:
+        insert(identifier, place, {})
+        return insert(identifier, location, properties)
+
+    monkeypatch.setattr(namespace.backend, "insert_table", second)
+    asked = CreateTableRequest(id=["a", "t"], mode=mode)
+    if mode == "create":
+        with pytest.raises(errors.TableAlreadyExistsError):
+            namespace.create_table(asked, _rows(1))
+    else:
+        made = namespace.create_table(asked, _rows(1))
+        assert (made.location, made.version) == (place, None if written else 1)
+        assert lance.dataset(place).to_table().to_pydict() == {"id": [7 if written else 1]}
+
+
 def _broken(place: Path) -> str:
     """Make a dataset that cannot be opened."""
     lance.write_dataset(pa.table({"id": [1]}), place)
