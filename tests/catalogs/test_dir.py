@@ -371,6 +371,18 @@ def test_a_namespace_hides_no_table_known_by_its_directory(lake: Path, backend: 
     assert backend.insert_namespace(("users",), {}).id == ("users",)
 
 
+def test_a_namespace_may_have_the_name_of_a_directory_of_other_files(lake: Path, backend: DirBackend) -> None:
+    write_dataset(lake / "raw/2024/clicks.lance")
+    (lake / "docs").mkdir()
+    (lake / "docs/notes.md").touch()
+    for name in ("raw", "docs"):
+        assert backend.insert_namespace((name,), {}).id == (name,)
+    (lake / "declared").mkdir()
+    (lake / "declared" / storage.RESERVED_MARKER).touch()
+    with pytest.raises(NamespaceAlreadyExistsError):
+        backend.insert_namespace(("declared",), {})
+
+
 def test_changing_a_table_known_by_its_directory_gives_it_an_entry(lake: Path, backend: DirBackend) -> None:
     write_dataset(lake / "users.lance")
     backend.alter_table(("users",), PropertyChanges({"tier": "gold"}))

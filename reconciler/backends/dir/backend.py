@@ -209,8 +209,10 @@ class DirBackend(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a namespace."""
-        if len(identifier) == 1 and self._listed_table(self._manifest.read(), identifier):
-            raise errors.NamespaceAlreadyExistsError(f"dir: `{identifier[0]}` is a table, which it would hide")
+        if (listed := self._listed_table(self._manifest.read(), identifier)) is not None:
+            with storage.translated(self.config.root, self.config.storage):
+                if self._directory.is_surely_table(self._root_directory(listed)):
+                    raise errors.NamespaceAlreadyExistsError(f"dir: `{identifier[0]}` is a table, which it would hide")
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._namespace(contents, identifier[:-1])

@@ -30,6 +30,7 @@ SUFFIX = ".lance"
 Taken: TypeAlias = Callable[[str], bool]
 """Whether a directory belongs to an entry, so that it is not a table of its own."""
 
+_SIGNS = frozenset({"_versions", storage.RESERVED_MARKER})
 _CONCURRENCY = 16
 _AS_IT_IS = re.compile(r"[A-Za-z0-9 ._+=@-]+")
 """The names that are the same in a path and in a URI, or become so in one way only."""
@@ -133,6 +134,10 @@ class Directory:
     def is_table(self, directory: str) -> bool:
         """Return whether ``directory`` exists and its content makes it a table."""
         return self.exists(directory) and not self._is_no_table(directory)
+
+    def is_surely_table(self, directory: str) -> bool:
+        """Return whether more than its place makes a listed directory a table: its suffix, or a dataset or marker."""
+        return directory.endswith(SUFFIX) or not _SIGNS.isdisjoint(self._names_in(directory))
 
     @staticmethod
     def is_listable(directory: str, taken: Taken) -> bool:
