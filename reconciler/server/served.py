@@ -125,6 +125,8 @@ class ServedNamespace(CatalogNamespace):
     def _direct_location(self, identifier: Identifier) -> str | None:
         """Return the default location, never one in the working directory."""
         location = self.backend.default_location(identifier)
+        if location is not None:  # from where the backend last saw the namespace, which may have moved since
+            location = optional.direct_location(self.backend, identifier)
         # Another tool may have chosen the location of the namespace.
         if location is not None and not self._is_off_disk(location) and not self._is_admitted(location):
             raise InvalidInputError(_NO_PLACE.format(locations.redact(location)))

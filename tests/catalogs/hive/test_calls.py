@@ -25,6 +25,7 @@ from reconciler.backends.hive.metastore import Metastore
 from reconciler.model.backend_config import parse_config, read_config
 from reconciler.model.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
 from reconciler.model.live import PropertyChanges
+from reconciler.server.served import ServedNamespace
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.listening import silent, socket_server
 from tests.servers.process import free_port
@@ -427,6 +428,9 @@ def test_a_database_that_moved_places_the_next_table() -> None:
         assert backend.direct_location(("ads", "t")) == "s3://lake/old/t"
         moving.place = "s3://lake/new"
         assert backend.direct_location(("ads", "t")) == "s3://lake/new/t"
+        served = ServedNamespace(backend)
+        for running.place in ("s3://lake/served", "s3://lake/moved"):
+            assert served._direct_location(("ads", "t")) == f"{running.place}/t"
 
 
 # ---- a write that the metastore itself repeats -----------------------------------------------------------------------
