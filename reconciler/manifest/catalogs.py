@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
@@ -10,7 +11,7 @@ from reconciler.manifest.blocks import BlockReader
 from reconciler.manifest.defaults import BlockText, Defaults
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, entries_of
-from reconciler.manifest.variables import is_from_outside, is_unresolved
+from reconciler.manifest.variables import as_seen, is_from_outside, is_unresolved, parse_template
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Expectations
@@ -248,11 +249,15 @@ class CatalogReader:
         if reason is not None:
             self.blocks.problems.at(value.place, f"`location` in {what}: {reason}")
             return None
-        location = locations.absolute(block.location, self.blocks.problems.folder(value.place))
+        folder, top = self.blocks.problems.folder(value.place), self.blocks.problems.files[0].folder
+        location = locations.absolute(block.location, folder)
         if location != block.location:
             self.relative[identifier] = location
         if from_outside:
-            place, text = _from_outside(location, written)
+            # In two folders, one text may stand for two places.
+            way, is_relative = os.path.relpath(folder, top) if folder != top else ".", location != block.location
+            seen = written if way == "." else as_seen(parse_template(written), way, is_relative=is_relative)
+            place, text = _from_outside(location, seen)
             self.places[place] = text
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from reconciler.manifest.policy import is_file_option
-from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, as_written, escape, is_literal
+from reconciler.manifest.variables import (
+    Placeholder,
+    Resolver,
+    Template,
+    TemplateError,
+    as_seen,
+    as_written,
+    is_literal,
+)
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_keys, read_config
 from reconciler.model.capabilities import Capabilities
@@ -40,8 +48,8 @@ class ResolvedConfig:
     """A ``config`` with every placeholder replaced.
 
     ``secrets`` are the values that no output may hold: those of the environment, of files and of sensitive keys.
-    ``places`` maps locations with such values to their text in the manifest. ``relative`` are the absolute forms of
-    relative locations. ``hosts`` are the hosts that the service may name; None for any.
+    ``places`` maps locations with such values to their text in the manifest's folder. ``relative`` are the absolute
+    forms of relative locations. ``hosts`` are the hosts that the service may name; None for any.
     """
 
     properties: dict[str, str] = field(repr=False)
@@ -133,7 +141,8 @@ class ConfigText:
                 problems.append(entry.source.problem(f"config `{entry.key}` {reason}"))
             location = properties[entry.key] = self._absolute(entry, text)
             if is_hidden_place:
-                places[location] = as_written(entry.template)
+                way = os.path.relpath(entry.folder, next(iter(resolver.folders), entry.folder))
+                places[location] = as_seen(entry.template, way, is_relative=location != text)
             elif location != text:
                 relative.add(location)
             secrets |= hidden
@@ -156,18 +165,12 @@ class ConfigText:
 
     def _text(self, entry: ConfigEntry, folder: str) -> str:
         moved = os.path.relpath(entry.folder, folder)
-        parts = [escape(part) if isinstance(part, str) else str(_moved(part, moved)) for part in entry.template]
-        text = "".join(parts)
+        text = as_seen(entry.template, moved)
         starts_relative = isinstance(next(iter(entry.template), None), str) and locations.absolute(text, "/") != text
         if not starts_relative or self.plain_key(entry) not in _PATH_KEYS:
             return text
         path = os.path.normpath(f"{moved}/{text}")
         return path if path == "." or path.startswith("..") else f"./{path}"
-
-
-def _moved(part: Placeholder, moved: str) -> Placeholder:
-    is_relative = part.scheme == "file" and moved != "."
-    return replace(part, name=os.path.normpath(f"{moved}/{part.name}")) if is_relative else part
 
 
 def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -93,6 +93,22 @@ def is_from_outside(text: str) -> bool:
 def escape(text: str) -> str:
     """Return the template whose value is ``text``."""
     return text.replace("${", "$${")
+
+
+def as_seen(template: Template, way: str, *, is_relative: bool = False) -> str:
+    """Return the text of ``template`` in a folder from which ``way`` leads to its own.
+
+    ``is_relative``: its value is a relative path.
+    """
+    text = "".join(escape(part) if isinstance(part, str) else str(_moved(part, way)) for part in template)
+    if not is_relative or way == ".":
+        return text
+    return f"{'' if way.startswith('..') else './'}{way}/{text.removeprefix('./')}"
+
+
+def _moved(part: Placeholder, way: str) -> Placeholder:
+    is_relative = part.scheme == "file" and way != "."
+    return replace(part, name=os.path.normpath(f"{way}/{part.name}")) if is_relative else part
 
 
 def parse_template(text: str) -> Template:

@@ -194,3 +194,34 @@ def test_a_place_is_the_whole_location_where_no_directory_is_from_outside(
     manifest.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {{impl: memory, tables: {table}}}}}\n")
     lake = reconciler.load(manifest).catalogs["lake"]
     assert lake.places == {lake.desired.tables["t",].location: written}
+
+
+@pytest.mark.parametrize("place", ["${file:root}", "${env:LANCENS_TEST_ROOT}"])
+@pytest.mark.parametrize("impl", ["dir", "memory"])
+@pytest.mark.parametrize("select", [[], ["a/**"]])
+def test_one_text_in_two_folders_stands_for_two_places(
+    tmp_path: Path, place: str, impl: str, select: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCENS_TEST_ROOT", "swordfish")
+    columns, manifest = "schema: [{name: id, type: int64}]", tmp_path / "lancens.yaml"
+    for name in "ab":
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "root").write_text(f"{folder}/swordfish")
+        config = f"{{root: '{place}'}}" if impl == "dir" else f"{{name: '{folder}'}}"
+        table = f"{{location: '{place}/t{name}', {columns}}}"
+        catalog = f"{{impl: {impl}, config: {config}, tables: {{t{name}: {table}}}}}"
+        (folder / "part.yaml").write_text(f"version: 1\ncatalogs: {{{name}: {catalog}}}\n")
+    manifest.write_text("version: 1\nname: shop\ninclude: [a/part.yaml, b/part.yaml]\n")
+    for more in ("properties: {x: y}, ", ""):
+        loaded = reconciler.load(manifest)
+        plan = reconciler.plan(loaded, select=select)
+        assert "swordfish" not in pages(plan)
+        assert reconciler.apply(Plan.from_json(plan.to_json()), loaded, journal=tmp_path / "journals").ok
+        for part in tmp_path.glob("*/part.yaml"):
+            part.write_text(part.read_text().replace("{location", f"{{{more}location"))
+    assert (tmp_path / "a/swordfish/ta").exists()
+    if "file" in place:
+        imported = tmp_path / "imported.yaml"
+        imported.write_text(reconciler.import_(loaded, catalog="b"))
+        assert reconciler.plan(reconciler.load(imported)).is_empty
