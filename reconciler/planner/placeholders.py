@@ -24,6 +24,8 @@ _Edit = Callable[[str], str]
 _ENTRIES = ("changes", "waiting", "blocked", "guards", "notes", "fingerprints")
 _TEXTS = ("location", "unreferenced", "requested_location", "chosen_location", "detail", "held_by")
 _PARTS = (*_TEXTS, "params", "fields", "before", "after", "found", "moved", "view")
+# `/data` is not in the address `lake/data/users`; a line in JSON begins after `\n`.
+_BEFORE_PATH = r"(?:(?<![\w.-])|(?<=://localhost)|(?<=\\[nrt]))"
 _FIELDS = ("location", "requested-location", "chosen-location")
 
 
@@ -54,7 +56,8 @@ def _replacing(texts: Mapping[str, str]) -> _Edit:
     if not found:
         return lambda text: text
     # No name goes on before or behind it: `./lake` is neither in `../lake` nor in `s3://b/./lake` nor in `./lakes`.
-    parts = (rf"(?<![\w.-])(?<![^/]/){re.escape(text)}" if text[0] == "." else re.escape(text) for text in found)
+    before = {".": r"(?<![\w.-])(?<![^/]/)", "/": _BEFORE_PATH}
+    parts = (before.get(text[0], "") + re.escape(text) for text in found)
     pattern = re.compile(f"({'|'.join(parts)})(?![\\w.-])")
 
     return lambda text: pattern.sub(lambda match: texts[match[1]], text)
