@@ -171,8 +171,10 @@ def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder
 
 def _hidden_part(location: str, places: Mapping[str, str]) -> str | None:
     """Return the longest beginning of ``location`` that is one of ``places``; None if none is."""
-    ends = (at for at in range(len(location), 0, -1) if location[at : at + 1] in ("", "/")) if places else ()
-    return next((location[:at] for at in ends if location[:at] in places), None)
+    at = len(location) if places else 0
+    while at > 0 and location[:at] not in places:
+        at = location.rfind("/", 0, at)
+    return location[:at] if at > 0 else None
 
 
 def _alike(table: DesiredTable) -> tuple[object, ...] | None:
