@@ -19,6 +19,7 @@ from reconciler.manifest.reader import NULLS, read_document
 from reconciler.model.errors import ManifestError, Problem
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
+_NameOf: TypeAlias = Callable[[str, Sequence[str]], str]
 
 _BYTE_ORDER_MARK = "\ufeff"
 _COLON = re.compile(r"\s*:")
@@ -53,17 +54,17 @@ def graft(
     if extra is None:
         return data
     splices = _Splices(text, expanded, folding)
-    compared = (lambda key: expanded(key).lower()) if folding else expanded
     if base is None:  # an empty file, or one of comments
         splices.append(lines)
-        expected = _plain(extra, compared)
+        expected = _plain(extra, splices.name_of)
     else:
         below = [entry for entry in _entries(extra, lines, len(lines)) if entry.key.value == "catalogs"]
         _graft(base, below, splices)
-        expected = _merged(_plain(base, compared), {entry.key.value: _plain(entry.value, compared) for entry in below})
+        added_catalogs = {entry.key.value: _plain(entry.value, splices.name_of, (entry.key.value,)) for entry in below}
+        expected = _merged(_plain(base, splices.name_of), added_catalogs)
     made = splices.done()
     try:
-        is_right = _plain(_composed(made), compared) == expected
+        is_right = _plain(_composed(made), splices.name_of) == expected
     except yaml.YAMLError:
         is_right = False
     if not is_right:
@@ -225,11 +226,12 @@ def _composed(text: str) -> yaml.MappingNode | None:
     return node if isinstance(node, yaml.MappingNode) else None
 
 
-def _plain(node: yaml.Node | None, expanded: Callable[[str], str] = str) -> Plain:
+def _plain(node: yaml.Node | None, name_of: _NameOf, path: tuple[str, ...] = ()) -> Plain:
     if isinstance(node, yaml.MappingNode):
-        return {expanded(key.value): _plain(value, expanded) for key, value in node.value}
+        names = [(name_of(key.value, path), value) for key, value in node.value]
+        return {name: _plain(value, name_of, (*path, name)) for name, value in names}
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, expanded) for item in node.value]
+        return [_plain(item, name_of, path) for item in node.value]
     return {} if node is None or _is_nothing(node) else str(node.value)
 
 

@@ -116,3 +116,10 @@ def test_a_catalog_that_folds_names_has_blocks_in_capitals() -> None:
             "Dir": {"tables": {"A": {}, "a": {}}},
         }
     }
+
+
+def test_names_in_capitals_count_where_another_catalog_folds_them() -> None:
+    text = "catalogs:\n  lake:\n    impl: dir\n    tables:\n      Users: {location: s3://b/one}\n  g: {impl: glue}\n"
+    added = "catalogs:\n  lake:\n    tables:\n      users: {location: s3://b/two}\n"
+    made = graft("lancens.yaml", text.encode(), added, folding={"g"}).decode()
+    assert made == text.replace("  g:", "      users: {location: s3://b/two}\n  g:")
