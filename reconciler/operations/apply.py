@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from reconciler.applier.check import check_plan, with_true_count
 from reconciler.applier.executor import execute
@@ -86,6 +87,7 @@ def apply(
     Raises:
         StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
         PlanFileError: a saved plan was edited: its changes do not follow from its manifest and recorded states.
+        ManifestError: they may not because a placeholder in some ``config`` has no value.
         BlockedError: something could not be planned.
         SafetyError: too much would be removed.
         ApplyError: the journal cannot be written.
@@ -111,11 +113,23 @@ def apply(
             asked = (place.location for place in places.values())
             return Facts(tables=places, places=links_to(asked, one.source.live.tables.values()))
 
-        whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in, places_of(manifest))
+        with _missing_values(manifest):
+            whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in, places_of(manifest))
         mirrored = check_vanished(whole, sources, connections, parallelism)
         if not allow_mass_removal:
             _check_counts(whole, sources, mirrored, connections, parallelism)
         return carry_out(whole, plan, connections, parallelism, journal, on_event, stop, profile)
+
+
+@contextmanager
+def _missing_values(manifest: Manifest) -> Iterator[None]:
+    """Raise ManifestError instead of PlanFileError if the plan may show a root that has no value here."""
+    try:
+        yield
+    except PlanFileError:
+        for catalog in manifest.catalogs.values():
+            catalog.resolve_config()
+        raise
 
 
 def carry_out(

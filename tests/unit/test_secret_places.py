@@ -237,3 +237,18 @@ def test_the_end_of_another_name_is_no_place(text: str) -> None:
 @pytest.mark.parametrize("text", ["{}", "`{}`", "file://{}/a", "file://localhost{}/a", json.dumps("there:\n{}/a")])
 def test_a_path_is_hidden_wherever_it_begins(text: str) -> None:
     assert hiding({"/data": "${env:ROOT}"})(text.format("/data")) == text.format("${env:ROOT}")
+
+
+def test_a_plan_that_needs_the_root_of_another_catalog_names_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCENS_TEST_ROOT", str(tmp_path / "lake"))
+    manifest, table = tmp_path / "lancens.yaml", f"{{u: {{location: {tmp_path}/lake/own/u}}}}"
+    prod = f"{{impl: memory, config: {{name: {tmp_path}}}, tables: {table}}}"
+    lake = "{impl: dir, config: {root: '${env:LANCENS_TEST_ROOT}'}}"
+    manifest.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {lake}, prod: {prod}}}\n")
+    loaded = reconciler.load(manifest)
+    plan = reconciler.plan(loaded)
+    monkeypatch.delenv("LANCENS_TEST_ROOT")
+    with pytest.raises(reconciler.ManifestError, match="LANCENS_TEST_ROOT"):
+        reconciler.apply(plan, loaded, journal=tmp_path / "journals")
