@@ -225,7 +225,7 @@ def test_one_text_in_two_folders_stands_for_two_places(
     assert (tmp_path / "a/swordfish/ta").exists()
     if "file" in place:
         imported = tmp_path / "imported.yaml"
-        imported.write_text(reconciler.import_(loaded, catalog="b"))
+        imported.write_text(reconciler.import_(reconciler.load(manifest), catalog="b"))
         assert reconciler.plan(reconciler.load(imported)).is_empty
 
 

@@ -429,8 +429,8 @@ def test_a_database_that_moved_places_the_next_table() -> None:
         moving.place = "s3://lake/new"
         assert backend.direct_location(("ads", "t")) == "s3://lake/new/t"
         served = ServedNamespace(backend)
-        for running.place in ("s3://lake/served", "s3://lake/moved"):
-            assert served._direct_location(("ads", "t")) == f"{running.place}/t"
+        for moving.place in ("s3://lake/served", "s3://lake/moved"):
+            assert served._direct_location(("ads", "t")) == f"{moving.place}/t"
 
 
 # ---- a write that the metastore itself repeats -----------------------------------------------------------------------
