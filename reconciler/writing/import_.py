@@ -23,8 +23,8 @@ from reconciler.operations.connections import (
     Connection,
     missing_root,
     open_connections,
-    places_of,
     read_all,
+    secret_places_of,
 )
 from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
@@ -181,7 +181,7 @@ def _read(
     snapshots = read_all(
         connections.values(), lambda one: one.spec.scan(one.backend, one.desired.scope), options.parallelism
     )
-    places = places_of(manifest)
+    places = secret_places_of(manifest)
     return [
         _Live(
             name,
@@ -303,7 +303,7 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
 
     text = text_of_root(live.texts, live.spec.impl) if live.backend.is_its_root else None
     roots = {root: text for root in live.backend.roots() if text is not None}
-    roots |= {place: said for place, said in live.places.items() if "${" in said and place not in roots}
+    roots |= {place: said for place, said in live.places.items() if place not in roots}
     places = in_parallel(place, live.chosen.tables.values(), options.parallelism)
     is_new = options.beside is None or live.name not in options.beside
     return ExportCatalog(
