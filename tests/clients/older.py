@@ -64,7 +64,8 @@ def _main(client: str, uri: str, namespace: str) -> None:
     if isinstance(made, LanceDb) and not hasattr(made._db, "namespace_client"):
         made._db = _Early(made._db, uri)
     results = walk(made, tuple(namespace.split("$")))
-    print(json.dumps({result.operation: result.refusal for result in results}))
+    print(json.dumps({result.operation: result.refusal for result in results}), flush=True)
+    os._exit(0)  # LanceDB's thread may be in Python still, and an interpreter that ends meanwhile aborts
 
 
 if __name__ == "__main__":
