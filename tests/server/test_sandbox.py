@@ -23,6 +23,7 @@ from reconciler.server.guard import Settings
 from reconciler.server.sandbox import FUNCTIONS, Sandbox, check_expressions
 from tests.server.client import Api
 from tests.servers.lance_rest import served
+from tests.servers.process import HUNG_SECONDS
 from tests.soak import count, seeded
 
 SECRET = "cell-secret-77"
@@ -41,18 +42,25 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(lake: Path) -> Iterator[str]:
-    with served(OneCatalog(DirBackend(root=str(lake))), Settings(timeout_seconds=8, workers=16)) as address:
-        with closing(Api(address)) as first:  # on a busy machine, the process of the sandbox may start slowly
-            assert any(first("POST", COUNT, {}).status == 200 for _ in range(20))
-        yield address
+def api(lake: Path) -> Iterator[Api]:
+    """Calls of a server that is patient: on a busy machine, a process of the sandbox starts slowly."""
+    patient = Settings(timeout_seconds=HUNG_SECONDS, workers=16)
+    with served(OneCatalog(DirBackend(root=str(lake))), patient) as address, closing(Api(address)) as client:
+        yield client
 
 
 @pytest.fixture
-def api(url: str) -> Iterator[Api]:
-    client = Api(url)
-    yield client
-    client.close()
+def hurried(lake: Path) -> Iterator[str]:
+    """The address of a server that stops a call after a few seconds."""
+    with served(OneCatalog(DirBackend(root=str(lake))), Settings(timeout_seconds=8, workers=16)) as address:
+        with closing(Api(address)) as first:
+            assert counts_again(first)
+        yield address
+
+
+def counts_again(api: Api) -> bool:
+    """Return whether a condition is evaluated, once a process of the sandbox has started in time."""
+    return any(api("POST", COUNT, {"predicate": "id > 97"}).json == 2 for _ in range(20))
 
 
 def ipc(table: pa.Table) -> bytes:
@@ -76,20 +84,17 @@ def test_a_condition_that_takes_all_memory_is_refused_and_the_server_goes_on(api
     assert api("POST", COUNT, {"predicate": "id > 97"}).json == 2
 
 
-def test_slow_conditions_end_and_leave_room_for_others(api: Api, url: str) -> None:
+def test_slow_conditions_end_and_leave_room_for_others(hurried: str) -> None:
     def ask(_: int) -> int:
-        client = Api(url)
-        try:
+        with closing(Api(hurried)) as client:
             return client("POST", "/v1/table/long/count_rows", {"predicate": SLOW}).status
-        finally:
-            client.close()
 
-    with ThreadPoolExecutor(40) as pool:
+    with ThreadPoolExecutor(40) as pool, closing(Api(hurried)) as api:
         asked = pool.map(ask, range(40))
         for _ in range(20):
-            assert sorted(api("GET", "/v1/namespace/%24/table/list").json["tables"]) == ["long", "t"]
+            assert "long" in api("GET", "/v1/namespace/%24/table/list").json["tables"]
         assert Counter(asked) == {503: 40}
-    assert api("POST", COUNT, {"predicate": "id > 97"}).json == 2
+        assert counts_again(api)
 
 
 @pytest.mark.parametrize("predicate", ["cast(s as int) > 3", "arrow_cast(s, 'Int64') > 3", "1 / (id - id) > 3"])
@@ -197,7 +202,7 @@ def test_the_page_names_the_functions() -> None:
 
 
 @pytest.mark.soak
-def test_hostile_expressions_and_bodies_leave_the_server_as_it_was(url: str, lake: Path) -> None:
+def test_hostile_expressions_and_bodies_leave_the_server_as_it_was(hurried: str) -> None:
     """Whatever is sent: each list is answered within its time-out, and the memory stays."""
     random = seeded("hostile expressions")
     calls = [*sorted(FUNCTIONS), "repeat", "lpad", "replace", "sleep", "range"]
@@ -209,9 +214,9 @@ def test_hostile_expressions_and_bodies_leave_the_server_as_it_was(url: str, lak
         given = ", ".join(expression(depth - 1) for _ in range(random.choice((1, 2, 3, 50))))
         return f"{random.choice(calls)}({given})"
 
-    api, statuses = Api(url), Counter[int]()
+    api, statuses = Api(hurried), Counter[int]()
     before = resident()
-    for number in range(count(200, 10_000)):
+    for number in range(count(100, 10_000)):
         text = f"{expression(random.choice((1, 2, 2, 3)))} {random.choice(('> 3', '= 1', 'is null', ''))}"
         statuses[api("POST", COUNT, {"predicate": text}).status] += 1
         if number % 50 == 0:
