@@ -119,7 +119,8 @@ def _ended(error: BaseException, message: str) -> StepEnd:
         print(message)
     details = f"\n{error.details}" if isinstance(error, RefusedError) and error.details else ""
     page = f"### lancens: {reason}\n\n{fenced(message.splitlines())}{details}"
-    return StepEnd(page=page, exit_code=1, failure=reason, message=message)
+    exit_code = 3 if reason is FailureReason.BLOCKED else 1
+    return StepEnd(page=page, exit_code=exit_code, failure=reason, message=message)
 
 
 def _report(job: Job, outcome: StepEnd) -> None:

@@ -28,7 +28,8 @@ def test_it_is_shown_and_applied_around_when_asked_to(workspace: Workspace, api:
 
     api.merge(7, MERGE)
     refused = workspace.push(command="apply")
-    assert (refused.code, refused.outputs["failure-reason"]) == (1, "blocked"), refused.log
+    ended = (refused.code, refused.outputs["exit-code"], refused.outputs["failure-reason"])
+    assert ended == (1, "3", "blocked"), refused.log
     assert "--skip-blocked" in refused.log
     applied = workspace.push(command="apply", skip_blocked="true")
     assert (applied.code, applied.outputs["failure-reason"]) == (0, ""), applied.log
