@@ -8,9 +8,14 @@ import sys
 from collections.abc import Sequence
 from typing import TypeVar
 
-__all__ = ["count", "sampled", "seeded"]
+import pytest
+
+__all__ = ["count", "in_full", "sampled", "seeded"]
 
 OneT = TypeVar("OneT")
+
+in_full = pytest.mark.skipif("LANCENS_SOAK" not in os.environ, reason="`make soak` runs it")
+"""A test that takes long beside what it adds to others of ``make test``."""
 
 
 def count(sample: int, full: int) -> int:

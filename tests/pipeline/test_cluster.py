@@ -18,6 +18,7 @@ from tests.pipeline.conftest import PLUGINS
 from tests.servers.process import HUNG_SECONDS
 from tests.servers.spark_classes import JAVA_OPTIONS
 from tests.servers.spark_cluster import HOME, Cluster, spark_cluster
+from tests.soak import in_full
 from tests.writing import write_manifest
 
 JOB = """\
@@ -138,6 +139,8 @@ def test_a_compaction_whose_executor_dies_is_one_commit(cluster: Cluster, tmp_pa
     assert (fingerprint(place), lance.dataset(place).version) == (before, version + 2)
 
 
+@pytest.mark.soak
+@in_full
 def test_executors_run_the_python_of_an_archive(cluster: Cluster, tmp_path: Path) -> None:
     bin_folder = tmp_path / "environment/bin"
     bin_folder.mkdir(parents=True)

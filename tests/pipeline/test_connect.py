@@ -16,6 +16,7 @@ from tests.catalogs.maintained import fingerprint, manifest_of, needy
 from tests.cli.running import shell
 from tests.pipeline.conftest import SETTINGS
 from tests.servers.spark_cluster import spark_connect
+from tests.soak import sampled
 from tests.writing import write_manifest
 
 
@@ -60,7 +61,8 @@ def test_an_inventory_has_every_table(server: str, folder: Path) -> None:
     assert sorted(row["name"] for row in rows if row["kind"] == "table") == ["one", "three", "two"]
 
 
-@pytest.mark.parametrize("is_orphaned", [False, True])
+@pytest.mark.soak
+@pytest.mark.parametrize("is_orphaned", sampled([True, False], 2))
 def test_an_audit_is_complete(server: str, folder: Path, is_orphaned: bool) -> None:
     if is_orphaned:
         lance.write_dataset(pa.table({"id": [1]}), str(folder / "lake/left/over.lance"))

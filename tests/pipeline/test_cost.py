@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
+from tests.soak import in_full
 
 PLAIN = """\
 from pyspark.sql import SparkSession
@@ -64,6 +65,8 @@ def five_tables(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.soak
+@in_full
 def test_an_audit_of_five_tables_costs_at_most_twice_a_start_of_spark(java: None, five_tables: Path) -> None:
     start = cpu_of(five_tables, "-c", PLAIN)
     audit = cpu_of(five_tables, "-c", LANCENS, "audit", "--master", "local[2]", "--out", "report", "--fail-on", "never")

@@ -14,6 +14,7 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from tests.pipeline.conftest import SETTINGS
 from tests.planted_modules import imported, plant
+from tests.soak import in_full
 
 LANCENS = (str(Path(sys.executable).with_name("lancens")),)
 ISOLATED = (sys.executable, "-I", "-c", "from reconciler.cli import main; main()")
@@ -62,14 +63,19 @@ def run(folder: Path, *command: str | Path, **environment: str) -> tuple[str, li
     return done.stdout, ran
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("command", "environment"),
     [
-        ((*LANCENS, "inventory"), {"SPARK_HOME": "", "PYSPARK_PYTHON": "", "JAVA_HOME": ""}),  # empty is not "here"
-        ((*LANCENS, "plan", "--engine", "spark"), {}),
-        ((*ISOLATED, "audit", "--out", "report"), {"PYTHONPATH": os.pathsep}),
+        pytest.param((*ISOLATED, "audit", "--out", "report"), {"PYTHONPATH": os.pathsep}, id="audit"),
+        pytest.param(
+            (*LANCENS, "inventory"),
+            {"SPARK_HOME": "", "PYSPARK_PYTHON": "", "JAVA_HOME": ""},  # empty is not "here"
+            id="inventory",
+            marks=in_full,
+        ),
+        pytest.param((*LANCENS, "plan", "--engine", "spark"), {}, id="plan", marks=in_full),
     ],
-    ids=["inventory", "plan", "audit"],
 )
 def test_nothing_planted_runs(folder: Path, command: tuple[str, ...], environment: dict[str, str]) -> None:
     settings = [text for key, value in SETTINGS.items() for text in ("--spark-conf", f"{key}={value}")]

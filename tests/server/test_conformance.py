@@ -27,6 +27,7 @@ from tests.servers.iceberg import iceberg_server
 from tests.servers.lance_rest import served
 from tests.servers.unity import reference
 from tests.servers.unity_contract_server import serving
+from tests.soak import sampled
 
 UNITY_CATALOG = "main"
 WAREHOUSE = "ware"
@@ -140,24 +141,16 @@ def test_one_of_several_catalogs(check: ConformanceCheck, one_of_two: Served, tm
     one_of_two.verify(check, tmp_path)
 
 
-@pytest.mark.parametrize("check", checks(), ids=str)
-def test_unity(check: ConformanceCheck, unity: Served, tmp_path: Path) -> None:
-    unity.verify(check, tmp_path, namespace=(UNITY_CATALOG,))
-
-
-@pytest.mark.parametrize("check", checks(), ids=str)
-def test_glue(check: ConformanceCheck, glue: Served, tmp_path: Path) -> None:
-    glue.verify(check, tmp_path)
-
-
-@pytest.mark.parametrize("check", checks(), ids=str)
-def test_hive(check: ConformanceCheck, hive: Served, tmp_path: Path) -> None:
-    hive.verify(check, tmp_path)
-
-
-@pytest.mark.parametrize("check", checks(), ids=str)
-def test_iceberg(check: ConformanceCheck, iceberg: Served, tmp_path: Path) -> None:
-    iceberg.verify(check, tmp_path, namespace=(WAREHOUSE,))
+@pytest.mark.soak
+@pytest.mark.parametrize("check", sampled(checks(), 4), ids=str)  # their own tests have all, without a server
+@pytest.mark.parametrize(
+    ("catalog", "above"), [("unity", (UNITY_CATALOG,)), ("glue", ()), ("hive", ()), ("iceberg", (WAREHOUSE,))]
+)
+def test_remote(
+    catalog: str, above: Identifier, check: ConformanceCheck, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    there: Served = request.getfixturevalue(catalog)
+    there.verify(check, tmp_path, namespace=above)
 
 
 @pytest.mark.parametrize(
