@@ -26,7 +26,7 @@ from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
 from reconciler.planner.comparison import Outcomes
-from reconciler.planner.entries import Action
+from reconciler.planner.entries import Action, Change
 from reconciler.planner.facts import (
     CatalogInput,
     Facts,
@@ -38,6 +38,7 @@ from reconciler.planner.facts import (
 )
 from reconciler.planner.moves import NO_MOVES, MovedTable, pairs
 from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.sharing import changes_columns, changes_tags
 from reconciler.spark.reading import readings_of
 from reconciler.spark.schemas import chunks
 from reconciler.spark.tasks import packed, unpacked
@@ -318,12 +319,11 @@ class Lookup:
         """
         new = source.desired.namespaces.keys() - source.live.namespaces.keys()
         place_of = Facts(places=links_to(places, ())).place_of
-        made = (Action.CREATE_TABLE, Action.REGISTER_TABLE)
-        made_at = (one.after.location for one in compared.outcomes.changes if one.action in made and one.after)
+        writing = (one.destination for one in compared.outcomes.changes if _concerns_others_there(one))
         unfound = () if source.capabilities.folds_case else (block.id for block in compared.unfound(source))
         return cls(
             frozenset(new if source.capabilities.one_name_space else ()),
-            frozenset(place_of(place) for place in chain(made_at, *stored.values()) if place is not None),
+            frozenset(place_of(place) for place in chain(writing, *stored.values()) if place is not None),
             frozenset(map(folded, unfound)),
         )
 
@@ -341,6 +341,12 @@ class Lookup:
                 place = locations.normalise(table.location)
                 if links.get(place, place) in self.places:
                     yield table
+
+
+def _concerns_others_there(change: Change) -> bool:
+    """Return whether a change may be in conflict with other tables at its location."""
+    is_entered = change.action is Action.REGISTER_TABLE
+    return is_entered or change.is_first_data or changes_columns(change) or changes_tags(change)
 
 
 @dataclass(frozen=True, slots=True)
