@@ -163,11 +163,11 @@ def expression_problem(schema: pa.Schema, evaluate: Callable[[Any], object]) -> 
     return "a value in its rows does not fit"
 
 
-def in_memory(table: pa.Table) -> LanceDataset:
-    """Return a dataset in memory that lives as long as its last reference."""
+def in_memory(table: pa.Table, **options: Any) -> LanceDataset:
+    """Return a dataset in memory that lives as long as its last reference; ``options`` are pylance's."""
     import lance
 
-    made: LanceDataset = lance.write_dataset(table, "memory://alone")
+    made: LanceDataset = lance.write_dataset(table, "memory://alone", **options)
     return made
 
 

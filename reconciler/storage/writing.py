@@ -16,10 +16,19 @@ from reconciler.model.errors import (
     InvalidTableStateError,
     TableAlreadyExistsError,
     TableSchemaValidationError,
+    UnsupportedOperationError,
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.commits import commit_first, is_latest, next_versions
-from reconciler.storage.pylance import expression_problem, is_expression_error, open_dataset, translated
+from reconciler.storage.pylance import (
+    expression_problem,
+    in_memory,
+    is_expression_error,
+    is_storage_error,
+    message_of,
+    open_dataset,
+    translated,
+)
 from reconciler.storage.reading import probe
 
 if TYPE_CHECKING:
@@ -126,6 +135,7 @@ def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, s
     Raises:
         ConcurrentModificationError: another writer committed during each attempt.
         InvalidInputError: a column is not nullable, which existing rows need.
+        UnsupportedOperationError: the files of the dataset could not hold a column.
         TableSchemaValidationError: a column of this name exists with another type.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
@@ -148,7 +158,33 @@ def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, s
         if required:
             raise InvalidInputError(f"columns added to existing rows must be nullable: {', '.join(required)}")
         if missing:
-            dataset.add_columns(pa.schema(list(to_arrow_schema(tuple(missing)))))
+            new = pa.schema(list(to_arrow_schema(tuple(missing))))
+            if dataset.count_rows():
+                _expect_writable(location, dataset.data_storage_version, new)
+            dataset.add_columns(new)
+
+
+def _expect_writable(location: str, version: str, new: pa.Schema) -> None:
+    """Raise if pylance cannot write or read the nulls of ``new`` columns in files of the format ``version``.
+
+    pylance 14 adds any column to any dataset, such as a struct to one of version 2.0. Afterwards its updates and
+    compactions of rows fail, or leave rows that no scan can read.
+    """
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field("_".join(("row", *new.names)), pa.int8()), *new])
+    rows = pa.Table.from_arrays([pa.nulls(2, kind) for kind in schema.types], schema=schema)
+    try:
+        trial = in_memory(rows, data_storage_version=version, max_rows_per_file=1)
+        trial.optimize.compact_files()
+        trial.to_table()
+    except BaseException as error:
+        if not is_storage_error(error):
+            raise
+        raise UnsupportedOperationError(
+            f"{locations.redact(location)} has files of version {version}, in which pylance cannot rewrite rows with "
+            f"new columns {', '.join(f'`{name}`' for name in new.names)}: {message_of(error, '', {})}"
+        ) from None
 
 
 @_repeated

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lance
 import pyarrow as pa
@@ -34,6 +34,7 @@ from reconciler.model.errors import (
     TableSchemaValidationError,
     TableTagNotFoundError,
     TableVersionNotFoundError,
+    UnsupportedOperationError,
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.connections import connection_to
@@ -506,6 +507,27 @@ def test_columns_that_cannot_be_added_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TableSchemaValidationError, match="column `id` of type int64, not string"):
         storage.add_columns(place, [Column("id", "string")], {})
     assert lance.dataset(place).version == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [("2.0", "struct<a: int32>"), ("2.1", "map<string, int32>"), ("2.2", "fixed_size_list<struct<a: int32>>[2]")],
+)
+def test_columns_with_which_no_row_could_be_rewritten_are_refused(
+    tmp_path: Path, version: Literal["2.0", "2.1", "2.2"], kind: str
+) -> None:
+    place, columns = str(tmp_path / "a.lance"), [Column("new", kind)]
+    rows = pa.table({"id": [1, 2]})
+    lance.write_dataset(rows, place, data_storage_version=version)
+    with pytest.raises(UnsupportedOperationError, match=rf"version {version}, .*`new`"):
+        storage.add_columns(place, columns, {})
+    assert lance.dataset(place).version == 1
+    storage.add_columns(place, [Column("new", "list<struct<a: int32>>")], {})
+    lance.dataset(place).update({"id": "id + 1"})
+    lance.dataset(place).optimize.compact_files()
+    empty = str(tmp_path / "empty.lance")
+    lance.write_dataset(rows.schema.empty_table(), empty, data_storage_version=version)
+    storage.add_columns(empty, columns, {})  # its writers decide what they write
 
 
 def test_columns_may_be_null_without_touching_data(tmp_path: Path) -> None:
