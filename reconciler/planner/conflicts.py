@@ -20,6 +20,7 @@ from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Blocked, Change, Note
 from reconciler.planner.facts import CatalogInput, LiveTables
+from reconciler.planner.moves import Moves, moves_of
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 from reconciler.planner.sharing import changes_columns, changes_tags, spoils
 
@@ -47,8 +48,9 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
     """
     candidates = outcomes.drops
     held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
+    moves = moves_of(source.desired)
     while True:
-        waits = _waits(outcomes, held)
+        waits = _waits(outcomes, held, moves)
         while waits is not None:
             found = [change for change in (*outcomes.changes, *candidates) if waits(change)]
             found = found or _made_in_vain(source, outcomes)
@@ -58,7 +60,7 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
             outcomes.waiting += found
             outcomes.changes = [change for change in outcomes.changes if change.key not in aside]
             candidates = [change for change in candidates if change.key not in aside]
-            waits = _waits(outcomes, held)
+            waits = _waits(outcomes, held, moves)
         decided, outcomes.notes = _decide_drops(source, outcomes.changes, candidates, tables)
         # One that stays may be what blocks the object that its removal waits for from then on.
         outcomes.occupied |= {change.identifier for change in candidates}
@@ -149,7 +151,7 @@ def _blocked(conflict: _Conflict) -> Blocked:
     )
 
 
-def _waits(outcomes: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Change], bool] | None:
+def _waits(outcomes: Outcomes, mirrors: Collection[Identifier], moves: Moves) -> Callable[[Change], bool] | None:
     """Return a function that tells whether a change waits; None if none can.
 
     ``mirrors`` are the tables that wait for their source.
@@ -171,6 +173,10 @@ def _waits(outcomes: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Cha
         if not change.action.removes:
             return False
         if identifier in kept:
+            return True
+        # Its new name gets the properties of others from it.
+        to = moves.namespace_target_of(identifier) if change.kind == "namespace" else None
+        if to is not None and (change.catalog, change.kind, to) in names:
             return True
         place = change.before.location if change.before else None
         return (place is not None and locations.place(place) in places) or change.namesake in names

@@ -17,7 +17,7 @@ from reconciler.model.desired import (
     Prune,
     Thresholds,
 )
-from reconciler.model.live import Snapshot, StorageKind
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, StorageKind
 from reconciler.model.names import Scope
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.model.tags import FoundTags
@@ -291,6 +291,24 @@ def test_a_protected_namespace_is_blocked_until_its_block_says_otherwise() -> No
     assert steps(plan) == []
     plan = plan_of(moving(table("new/a"), claim("new", protect=False), old="new"), there, capabilities=IN_PLACE)
     assert steps(plan) == ["create-namespace new", "move-table new/a", "drop-namespace old"]
+
+
+@pytest.mark.parametrize(
+    ("blocks", "there"),
+    [
+        ([claim("new", {"team": "x"})], live_table("new", owner=OTHER)),
+        ([claim("up", {"team": "x"}), claim("up/new")], live_namespace("up", owner=OTHER)),
+    ],
+)
+def test_a_namespace_stays_while_its_new_name_cannot_take_its_properties(
+    blocks: list[DesiredNamespace], there: LiveNamespace | LiveTable
+) -> None:
+    wanted = moving(*blocks, old="/".join(blocks[-1].id))
+    plan = plan_of(
+        wanted, live(live_namespace("old", owner=OWNER), there), capabilities=Capabilities(one_name_space=True)
+    )
+    assert (len(plan.blocked), steps(plan)) == (1, [])
+    assert "lake/old" in [change.address for change in plan.waiting]
 
 
 def test_properties_that_a_namespace_of_the_new_name_does_not_get_are_told() -> None:
