@@ -58,6 +58,7 @@ class GlueBackend(
     config: GlueConfig
     capabilities = Capabilities(
         lost_with_namespace="its description, location and Lake Formation permissions",
+        namespace_places=frozenset({structures.LOCATION}),
         table_depths=(1, None),
         name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
         folds_case=True,
@@ -142,10 +143,6 @@ class GlueBackend(
             for table in self._tables(namespace)
             if structures.table_mismatch(table) is not None and (names is None or table["Name"] in names)
         ]
-
-    def root_keys(self) -> frozenset[str]:
-        """Return the property that shows the location of a database."""
-        return frozenset({structures.LOCATION})
 
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options and those in the parameters of the table.

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler.applier.report import Status
+from reconciler.backends.glue import GlueBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model import ownership
-from reconciler.model.desired import Prune
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredMove, Prune
 from reconciler.model.errors import PermissionDeniedError
 from reconciler.model.live import PropertyChanges
 from tests.unit.applier.world import World, statuses
-from tests.unit.planner.building import OWNER, claim, desired, live, live_namespace, marks
+from tests.unit.planner.building import OWNER, at, claim, desired, live, live_namespace, marks
 
 
 def test_a_namespace_is_made_with_its_properties_and_marks(world: World) -> None:
@@ -54,6 +57,17 @@ def test_a_namespace_someone_else_made_differently_in_the_meantime_fails_and_is_
     assert "someone else made it in the meantime" in result.message
     assert "properties.team is web, not ml" in result.message
     assert world.namespace("features").properties == {"team": "web"}
+
+
+def test_a_database_of_glue_under_another_name_gets_no_location_of_the_old_one(
+    make_world: Callable[[Capabilities], World],
+) -> None:
+    world = make_world(Capabilities(namespace_places=GlueBackend.capabilities.namespace_places))
+    old = live_namespace("old", owner=OWNER)
+    world.has(live(replace(old, properties={**old.properties, "location": "s3://lake/old", "notes": "theirs"})))
+    moves = (DesiredMove(("old",), ("new",), at(), is_table=False),)
+    assert world.apply(world.plan(replace(desired(claim("new")), moves=moves))).ok
+    assert world.namespace("new").properties == {"notes": "theirs", ownership.MANAGED_BY: OWNER}
 
 
 def test_an_update_sets_and_removes_managed_keys_and_leaves_the_rest(world: World) -> None:
