@@ -17,6 +17,7 @@ _MAX_DEPTH = 60  # Arrow's C data interface, through which pylance gets a schema
 _MAX_INT32 = 2**31 - 1
 # Lance keeps a dictionary's value type as text, and reads only these back.
 _DICTIONARY_VALUES = PLAIN - {"date32", "date64"}
+_VARIABLE = frozenset({"string", "large_string", "binary", "large_binary", BLOB})
 _EXAMPLES: Mapping[str, str] = {
     "list": "list<string>",
     "large_list": "large_list<string>",
@@ -197,28 +198,21 @@ class _Parser:
         self._expect("[", f"a fixed_size_list needs its length, such as `{_EXAMPLES['fixed_size_list']}`")
         size = self._integer("the length", 1, _MAX_INT32)
         self._expect("]")
-        self._check_fixed_size_item(item.type, direct=True)
+        self._check_fixed_size_item(item.type)
         return tree.FixedSizeList(item.type, size)
 
-    def _check_fixed_size_item(self, kind: ArrowType, *, direct: bool) -> None:
-        """Reject items that Lance cannot write, or changes, in a fixed-size list."""
+    def _check_fixed_size_item(self, kind: ArrowType) -> None:
+        """Reject items that Lance cannot write, cannot read back beside other columns, or changes."""
         otherwise = "inside of a fixed_size_list; use `list` for the outer one"
         match kind:
-            case tree.ListOf() | tree.MapOf():
-                self._fail(f"Lance stores no list or map {otherwise}")
-            case tree.Dictionary() if direct:
+            case tree.ListOf() | tree.MapOf() | tree.Struct():
+                self._fail(f"Lance stores no list, map or struct {otherwise}")
+            case tree.Dictionary():
                 self._fail("Lance stores no dictionary directly in a fixed_size_list; use its value type")
-            case tree.ScalarType(name) if name == BLOB or (direct and name in KNOWN_EXTENSIONS and name != "bfloat16"):
+            case tree.ScalarType(name) if name in _VARIABLE or (name in KNOWN_EXTENSIONS and name != "bfloat16"):
                 self._fail(f"Lance does not keep `{name}` {otherwise}")
-            case tree.Extension() if direct:
+            case tree.Extension():
                 self._fail(f"Lance does not keep an extension {otherwise}")
-            case tree.Extension(storage=storage):
-                self._check_fixed_size_item(storage, direct=False)
-            case tree.FixedSizeList(item=tree.Struct()) if direct:
-                self._fail("Lance stores no struct two fixed_size_lists deep; use `list` for the outer one")
-            case tree.Struct(children):
-                for child in children:
-                    self._check_fixed_size_item(child.type, direct=False)
 
     def _struct(self, depth: int) -> ArrowType:
         children: list[Child] = []
