@@ -27,9 +27,9 @@ from reconciler.model.errors import (
 )
 from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
-from reconciler.storage.pylance import expression_error, is_denied
+from reconciler.storage.pylance import expression_error, is_denied, or_none
 from reconciler.storage.reading import Reference, has_tag, listed, opened
-from reconciler.storage.references import BRANCHES, or_none
+from reconciler.storage.references import BRANCHES
 
 _TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
 _IN_A_BRANCH = re.compile(r"/(_|data(/|$))")
