@@ -25,9 +25,9 @@ from reconciler.model.live import LiveTable, Snapshot, Storage
 from reconciler.model.names import Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
 from reconciler.operations.facts import ask_occupants, check_selection, find_stored, links_to, names_kept
-from reconciler.operations.plan import plan_options, reference, selected_catalogs
+from reconciler.operations.plan import reference, selected_catalogs, selected_in
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.facts import CatalogInput, Facts, LiveTables, Stored, TablesInMemory
+from reconciler.planner.facts import CatalogInput, Facts, LiveTables, PlanOptions, Stored, TablesInMemory
 from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import NO_MOVES, pairs
 from reconciler.planner.outcome import CatalogContext
@@ -93,7 +93,7 @@ def plan_on_spark(
                     Snapshot(),
                     _capabilities(connections[name]),
                     connections[name].spec.impl,
-                    options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
+                    options=PlanOptions(adopt, take_over, selected_in(connections[name], selection)),
                     service=connections[name].service,
                 )
                 for name in names
