@@ -78,7 +78,7 @@ def execute(
         ApplyError: the plan cannot be carried out at all; nothing was changed.
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
-    _refuse_unusable(plan, backends)
+    _refuse_unusable(plan)
     run = _Run(plan.changes, backends, journal, secrets, frozenset(missing), executors)
     run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.in_order(), journal.where, interrupted=stop.is_set())
@@ -97,12 +97,8 @@ def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
     return found
 
 
-def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
+def _refuse_unusable(plan: Plan) -> None:
     for change in plan.changes:
-        if change.catalog not in backends:
-            raise ApplyError(
-                f"{change.address}: there is no catalog `{change.catalog}` to apply to. Nothing was changed."
-            )
         if change.after and change.after.location and REDACTED in change.after.location:
             raise ApplyError(
                 f"{change.address}: its location holds credentials, which a saved plan does not keep; apply the "
