@@ -14,7 +14,7 @@ from reconciler.manifest import Manifest
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
 from reconciler.model.errors import SelectionError
-from reconciler.model.live import StorageKind
+from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import slow_digest
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
@@ -121,15 +121,7 @@ def read_catalog(
     backend, scope = connection.backend, connection.desired.scope
     with profile.stage("scan", connection):
         scanned = connection.spec.scan(backend, scope)
-    source = CatalogInput(
-        connection.desired,
-        scanned,
-        optional.asked_capabilities(backend),
-        connection.spec.impl,
-        options=options,
-        service=connection.service,
-    )
-    own, live = source, source.live
+    own, live = replace(input_of(connection, options), live=scanned), scanned
     source = planning.with_mirror(own)
     kept = names_kept(backend, missing_blocks(source.desired, live), chain(live.namespaces, live.tables))
     if kept:
@@ -151,6 +143,24 @@ def read_catalog(
     places = chain((one.location for one in found.values()), *stored.values())
     links = links_to(places, live.tables.values())
     return replace(source, facts=Facts(found, occupants, leftovers, held, links, stored)), namespaces
+
+
+def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:
+    """Return the planner's input for one catalog, without its live state.
+
+    Raises:
+        CatalogError: the catalog's capabilities could not be read.
+    """
+    with connection.spec.errors():
+        capabilities = optional.asked_capabilities(connection.backend)
+    return CatalogInput(
+        connection.desired,
+        Snapshot(),
+        capabilities,
+        connection.spec.impl,
+        options=options,
+        service=connection.service,
+    )
 
 
 def selected_in(connection: Connection, selection: Scope) -> Scope:
