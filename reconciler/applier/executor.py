@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from queue import SimpleQueue
@@ -23,7 +23,7 @@ from reconciler.applier.maintaining import carry_out_job
 from reconciler.applier.move_steps import move_of
 from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status
 from reconciler.applier.step import ChangeOutcome, LiveT, StaleError, Step, Target
-from reconciler.applier.steps import step_of_namespace, step_of_table
+from reconciler.applier.steps import change_namespace, change_table
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import ApplyError, BackendError, ErrorCode, PlanFileError
@@ -78,7 +78,7 @@ def execute(
         ApplyError: the plan cannot be carried out at all; nothing was changed.
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
-    _refuse_unusable(plan, backends)
+    _refuse_unusable(plan)
     run = _Run(plan.changes, backends, journal, secrets, frozenset(missing), executors)
     run.carry_out(max(1, parallelism), stop, on_event)
     report = ApplyReport(run.in_order(), journal.where, interrupted=stop.is_set())
@@ -97,12 +97,8 @@ def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
     return found
 
 
-def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
+def _refuse_unusable(plan: Plan) -> None:
     for change in plan.changes:
-        if change.catalog not in backends:
-            raise ApplyError(
-                f"{change.address}: there is no catalog `{change.catalog}` to apply to. Nothing was changed."
-            )
         if change.after and change.after.location and REDACTED in change.after.location:
             raise ApplyError(
                 f"{change.address}: its location holds credentials, which a saved plan does not keep; apply the "
@@ -117,22 +113,18 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
                 )
 
 
+@dataclass(slots=True)
 class _Run:
     """The changes of one run and their results so far."""
 
-    def __init__(
-        self,
-        changes: Sequence[Change],
-        backends: Mapping[str, Backend],
-        journal: Journal,
-        secrets: Collection[str],
-        missing: Collection[Key],
-        executors: Executors | None,
-    ) -> None:
-        self.changes, self.backends, self.journal = changes, backends, journal
-        self.secrets, self.missing, self.executors = secrets, missing, executors
-        self.results: dict[int, ChangeResult] = {}
-        self.working = threading.Semaphore()
+    changes: Sequence[Change]
+    backends: Mapping[str, Backend]
+    journal: Journal
+    secrets: Collection[str]
+    missing: Collection[Key]
+    executors: Executors | None
+    results: dict[int, ChangeResult] = field(default_factory=dict)
+    working: threading.Semaphore = field(default_factory=threading.Semaphore)
 
     def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
         """Perform changes, ``most`` at a time, until none can start.
@@ -144,13 +136,16 @@ class _Run:
         widths = {name: 1 if is_upkeep else backend.commits_together for name, backend in self.backends.items()}
         widest = max(widths.values(), default=1)
         ahead = most * (self.journal.ahead if widest == 1 else 1)  # a wide one has many waiting anyway
-        started, self.working = Slots(widths, ahead), threading.Semaphore(most * widest)
+        self.working, started = threading.Semaphore(most * widest), Counter[str]()
         with ThreadPoolExecutor(max_workers=ahead * widest, thread_name_prefix="apply") as pool:
             in_flight: dict[Future[ChangeResult], int] = {}
             ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
 
             def fits(position: int) -> bool:
-                return started.fits(changes[position].catalog)
+                """Return whether a change can start, where those that are committed together are one."""
+                next_one = changes[position].catalog
+                begun = ((started[name] + (name == next_one), width) for name, width in widths.items())
+                return sum(-(-number // width) for number, width in begun) <= ahead
 
             while schedule:
                 while not stop.is_set() and (position := schedule.take(fits)) is not None:
@@ -163,13 +158,13 @@ class _Run:
                     on_event(changes[position])
                     future = pool.submit(self._perform, position)
                     in_flight[future] = position
-                    started.take(changes[position].catalog)
+                    started[changes[position].catalog] += 1
                     future.add_done_callback(ended.put)
                 if not in_flight:
                     break  # stopped, or the rest was skipped
                 for future in sorted(_all_in(ended), key=in_flight.__getitem__):
                     position = in_flight.pop(future)
-                    started.give(changes[position].catalog)
+                    started[changes[position].catalog] -= 1
                     self.results[position] = future.result()
                     on_event(self.results[position])
                     schedule.end(position)
@@ -249,45 +244,18 @@ class _Run:
         if change.kind == "namespace":
             namespace_id = backend.namespace_id_of(change.identifier, root=False)
             found = None if is_new else load_namespace(backend, namespace_id)
-            return self._take_step(position, Target(change, backend, namespace_id, found), step_of_namespace)
+            return self._take_step(position, Target(change, backend, namespace_id, found), change_namespace)
         table_id = backend.table_id(change.identifier)
         live = None if is_new else load_table(backend, table_id)
-        return self._take_step(position, Target(change, backend, table_id, live), step_of_table)
+        return self._take_step(position, Target(change, backend, table_id, live), change_table)
 
-    def _take_step(
-        self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]
-    ) -> ChangeOutcome:
+    def _take_step(self, position: int, target: Target[LiveT], step: Step[LiveT]) -> ChangeOutcome:
         target.expect_planned()
         is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.beside_entry
         if target.precondition is Precondition.APPLIED and not is_taken_anyway:
             return ChangeOutcome(Status.ALREADY)
-        step = step_of(target)
         self._announce(position, target.live)
         return step(target.checked_on_commit())
-
-
-class Slots:
-    """How many changes have started: at most ``most``, where those that are committed together are one.
-
-    ``widths`` is how many each catalog commits together.
-    """
-
-    def __init__(self, widths: Mapping[str, int], most: int) -> None:
-        self._widths, self._most = widths, most
-        self._taken: Counter[str] = Counter()
-
-    def fits(self, catalog: str) -> bool:
-        """Return whether a change of ``catalog`` can take a slot now."""
-        taken = ((self._taken[name] + (name == catalog), width) for name, width in self._widths.items())
-        return sum(-(-number // width) for number, width in taken) <= self._most
-
-    def take(self, catalog: str) -> None:
-        """Take a slot."""
-        self._taken[catalog] += 1
-
-    def give(self, catalog: str) -> None:
-        """Give a slot back."""
-        self._taken[catalog] -= 1
 
 
 class Schedule:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from typing import Protocol
 
 from reconciler.applier.report import ApplyReport, ChangeResult, Status
 from reconciler.model import locations
@@ -35,20 +34,6 @@ SUFFIX = ".jsonl"
 _AHEAD = 4
 
 
-class Lines(Protocol):
-    """Where lines are appended."""
-
-    def append(self, line: bytes, *, wait: bool = True) -> None:
-        """Store ``line``; without ``wait``, it may become durable later, with others.
-
-        Raises:
-            OSError, BackendError: it is not stored.
-        """
-
-    def close(self) -> None:
-        """Release what is open."""
-
-
 class Journal:
     """The journal of one run, from :meth:`open`; usable from several threads.
 
@@ -56,7 +41,7 @@ class Journal:
     others wait for the journal.
     """
 
-    def __init__(self, run: str, where: str, lines: Lines, ahead: int = 1) -> None:
+    def __init__(self, run: str, where: str, lines: DurableLines | DurableObjects, ahead: int = 1) -> None:
         self.run = run
         self.where = where
         self.ahead = ahead
@@ -162,7 +147,7 @@ def _origin() -> Mapping[str, str]:
     return {key: value for key, value in (("actor", actor), ("commit", commit)) if value}
 
 
-def _new_objects(uri: str) -> tuple[str, str, Lines]:
+def _new_objects(uri: str) -> tuple[str, str, DurableObjects]:
     """Return a new run whose lines become objects in the folder of its name."""
     from reconciler.storage import ObjectFolder
 
@@ -171,7 +156,7 @@ def _new_objects(uri: str) -> tuple[str, str, Lines]:
     return run, folder.uri, DurableObjects(folder.create)
 
 
-def _new_file(folder: Path) -> tuple[str, str, Lines]:
+def _new_file(folder: Path) -> tuple[str, str, DurableLines]:
     """Create a file with a new random name that only its owner can read."""
     while True:
         run = secrets.token_hex(4)

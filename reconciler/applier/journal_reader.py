@@ -25,14 +25,13 @@ if TYPE_CHECKING:
 class JournalRecord:
     """A journal; intents and outcomes by the change's position in the plan.
 
-    ``summary`` is None if the run did not end by itself. ``torn``: the last line is incomplete and left out.
+    ``summary`` is None if the run did not end by itself.
     """
 
     header: Mapping[str, Any]
     intents: Mapping[int, Mapping[str, Any]]
     outcomes: Mapping[int, Mapping[str, Any]]
     summary: Mapping[str, Any] | None
-    torn: bool
 
     @property
     def finished(self) -> bool:
@@ -167,7 +166,6 @@ def read_journal(journal: str | Path, *, ends: bool = False) -> JournalRecord:
         intents={entry["change"]: entry for entry in entries if entry["entry"] == "intent"},
         outcomes={entry["change"]: entry for entry in entries if entry["entry"] == "outcome"},
         summary=entries[-1] if entries[-1]["entry"] == "summary" else None,
-        torn=lines[-1] != b"",
     )
 
 

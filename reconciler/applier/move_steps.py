@@ -11,7 +11,7 @@ from reconciler.applier.datasets import tag_dataset
 from reconciler.applier.live import Precondition, load_table, precondition_of, stale_text
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
-from reconciler.applier.steps import step_of_table
+from reconciler.applier.steps import change_table
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place
@@ -128,7 +128,7 @@ class Move(Target[LiveTable]):
             }
         )
         target = Target(change, optional.checking(self.backend, self._expect_ours), self.identifier, live)
-        outcome = step_of_table(target)(target)
+        outcome = change_table(target)
         is_nothing = outcome.status is Status.ALREADY and self.origin is not None
         return replace(outcome, status=Status.DONE) if is_nothing else outcome
 

@@ -16,7 +16,7 @@ from reconciler.applier.datasets import (
 )
 from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.report import Status
-from reconciler.applier.step import ChangeOutcome, StaleError, Step, Steps, Target
+from reconciler.applier.step import ChangeOutcome, StaleError, Steps, Target
 from reconciler.backends import optional
 from reconciler.backends.placing import put_elsewhere, take_back
 from reconciler.model import locations, ownership
@@ -38,19 +38,14 @@ from reconciler.planner.facts import has_true_request
 _FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_LOCATION}))
 
 
-def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
-    """Return the step for the change of a table."""
-    if target.after.shown_columns is not None:
-        return _then_show_columns
-    return _step_with_tags(target)
-
-
-def _step_with_tags(target: Target[LiveTable]) -> Step[LiveTable]:
-    return _step_of_entry(target) if target.after.tags is None else _tag
+def change_table(target: Target[LiveTable]) -> ChangeOutcome:
+    """Change the entry of a table, the tags of its data, and the columns that the entry shows."""
+    outcome = _change_entry(target) if target.after.tags is None else _tag(target)
+    return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
 
 
 def _tag(target: Target[LiveTable]) -> ChangeOutcome:
-    """Take the step of the entry and set the tags.
+    """Change the entry and set the tags.
 
     Tags come first: once the entry does not list one, nobody removes it. But data and its entry have to be there, and
     lancens removes no tag of an unmanaged entry.
@@ -58,21 +53,15 @@ def _tag(target: Target[LiveTable]) -> ChangeOutcome:
     enters = target.change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
     enters = enters or _is_unmanaged(target)
     wrote = not enters and tag_dataset(target)
-    outcome = _step_of_entry(target)(target)
+    outcome = _change_entry(target)
     wrote = wrote or (enters and tag_dataset(target))
     return replace(outcome, status=Status.DONE) if wrote else outcome
 
 
-def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
+def _change_entry(target: Target[LiveTable]) -> ChangeOutcome:
     if _is_half_made(target) and target.change.action is not Action.CREATE_TABLE:
-        return _confirm
-    return _STEPS[target.change.action]
-
-
-def _then_show_columns(target: Target[LiveTable]) -> ChangeOutcome:
-    """Take the step, then write the columns that the entry shows."""
-    outcome = _step_with_tags(target)(target)
-    return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
+        return _confirm(target)
+    return _STEPS[target.change.action](target)
 
 
 # ---- new entries -----------------------------------------------------------------------------------------------------
@@ -324,9 +313,9 @@ _STEPS: Steps[LiveTable] = {
 # ---- namespaces ------------------------------------------------------------------------------------------------------
 
 
-def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
-    """Return the step for the change of a namespace."""
-    return _NAMESPACE_STEPS[target.change.action]
+def change_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
+    """Change a namespace."""
+    return _NAMESPACE_STEPS[target.change.action](target)
 
 
 def _create_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:

@@ -128,21 +128,14 @@ class _Parser:
         if name not in _EXAMPLES:
             self._unknown(word)
         self._expect("<", f"`{name}` needs what it holds, such as `{_EXAMPLES[name]}`")
-        return self._with_children(name, depth + 1)
-
-    def _with_children(self, name: str, depth: int) -> ArrowType:
-        match name:
-            case "fixed_size_list":
-                return self._fixed_size_list(depth)
-            case "struct":
-                return self._struct(depth)
-            case "map":
-                return self._map(depth)
-            case "dictionary":
-                return self._dictionary(depth)
-            case "extension":
-                return self._extension(depth)
-        return self._list(name, depth)
+        parts = {
+            "dictionary": self._dictionary,
+            "extension": self._extension,
+            "fixed_size_list": self._fixed_size_list,
+            "map": self._map,
+            "struct": self._struct,
+        }
+        return parts[name](depth + 1) if name in parts else self._list(name, depth + 1)
 
     def _unknown(self, word: str) -> NoReturn:
         lower = word.lower()

@@ -8,24 +8,3 @@ from reconciler.manifest.loading import collector_paused, load, manifest_of_serv
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
 from reconciler.manifest.policy import CHECKING, OPEN, UNTRUSTED, Policy
 from reconciler.manifest.schema import json_schema
-
-__all__ = [
-    "CHECKING",
-    "OPEN",
-    "UNTRUSTED",
-    "VARIABLES_FILE",
-    "Implementation",
-    "Implementations",
-    "Manifest",
-    "ManifestCatalog",
-    "Policy",
-    "ResolvedConfig",
-    "check_services",
-    "collector_paused",
-    "files_read_by",
-    "folders_of",
-    "json_schema",
-    "load",
-    "manifest_of_service",
-    "read_variables",
-]

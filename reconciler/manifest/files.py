@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
 from glob import has_magic, iglob
 from itertools import dropwhile, islice, takewhile
 from pathlib import Path
@@ -32,14 +31,6 @@ STDIN = "-"
 _REPEATABLE = ("version", "name")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The merged content of all files; not ``complete`` where a file could not be read."""
-
-    root: Mapping
-    complete: bool
-
-
 def folders_of(paths: SequenceOf[str | os.PathLike[str]]) -> tuple[str, ...]:
     """Return the folders of ``paths``, links resolved."""
     return tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
@@ -52,23 +43,25 @@ def read_files(paths: SequenceOf[str | os.PathLike[str]], problems: Problems, re
     twice is read once. Errors go to ``problems``; ``problems.files`` lists the files in the order they were read.
     Included files, and those in a folder, must be beneath the resolver's folders, unless its policy allows others.
     """
-    reading = _Reading(problems, resolver)
+    content = Content(problems, resolver)
     for path in paths:
-        reading.add(os.fspath(path))
-    return Content(reading.merged, reading.complete)
+        content.add(os.fspath(path))
+    return content
 
 
 def _folder_of(path: Path) -> str:
     return os.path.realpath(path if _is_dir(path) else path.parent)
 
 
-class _Reading:
+class Content:
+    """The merged content of all files read so far; not ``complete`` where a file could not be read."""
+
     def __init__(self, problems: Problems, resolver: Resolver) -> None:
         self._problems = problems
         self._resolver = resolver
         self._seen: set[str] = set()
         self._open: list[str] = []
-        self.merged = Mapping(0, 0)
+        self.root = Mapping(0, 0)
         self.complete = True
 
     def add(self, given: str) -> None:
@@ -110,7 +103,7 @@ class _Reading:
         if may_expand:
             expand_names(document, self._problems, self._resolver)
         include = document.pop("include", None)
-        self._merge(self.merged, document, ())
+        self._merge(self.root, document, ())
         if include is not None:
             self._open.append(path)
             self._follow(include, Path(path).parent)

@@ -140,10 +140,7 @@ def redact_properties(
     """
     recorded = recorded_secrets(properties)
     secret = {*secret, *recorded} if recorded else secret
-    return {
-        key: redact_value(key, value, address, secret) if key in secret or is_sensitive(key, value) else value
-        for key, value in properties.items()
-    }
+    return {key: redact_value(key, value, address, secret) for key, value in properties.items()}
 
 
 def slow_digest(value: str, salt: str) -> str:

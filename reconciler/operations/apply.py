@@ -24,10 +24,10 @@ from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.manifests import expect
-from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
+from reconciler.operations.plan import input_of, reference, selected_in, selection_of, with_sources_of
 from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action
-from reconciler.planner.facts import CatalogInput, Facts, TableFacts
+from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.plan import Plan, check_blocked, check_removals
@@ -184,18 +184,8 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
     Raises:
         CatalogError: the catalog's capabilities could not be read.
     """
-    options = plan.options
-    selection = selection_of(options.select)
-    with connection.spec.errors():
-        capabilities = optional.asked_capabilities(connection.backend)
-    return CatalogInput(
-        connection.desired,
-        Snapshot(),
-        capabilities,
-        connection.spec.impl,
-        options=plan_options(connection, selection, adopt=options.adopt, take_over=options.take_over),
-        service=connection.service,
-    )
+    options, selection = plan.options, selection_of(plan.options.select)
+    return input_of(connection, PlanOptions(options.adopt, options.take_over, selected_in(connection, selection)))
 
 
 def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Identifier]:

@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 
 _NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
-_NOTHING_WRITTEN: Mapping[Identifier, Storage] = {}
 
 
 def ask_storage(
     backend: Backend,
     questions: Iterable[StorageQuestion],
     parallelism: int,
-    written: Mapping[Identifier, Storage] = _NOTHING_WRITTEN,
+    written: Mapping[Identifier, Storage],
 ) -> Mapping[Identifier, TableFacts]:
     """Return what storage holds for each table in question.
 
@@ -125,10 +124,10 @@ def _stale_columns(
     """Return shown and wanted columns of entries that show outdated ones."""
     to_show: dict[Identifier, tuple[Identifier, Schema, ShownColumns]] = {}
     for question in asked:
-        schema = planned(question.table, facts[question.table.id].storage)
-        columns = optional.columns_to_show(backend, schema) if schema and question.entry is not None else None
-        if schema and columns is not None and question.entry is not None:
-            to_show[question.entry] = question.table.id, schema, columns
+        live, schema = question.live, planned(question.table, facts[question.table.id].storage)
+        columns = optional.columns_to_show(backend, schema) if schema and live is not None else None
+        if schema and columns is not None and live is not None:
+            to_show[live.id] = question.table.id, schema, columns
     shown = optional.shown_columns(backend, to_show) if to_show else {}
     both = {
         identifier: EntryColumns(shown[entry], _keeping_comments(schema, columns, shown[entry]))

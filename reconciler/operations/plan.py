@@ -14,7 +14,7 @@ from reconciler.manifest import Manifest
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
 from reconciler.model.errors import SelectionError
-from reconciler.model.live import StorageKind
+from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import slow_digest
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
@@ -84,7 +84,7 @@ def plan(
     planning, profile = Planning(), profile or Profile()
 
     def read(connection: Connection) -> tuple[CatalogInput, Outcomes]:
-        options = plan_options(connection, selection, adopt=adopt, take_over=take_over)
+        options = PlanOptions(adopt, take_over, selected_in(connection, selection))
         return read_catalog(connection, options, parallelism, planning, profile, connections.values())
 
     inputs: list[CatalogInput] = []
@@ -107,9 +107,9 @@ def read_catalog(
     connection: Connection,
     options: PlanOptions,
     parallelism: int,
-    planning: Planning | None = None,
-    profile: Profile | None = None,
-    others: Collection[Connection] = (),
+    planning: Planning,
+    profile: Profile,
+    others: Collection[Connection],
 ) -> tuple[CatalogInput, Outcomes]:
     """Return the planner's input for one catalog, and how its namespaces differ.
 
@@ -119,22 +119,12 @@ def read_catalog(
         BackendError: something could not be read.
     """
     backend, scope = connection.backend, connection.desired.scope
-    profile = profile or Profile()
     with profile.stage("scan", connection):
         scanned = connection.spec.scan(backend, scope)
-    source = CatalogInput(
-        connection.desired,
-        scanned,
-        optional.asked_capabilities(backend),
-        connection.spec.impl,
-        options=options,
-        service=connection.service,
-    )
-    own, live = source, source.live
-    if planning is not None:
-        source = planning.with_mirror(own)
+    own, live = replace(input_of(connection, options), live=scanned), scanned
+    source = planning.with_mirror(own)
     kept = names_kept(backend, missing_blocks(source.desired, live), chain(live.namespaces, live.tables))
-    if kept and planning is not None:
+    if kept:
         source = planning.with_mirror(own, kept)
     desired = source.desired
     asked = list(storage_questions(desired, live, options.select))
@@ -155,9 +145,22 @@ def read_catalog(
     return replace(source, facts=Facts(found, occupants, leftovers, held, links, stored)), namespaces
 
 
-def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:
-    """Return the options for one catalog; ``selection`` is that of all catalogs."""
-    return PlanOptions(adopt=adopt, take_over=take_over, select=selected_in(connection, selection))
+def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:
+    """Return the planner's input for one catalog, without its live state.
+
+    Raises:
+        CatalogError: the catalog's capabilities could not be read.
+    """
+    with connection.spec.errors():
+        capabilities = optional.asked_capabilities(connection.backend)
+    return CatalogInput(
+        connection.desired,
+        Snapshot(),
+        capabilities,
+        connection.spec.impl,
+        options=options,
+        service=connection.service,
+    )
 
 
 def selected_in(connection: Connection, selection: Scope) -> Scope:

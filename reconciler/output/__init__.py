@@ -2,53 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-from reconciler.output.look import Look
 
 if TYPE_CHECKING:
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
 
-__all__ = ["FORMATS", "Look", "render"]
-
-
-def _text(plan: Plan, look: Look) -> str:
-    from reconciler.output.text import render_text
-
-    return render_text(plan, look)
-
-
-def _json(plan: Plan, _: Look) -> str:
-    return plan.to_json()
-
-
-def _markdown(plan: Plan, look: Look) -> str:
-    from reconciler.output.markdown import render_markdown
-
-    return render_markdown(plan, removed=look.removed)
-
-
-def _html(plan: Plan, look: Look) -> str:
-    from reconciler.output.html import render_html
-
-    return render_html(plan, removed=look.removed)
-
-
-def _junit(plan: Plan, _: Look) -> str:
-    from reconciler.output.junit import render_junit
-
-    return render_junit(plan)
-
-
-FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {
-    "text": _text,
-    "json": _json,
-    "markdown": _markdown,
-    "html": _html,
-    "junit": _junit,
-}
+FORMATS = ("text", "json", "markdown", "html", "junit")
 """The formats: text for people, JSON for ``lancens apply``, Markdown for a forge, HTML for a browser, JUnit for CI."""
 
 
@@ -63,11 +24,36 @@ def render(
 ) -> str:
     """Return ``plan`` in one of ``FORMATS``, ending with a newline.
 
-    For the other arguments see :class:`Look`. Sensitive values in it are replaced in every format.
+    Sensitive values are replaced in every format.
+
+    Args:
+        plan: what to show.
+        format: one of ``FORMATS``.
+        color: use ANSI colours (text only).
+        full: fold and shorten nothing (text only; the other formats fold what can be unfolded).
+        width: terminal cells a line may take, None for no limit (text only).
+        removed: what to say of the data of tables that are deregistered; it is no part of the plan (not in JSON).
 
     Raises:
         ValueError: ``format`` is unknown.
     """
-    if format not in FORMATS:
-        raise ValueError(f"format {format!r}: expected one of {', '.join(FORMATS)}")
-    return FORMATS[format](plan, Look(color, full, width, removed or {}))
+    match format:
+        case "text":
+            from reconciler.output.text import render_text
+
+            return render_text(plan, color=color, full=full, width=width, removed=removed or {})
+        case "json":
+            return plan.to_json()
+        case "markdown":
+            from reconciler.output.markdown import render_markdown
+
+            return render_markdown(plan, removed=removed or {})
+        case "html":
+            from reconciler.output.html import render_html
+
+            return render_html(plan, removed=removed or {})
+        case "junit":
+            from reconciler.output.junit import render_junit
+
+            return render_junit(plan)
+    raise ValueError(f"format {format!r}: expected one of {', '.join(FORMATS)}")

@@ -33,7 +33,7 @@ _OPEN_GROUPS_UP_TO = 300
 _Tally = Iterator[tuple[str, str, int]]
 
 
-def render_html(plan: Plan, *, removed: Mapping[Key, str] | None = None) -> str:
+def render_html(plan: Plan, *, removed: Mapping[Key, str]) -> str:
     """Return the page; ``removed`` is what to say of the data of deregistered tables."""
     total, found = len(entries_of(plan)), sections(plan)
 
@@ -51,7 +51,7 @@ def render_html(plan: Plan, *, removed: Mapping[Key, str] | None = None) -> str:
         choices=sorted({entry.catalog for entry in entries_of(plan)}),
         groups_open=total <= _OPEN_GROUPS_UP_TO,
         is_open=is_open,
-        removed=removed or {},
+        removed=removed,
     )
 
 

@@ -7,14 +7,13 @@ broken here, with an indent, not by the terminal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.output.grouping import Fold, Row, covered_line, sections, with_folds
-from reconciler.output.look import Look
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
@@ -28,7 +27,7 @@ from reconciler.output.wording import (
     style_of,
     word_of,
 )
-from reconciler.planner.entries import Blocked, Change
+from reconciler.planner.entries import Blocked, Change, Key
 from reconciler.planner.plan import Plan
 
 Span: TypeAlias = tuple[str, str]
@@ -59,10 +58,10 @@ _DEEPER = 4
 _GAP = "  "
 
 
-def render_text(plan: Plan, look: Look) -> str:
+def render_text(plan: Plan, *, color: bool, full: bool, width: int | None, removed: Mapping[Key, str]) -> str:
     """Return the plan as text; a width below 40 cells counts as 40."""
-    view = _View(plan, look)
-    paint = _painter() if look.color else _plain
+    view = _View(plan, full, width, removed)
+    paint = _painter() if color else _plain
     return "".join(f"{paint(line)}\n" for line in view.lines())
 
 
@@ -110,10 +109,9 @@ class _Columns:
 class _View:
     """One rendering of one plan."""
 
-    def __init__(self, plan: Plan, look: Look) -> None:
-        self._plan = plan
-        self._removed, self._full = look.removed, look.full
-        self._width = None if look.width is None else max(look.width, _NARROWEST)
+    def __init__(self, plan: Plan, full: bool, width: int | None, removed: Mapping[Key, str]) -> None:
+        self._plan, self._full, self._removed = plan, full, removed
+        self._width = None if width is None else max(width, _NARROWEST)
         self._folded = False
 
     def lines(self) -> Iterator[Line]:

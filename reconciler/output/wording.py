@@ -63,7 +63,7 @@ def _verb(change: Change) -> str:
 
 def sort_of(entry: Entry) -> str:
     """Return the word under which the entry is counted."""
-    return entry.sort if isinstance(entry, Change) else word_of(entry)
+    return entry.action.sort if isinstance(entry, Change) else word_of(entry)
 
 
 def headline(entry: Entry) -> str:

@@ -78,7 +78,8 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
         }
         if not conflicts:
             outcomes.occupied -= _only_waiting(source, outcomes, candidates, tables)
-            kept = {change.key: change for change in decided if _is_kept(source, change)}
+            levels = source.capabilities.kept_levels
+            kept = {change.key: change for change in decided if len(change.identifier) <= levels}
             outcomes.blocked |= {key: _blocked(_dropped_outside(source, change)) for key, change in kept.items()}
             outcomes.changes = [change for change in planned if change.key not in kept]
             return
@@ -97,10 +98,6 @@ def _only_waiting(
     drops = [*candidates, *(change for change in waiting if change.action is Action.DROP_NAMESPACE)] if waiting else []
     emptied, _ = _decide_drops(source, [*outcomes.changes, *waiting], drops, tables)
     return {change.identifier for change in emptied}
-
-
-def _is_kept(source: CatalogInput, drop: Change) -> bool:
-    return len(drop.identifier) <= source.capabilities.kept_levels
 
 
 def _dropped_outside(source: CatalogInput, drop: Change) -> _Conflict:

@@ -178,14 +178,9 @@ class Change(Entry, _Shown):
     job: UpkeepJob | None = Field(default=None, description="Of a change of the data by `lancens maintain`.")
 
     @property
-    def sort(self) -> str:
-        """The word under which the plan's summary counts the change."""
-        return self.action.sort
-
-    @property
     def symbol(self) -> str:
         """``+``, ``~``, ``>`` or ``-``."""
-        return _SYMBOLS.get(self.sort, "+")
+        return _SYMBOLS.get(self.action.sort, "+")
 
     @property
     def is_new(self) -> bool:

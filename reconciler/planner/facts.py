@@ -183,11 +183,6 @@ class StorageQuestion:
         return self.live.location if self.live else None
 
     @property
-    def entry(self) -> Identifier | None:
-        """The identifier of the table's entry."""
-        return self.live.id if self.live else None
-
-    @property
     def recorded_tags(self) -> frozenset[str]:
         """The tags that lancens set, by the table's entry."""
         return recorded_tags(self.live.properties) if self.live else frozenset()

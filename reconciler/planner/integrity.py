@@ -69,42 +69,32 @@ def check_catalogs(
     Raises:
         PlanFileError: the plan does not match the manifest.
     """
-    for error in _catalog_errors(plan, manifest, thresholds, catalogs):
-        raise _edited(error)
-
-
-def _catalog_errors(
-    plan: Plan, manifest: ManifestRef, thresholds: Thresholds, catalogs: Mapping[str, tuple[str, DesiredCatalog]]
-) -> Iterator[str]:
     if plan.manifest.name != manifest.name:
-        yield "it names another manifest"
+        raise _edited("it names another manifest")
     if plan.thresholds != thresholds:
-        yield "its `thresholds` are not the manifest's"
+        raise _edited("its `thresholds` are not the manifest's")
     concerned = plan.concerned
     times = Counter(summary.name for summary in plan.catalogs)
     for summary in plan.catalogs:
         if summary.name not in catalogs or times[summary.name] > 1:
-            yield f"`{summary.name}` is not a catalog of the manifest, or is there twice"
-        else:
-            yield from _summary_errors(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
+            raise _edited(f"`{summary.name}` is not a catalog of the manifest, or is there twice")
+        _check_summary(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
     for name in sorted(concerned - times.keys()):
-        yield f"it changes `{name}`, of which it read nothing"
+        raise _edited(f"it changes `{name}`, of which it read nothing")
     beside = {one.catalog for one in plan.fingerprints}
     for name in sorted(beside - with_sources({name: desired for name, (_, desired) in catalogs.items()}, concerned)):
-        yield f"it has a fingerprint of `{name}`, where it changes nothing"
+        raise _edited(f"it has a fingerprint of `{name}`, where it changes nothing")
 
 
-def _summary_errors(
-    summary: CatalogSummary, impl: str, desired: DesiredCatalog, *, is_concerned: bool
-) -> Iterator[str]:
+def _check_summary(summary: CatalogSummary, impl: str, desired: DesiredCatalog, *, is_concerned: bool) -> None:
     if summary.impl != impl:
-        yield f"`{summary.name}` is `impl: {impl}`"
+        raise _edited(f"`{summary.name}` is `impl: {impl}`")
     if summary.desired_objects != len(desired.tables) + len(desired.namespaces):
-        yield f"its `desired_objects` of `{summary.name}` are not those of the manifest"
+        raise _edited(f"its `desired_objects` of `{summary.name}` are not those of the manifest")
     if (summary.mirrored_tables is None) != (desired.mirror is None):
-        yield f"its `mirrored_tables` of `{summary.name}` do not tell whether there is a `mirror`"
+        raise _edited(f"its `mirrored_tables` of `{summary.name}` do not tell whether there is a `mirror`")
     if summary.removed_tables and not is_concerned:
-        yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
+        raise _edited(f"its `removed_tables` of `{summary.name}` are not those that it deregisters")
 
 
 def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]) -> Recorded:

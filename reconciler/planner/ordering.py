@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
 from typing import TypeAlias
 
 from reconciler.model import locations
@@ -56,25 +57,19 @@ def order(changes: Iterable[Change]) -> tuple[Change, ...]:
     needs = _dependencies(pending)
     for at, earlier in _by_place(pending):
         needs[at].add(earlier)
-    waiting = [len(needed) for needed in needs]
-    followers: defaultdict[int, list[int]] = defaultdict(list)
-    for index, needed in enumerate(needs):
-        for other in needed:
-            followers[other].append(index)
-    ready = [index for index, count in enumerate(waiting) if not count]
+    sorter = TopologicalSorter(dict(enumerate(needs)))
+    sorter.prepare()
+    ready: list[int] = []
     position: dict[int, int] = {}
-    while ready:
+    while sorter.is_active():
+        for index in sorter.get_ready():
+            heapq.heappush(ready, index)
         index = heapq.heappop(ready)
         position[index] = len(position)
-        for follower in followers[index]:
-            waiting[follower] -= 1
-            if not waiting[follower]:
-                heapq.heappush(ready, follower)
-    if len(position) != len(pending):
-        raise AssertionError("the changes have a dependency cycle")
+        sorter.done(index)
     return tuple(
         pending[index].model_copy(update={"depends_on": tuple(sorted(position[other] for other in needs[index]))})
-        for index in sorted(position, key=position.__getitem__)
+        for index in position
     )
 
 

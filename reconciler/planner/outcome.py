@@ -80,10 +80,6 @@ class CatalogContext:
             policies=Policies(desired.policies),
         )
 
-    def address(self, identifier: Identifier) -> str:
-        """Return the address of an object."""
-        return address(self.catalog, identifier)
-
     def is_removable(self, table: Identifier, owner: str | None) -> bool:
         """Return whether pruning may remove a live table of ``owner``, desired or not."""
         if self.prune is Prune.NEVER or not self.capabilities.table_markers or not self.scope.contains(table):
@@ -204,7 +200,7 @@ def change_of(
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after, context.address(identifier), secret_keys),
+        fields=explain(before, after, address(context.catalog, identifier), secret_keys),
         code=why.code,
         params=why.params,
         source=desired.source if desired else None,

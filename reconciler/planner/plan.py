@@ -162,7 +162,7 @@ class Plan(Document):
 
     def summary(self) -> Summary:
         """Return the counts for the last line of a plan."""
-        counts = Counter(change.sort for change in self.changes)
+        counts = Counter(change.action.sort for change in self.changes)
         return Summary(**counts, protected=len(self.guards), blocked=len(self.blocked))
 
     def to_json(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.names import address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change
@@ -77,7 +78,7 @@ def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTabl
 
 def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
-        raise ValueError(f"{context.address(desired.id)} is planned without looking at its storage")
+        raise ValueError(f"{address(context.catalog, desired.id)} is planned without looking at its storage")
     able, storage = context.capabilities, facts.storage
     if able.makes_no_tables:
         return context.blocked(Why(ReasonCode.MAKES_NO_TABLES, {"detail": able.makes_no_tables}), desired, None, facts)

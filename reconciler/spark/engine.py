@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends import optional
 from reconciler.manifest import Manifest
-from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
@@ -25,9 +24,9 @@ from reconciler.model.live import LiveTable, Snapshot, Storage
 from reconciler.model.names import Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
 from reconciler.operations.facts import ask_occupants, check_selection, find_stored, links_to, names_kept
-from reconciler.operations.plan import plan_options, reference, selected_catalogs
+from reconciler.operations.plan import input_of, reference, selected_catalogs, selected_in
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.facts import CatalogInput, Facts, LiveTables, Stored, TablesInMemory
+from reconciler.planner.facts import CatalogInput, Facts, LiveTables, PlanOptions, Stored, TablesInMemory
 from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import NO_MOVES, pairs
 from reconciler.planner.outcome import CatalogContext
@@ -88,15 +87,9 @@ def plan_on_spark(
         planning, sources = Planning(), list[tuple[CatalogInput, LiveTables]]()
         for names in waves(desired):
             group = {
-                name: CatalogInput(
-                    connections[name].desired,
-                    Snapshot(),
-                    _capabilities(connections[name]),
-                    connections[name].spec.impl,
-                    options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
-                    service=connections[name].service,
-                )
+                name: input_of(one, PlanOptions(adopt, take_over, selected_in(one, selection)))
                 for name in names
+                for one in (connections[name],)
             }
             for source, tables, plan in fleet.planned(group, planning):
                 planning.add(source, plan)
@@ -107,11 +100,6 @@ def plan_on_spark(
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(manifest))
-
-
-def _capabilities(connection: Connection) -> Capabilities:
-    with connection.spec.errors():
-        return optional.asked_capabilities(connection.backend)
 
 
 @dataclass(frozen=True, slots=True)

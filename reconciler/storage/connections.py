@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
-__all__ = ["StoreConnection", "connection_to"]
-
 _KEPT = 16
 _SECONDS = 60
 """How long one is given out: then credentials and endpoints are looked up again."""

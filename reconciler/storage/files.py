@@ -164,8 +164,12 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
     with suppress(OSError):  # a file that is small enough has no byte at `limit`
         session.read_range(name, limit, 1)
         return None
+    return _downloaded(session, name)
+
+
+def _downloaded(session: Any, name: str) -> bytes:
     with tempfile.TemporaryDirectory() as scratch:
-        copy = Path(scratch) / name
+        copy = Path(scratch, "copy")
         session.download_file(name, copy)
         return copy.read_bytes()
 
@@ -240,19 +244,14 @@ class ObjectFolder:
             except OSError:
                 # The store may have created it in an attempt whose answer was lost, and refuse the next one.
                 with suppress(OSError):
-                    if self._read(name, scratch) == content:
+                    if _downloaded(self._reading, name) == content:
                         return
                 raise
 
     def read(self, name: str) -> bytes:
         """Return the content of an object."""
-        with translated(self.uri, self._options), tempfile.TemporaryDirectory() as scratch:
-            return self._read(name, scratch)
-
-    def _read(self, name: str, scratch: str) -> bytes:
-        copy = Path(scratch, "copy")
-        self._reading.download_file(name, copy)
-        return copy.read_bytes()
+        with translated(self.uri, self._options):
+            return _downloaded(self._reading, name)
 
     def names(self, below: str | None = None) -> list[str]:
         """Return the last names of the objects and folders directly in the folder, or ``below`` it."""

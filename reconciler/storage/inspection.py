@@ -16,8 +16,8 @@ from typing import Any
 from reconciler.model import locations
 from reconciler.storage.files import MANIFEST_SUFFIX, list_directory, version_of
 from reconciler.storage.losses import DATA, INDICES, MOST_VERSIONS, SYSTEM_INDEX, VERSIONS, FileListing, Needed, own
-from reconciler.storage.pylance import is_storage_error, message_of, open_dataset
-from reconciler.storage.references import BRANCHES, BrokenReference, References, or_none
+from reconciler.storage.pylance import is_storage_error, message_of, open_dataset, or_none
+from reconciler.storage.references import BRANCHES, BrokenReference, References
 
 SMALL_FRAGMENT = 1024 * 1024
 """Fragments with fewer bytes of data are small."""
@@ -183,13 +183,8 @@ class Recovery:
 
 def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
     """Return what can be read of a dataset that cannot be opened; None if there is no manifest to tell."""
-    try:
-        names = list_directory(locations.join(location, VERSIONS), options)
-    except BaseException as error:
-        if not is_storage_error(error):
-            raise
-        return None
-    manifests = {number: name for name in names if (number := version_of(name)) is not None}
+    names = or_none(partial(list_directory, locations.join(location, VERSIONS), options))
+    manifests = {number: name for name in names or () if (number := version_of(name)) is not None}
     if not manifests:
         return None
     newest = sorted(manifests, reverse=True)

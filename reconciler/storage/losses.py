@@ -18,7 +18,7 @@ from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
 from reconciler.storage.files import place_of, session_at, version_of
-from reconciler.storage.pylance import is_storage_error, translated
+from reconciler.storage.pylance import or_none, translated
 
 DATA, INDICES, VERSIONS = "data", "_indices", "_versions"
 SYSTEM_INDEX = "__lance"
@@ -165,16 +165,12 @@ class FileListing:
 
         ``opened`` returns a version; at most ``MOST_VERSIONS`` are opened.
         """
-        earlier = sorted((number for number in self.versions(home) if number < below), reverse=True)
-        return next((one for one in earlier[:MOST_VERSIONS] if self._is_whole(opened, one, home)), None)
 
-    def _is_whole(self, opened: Callable[[int], Any], number: int, home: str) -> bool:
-        try:
-            return not any(self.lost(self.needed_by(opened(number), home)))
-        except BaseException as error:
-            if not is_storage_error(error):
-                raise
-            return False
+        def lost_by(number: int) -> Lost:
+            return self.lost(self.needed_by(opened(number), home))
+
+        earlier = sorted((number for number in self.versions(home) if number < below), reverse=True)
+        return next((one for one in earlier[:MOST_VERSIONS] if or_none(partial(lost_by, one)) == Lost()), None)
 
     # ---- what a version needs ----------------------------------------------------------------------------------------
 

@@ -27,9 +27,10 @@ from reconciler.model.errors import (
 )
 from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
-from reconciler.storage.pylance import expression_error, is_denied
+from reconciler.storage.pylance import expression_error, is_denied, or_none
 from reconciler.storage.reading import Reference, has_tag, listed, opened
-from reconciler.storage.references import BRANCHES, or_none
+from reconciler.storage.references import BRANCHES
+from reconciler.storage.writing import expect_column_name
 
 _TAG, _BRANCH = re.compile(SEGMENT), re.compile(rf"{SEGMENT}(/{SEGMENT})*")
 _IN_A_BRANCH = re.compile(r"/(_|data(/|$))")
@@ -248,13 +249,8 @@ def alter_columns(location: str, options: Mapping[str, str], alterations: Sequen
 
 def _check_names(dataset: Any, new: Mapping[int, str]) -> None:
     """Raise if a ``new`` name of a field is not one, or will be another's beside it: pylance 14 writes both."""
-    from reconciler.arrow_types import TypeSyntaxError, check_column_name
-
     for name in new.values():
-        try:
-            check_column_name(name)
-        except TypeSyntaxError as error:
-            raise InvalidInputError(str(error)) from None
+        expect_column_name(name)
     levels = [dataset.lance_schema.fields()]
     while levels:
         fields = levels.pop()

@@ -100,13 +100,18 @@ def open_dataset(location: str, options: Mapping[str, str], *, to_read: bool = F
     opened = partial(lance.dataset, uri, storage_options=dict(options) or None)
     if to_read and (connection := connection_of(location, options)) is not None:
         opened = partial(connection.open, uri)
+    return repeated(opened, _VERSION_GONE)
+
+
+def repeated(ask: Callable[[], ReadT], gone: re.Pattern[str]) -> ReadT:
+    """Return the answer of pylance; ask again after an error ``gone``, of a file that another writer has removed."""
     for _ in range(ATTEMPTS - 1):
         try:
-            return opened()
+            return ask()
         except (OSError, ValueError) as error:
-            if not _VERSION_GONE.search(str(error)):
+            if not gone.search(str(error)):
                 raise
-    return opened()
+    return ask()
 
 
 def connection_of(location: str, options: Mapping[str, str]) -> StoreConnection | None:
@@ -179,6 +184,16 @@ def is_denied(error: BaseException, message: str) -> bool:
 def is_storage_error(error: BaseException) -> bool:
     """Return whether pylance or the file system raised ``error``."""
     return isinstance(error, (OSError, ValueError, RuntimeError)) or _is_panic(error)
+
+
+def or_none(ask: Callable[[], Any]) -> Any:
+    """Return the answer of pylance; None for an error of storage."""
+    try:
+        return ask()
+    except BaseException as error:
+        if not is_storage_error(error):
+            raise
+        return None
 
 
 def _is_panic(error: BaseException) -> bool:

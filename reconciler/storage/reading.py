@@ -24,7 +24,6 @@ from reconciler.model.live import Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import contains, content_of, list_directory, local_path, version_of
 from reconciler.storage.pylance import (
-    ATTEMPTS,
     connection_of,
     expression_problem,
     is_denied,
@@ -32,6 +31,7 @@ from reconciler.storage.pylance import (
     is_storage_error,
     message_of,
     open_dataset,
+    repeated,
     translated,
 )
 
@@ -97,16 +97,8 @@ def is_not_found(error: Exception) -> bool:
 
 def listed(references: Any) -> Mapping[str, Any]:
     """Return the ``tags`` or ``branches`` of a dataset; list again if one was deleted while pylance read them."""
-    for _ in range(ATTEMPTS - 1):
-        try:
-            found: Mapping[str, Any] = references.list()
-        except (OSError, ValueError) as error:
-            if not _REFERENCE_GONE.search(str(error)):
-                raise
-        else:
-            return found
-    last: Mapping[str, Any] = references.list()
-    return last
+    found: Mapping[str, Any] = repeated(references.list, _REFERENCE_GONE)
+    return found
 
 
 def has_tag(dataset: Any, name: str) -> bool:

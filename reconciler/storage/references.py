@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from reconciler.storage.losses import MAIN, FileListing, Needed
-from reconciler.storage.pylance import is_storage_error
+from reconciler.storage.pylance import or_none
 
 BRANCHES = "tree"
 _BRANCH_REFS, _TAG_REFS, _REF = "_refs/branches/", "_refs/tags/", ".json"
@@ -95,13 +95,3 @@ class References:
 
 def _home(branch: str | None) -> str:
     return MAIN if branch is None else f"{BRANCHES}/{branch}/"
-
-
-def or_none(ask: Callable[[], Any]) -> Any:
-    """Return the answer of pylance; None for an error of storage."""
-    try:
-        return ask()
-    except BaseException as error:
-        if not is_storage_error(error):
-            raise
-        return None

@@ -198,15 +198,10 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
         InvalidInputError: Lance cannot have a name, it is taken, or an expression does not fit the columns.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
-    from reconciler.arrow_types import TypeSyntaxError, check_column_name
-
     with next_versions(location, options) as dataset:
         there = {name.casefold() for name in dataset.schema.names}
         for name in expressions:
-            try:
-                check_column_name(name)
-            except TypeSyntaxError as error:
-                raise InvalidInputError(str(error)) from None
+            expect_column_name(name)
             if name.casefold() in there:
                 raise InvalidInputError(f"the table has a column `{name}` already")
             there.add(name.casefold())
@@ -218,6 +213,16 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
             reason = expression_problem(dataset.schema, lambda empty: empty.add_columns(dict(expressions)))
             raise InvalidInputError(f"an `expression` cannot be computed on this table: {reason}") from None
         return int(dataset.version)
+
+
+def expect_column_name(name: str) -> None:
+    """Raise InvalidInputError if Lance cannot have a column of this name."""
+    from reconciler.arrow_types import TypeSyntaxError, check_column_name
+
+    try:
+        check_column_name(name)
+    except TypeSyntaxError as error:
+        raise InvalidInputError(str(error)) from None
 
 
 @_repeated

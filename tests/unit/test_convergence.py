@@ -29,8 +29,10 @@ from reconciler.model.names import EVERYTHING, Identifier
 from reconciler.model.ownership import REQUESTED_LOCATION
 from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.operations.plan import read_catalog
+from reconciler.operations.profile import Profile
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planner.planning import Planning
 from tests.states import held_names, option_sets, situations
 from tests.unit.planner.building import CATALOG, OWNER, desired, live, live_table, plan_alone, table
 
@@ -102,7 +104,8 @@ def filled(state: Snapshot, foreign: Iterable[Identifier] = ()) -> Recorded:
 
 
 def planned(backend: Recorded, wanted: DesiredCatalog, options: PlanOptions) -> Plan:
-    source, _ = read_catalog(Connection(CatalogSpec(CATALOG, "memory"), wanted, backend), options, 1)
+    connection = Connection(CatalogSpec(CATALOG, "memory"), wanted, backend)
+    source, _ = read_catalog(connection, options, 1, Planning(), Profile(), ())
     return plan_alone(source, ManifestRef(name="store", digest="", files=()), Thresholds())
 
 

@@ -133,13 +133,6 @@ def test_a_saved_plan_has_the_digest_it_was_saved_with(world: World) -> None:
     assert Plan.from_json(plan.to_json()).digest() == plan.digest()
 
 
-def test_a_plan_for_a_catalog_that_is_not_connected_is_refused(world: World) -> None:
-    plan = world.plan(desired(claim("a")))
-    elsewhere = plan.model_copy(update={"changes": (plan.changes[0].model_copy(update={"catalog": "prod"}),)})
-    with pytest.raises(ApplyError, match="prod/a: there is no catalog `prod`"):
-        world.apply(elsewhere, check=False)
-
-
 def test_changes_that_wait_for_each_other_are_refused_and_do_not_hang(world: World) -> None:
     plan = world.plan(desired(claim("a"), claim("b")))
     cycle = tuple(

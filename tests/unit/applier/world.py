@@ -26,10 +26,12 @@ from reconciler.model.errors import BackendError, TableAlreadyExistsError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, join
 from reconciler.model.tags import FoundTags, TagTarget
-from reconciler.operations import plan as planning
 from reconciler.operations.connections import CatalogSpec, Connection
+from reconciler.operations.plan import read_catalog
+from reconciler.operations.profile import Profile
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planner.planning import Planning
 from tests.unit.planner.building import CATALOG, MANIFEST, plan_alone
 
 ResultT = TypeVar("ResultT")
@@ -256,7 +258,7 @@ class World:
     def plan(self, wanted: DesiredCatalog, **options: Any) -> Plan:
         connection = Connection(CatalogSpec(CATALOG, "memory"), wanted, self.backend)
         # Every world is a service of its own, and plans of two worlds are compared.
-        found, _ = planning.read_catalog(connection, PlanOptions(**options), 1)
+        found, _ = read_catalog(connection, PlanOptions(**options), 1, Planning(), Profile(), ())
         source = replace(found, service="")
         reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
         return plan_alone(source, reference, Thresholds(100, 10))
