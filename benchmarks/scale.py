@@ -109,6 +109,7 @@ def run_one(manifest_path: str) -> dict[str, Any]:
     report: dict[str, Any] = {}
     manifest = measured(report, "load", lambda: load(manifest_path))
     # As in a plan: not imported before they are needed, and no part of what is measured.
+    import deepdiff  # noqa: F401
     import lance  # noqa: F401
 
     catalog = manifest.catalogs["lake"]
@@ -133,7 +134,7 @@ def run_one(manifest_path: str) -> dict[str, Any]:
 
 def imports_mib() -> int:
     """Return the peak memory of a process that imports what a plan of a directory catalog needs, and does nothing."""
-    code = "import lance, reconciler.planner, reconciler.output; from benchmarks.scale import peak_mib"
+    code = "import deepdiff, lance, reconciler.planner, reconciler.output; from benchmarks.scale import peak_mib"
     command = [sys.executable, "-c", f"{code}; print(peak_mib())"]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 

@@ -12,7 +12,7 @@ _MODULES = (
     # started by Python itself, or by their names
     *("pip", "sitecustomize", "usercustomize", "venv"),
     # what lancens is made of and depends on
-    *("boto3", "click", "cloudpickle", "lance", "lance_namespace", "lancens", "numpy", "pandas", "py4j"),
+    *("boto3", "click", "cloudpickle", "deepdiff", "lance", "lance_namespace", "lancens", "numpy", "pandas", "py4j"),
     *("pyarrow", "pydantic", "pyspark", "requests", "rich", "setuptools", "thrift", "yaml"),
 )
 _PACKAGES = ("ensurepip", "reconciler")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
@@ -217,39 +217,46 @@ def explain(
     """
     if before is None or after is None:
         return ()
+    from deepdiff import DeepDiff
+
     stays = locations.same(before.location, after.location)
-    was, now = (_texts(view, address, stays=stays) for view in (before, after))
-
-    def shown(texts: Mapping[tuple[str, ...], str], path: tuple[str, ...]) -> str | None:
-        return redact_value(path[-1], texts[path], address, secret) if path in texts else None
-
-    return tuple(
-        FieldChange(path=".".join(path), before=shown(was, path), after=shown(now, path))
-        for path in sorted(was.keys() | now.keys(), key=".".join)
-        if was.get(path) != now.get(path)
+    # Left to itself DeepDiff takes dictionaries with little in common as one value, secrets and all, and skips keys
+    # that start with two underscores.
+    difference = DeepDiff(
+        _plain(before, address, stays=stays),
+        _plain(after, address, stays=stays),
+        view="tree",
+        threshold_to_diff_deeper=0,
+        ignore_private_variables=False,
     )
+    found: list[FieldChange] = []
+    for kind, items in difference.items():
+        for item in items:
+            path = item.path(output_format="list")
+            one, other = (redact_value(str(path[-1]), str(value), address, secret) for value in (item.t1, item.t2))
+            is_added, is_removed = kind == "dictionary_item_added", kind == "dictionary_item_removed"
+            change = FieldChange(
+                path=".".join(map(str, path)), before=None if is_added else one, after=None if is_removed else other
+            )
+            found.append(change)
+    return tuple(sorted(found, key=lambda field: field.path))
 
 
-def _texts(view: ObjectView, address: str, *, stays: bool) -> dict[tuple[str, ...], str]:
-    """Return what is compared of a view, by path; ``stays``: the table is not relocated."""
-    sections: dict[str, Mapping[str, str]] = {
+def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
+    """Return ``view`` as DeepDiff compares it; ``stays``: the table is not relocated."""
+    plain: dict[str, Any] = {
         "properties": view.properties,
         "safeguards": view.safeguards,
+        "protect": str(view.protect).lower(),
         "tags": view.tags or {},
         "schema": {column.name: column_text(column, address) for column in view.columns or ()},
         "shown-columns": {column.name: column.text for column in view.shown_columns or ()},
     }
-    texts = {
-        "location": locations.redact(view.location),
-        "managed-by": view.managed_by,
-        "mirror": view.mirror,
-        "protect": str(view.protect).lower(),
-    }
+    texts = {"location": locations.redact(view.location), "managed-by": view.managed_by, "mirror": view.mirror}
     if stays:
         texts["requested-location"] = locations.redact(view.requested_location)
         texts["chosen-location"] = locations.redact(view.chosen_location)
-    inside = {(section, key): text for section, entries in sections.items() for key, text in entries.items()}
-    return inside | {(key,): text for key, text in texts.items() if text is not None}
+    return plain | {key: text for key, text in texts.items() if text is not None}
 
 
 def column_text(column: Column, address: str) -> str:

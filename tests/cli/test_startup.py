@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"lance", "boto3", "botocore", "thrift", "pyspark", "pyarrow", "rich", "jinja2", "requests"}
+HEAVY = {"lance", "boto3", "botocore", "thrift", "pyspark", "deepdiff", "pyarrow", "rich", "jinja2", "requests"}
 QUICKSTART = Path(__file__).parents[2] / "examples/quickstart/lancens.yaml"
 
 

@@ -250,7 +250,7 @@ def test_loading_imports_no_heavy_package(write: Write) -> None:
     path = write(lancens=manifest("tables: {t: {schema: [{name: a, type: int8}]}}", "dir", "{root: ./lake}"))
     code = (
         "import sys, reconciler; reconciler.load(sys.argv[1]);"
-        "heavy = {'lance', 'boto3', 'pyspark', 'pyarrow', 'thrift'}; print(heavy & set(sys.modules))"
+        "heavy = {'lance', 'boto3', 'pyspark', 'pyarrow', 'deepdiff', 'thrift'}; print(heavy & set(sys.modules))"
     )
 
     done = subprocess.run([sys.executable, "-c", code, os.fspath(path)], capture_output=True, text=True, check=True)

@@ -119,7 +119,7 @@ def test_colour_changes_nothing_but_colour(plan: Plan, width: int | None) -> Non
 
 
 def test_importing_the_package_is_light() -> None:
-    heavy = "rich", "lance", "pyarrow", "boto3", "pydantic", "jinja2"
+    heavy = "rich", "deepdiff", "lance", "pyarrow", "boto3", "pydantic", "jinja2"
     code = (
         "import sys; before = set(sys.modules); import reconciler; base = set(sys.modules);"
         f"import reconciler.output; print([name for name in {heavy} if name in set(sys.modules) - base])"
