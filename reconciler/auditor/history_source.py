@@ -58,7 +58,6 @@ class _Reader(DataSourceReader):
         Raises:
             LancensError: there is no history, or it cannot be used.
         """
-        del partition
         yield from record_batches(history.rows(self._location, {}, self._schema.names), self._schema)
 
 

@@ -44,7 +44,6 @@ class CatalogOperations(LanceNamespace):
 
     def _compute(self, work: Callable[..., Any], *given: object, expressions: Collection[str] = ()) -> Any:
         """Call ``work``, of ``reconciler.storage``, on a client's data."""
-        del expressions
         return work(*given)
 
     def _found(self, table: LiveTable) -> Storage:

@@ -45,7 +45,6 @@ class ServedNamespace(CatalogNamespace):
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
         """Return an empty context: a client's headers do not go to the catalog."""
-        del context
         return nullcontext()
 
     def checked(self, location: str | None) -> str | None:
@@ -119,7 +118,6 @@ class ServedNamespace(CatalogNamespace):
 
     def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the client's properties, without a location that the backend would add."""
-        del identifier
         return self.checked_places(properties)
 
     def _direct_location(self, identifier: Identifier) -> str | None:

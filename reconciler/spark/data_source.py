@@ -45,7 +45,6 @@ class BatchSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return a reader that refuses to begin."""
-        del schema
         return _NoStreams()
 
 

@@ -148,7 +148,6 @@ class TokenSource:
         The service just refused that one. Called at most once a request. A thread that finds ``rejected`` already
         replaced returns True at once.
         """
-        del rejected
         return False
 
     def close(self) -> None:

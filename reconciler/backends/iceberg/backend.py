@@ -243,7 +243,6 @@ class IcebergBackend(
 
     def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
         """Return the storage options that the service vends for a table's data."""
-        del writes
         return self._server.vended_options(identifier)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------

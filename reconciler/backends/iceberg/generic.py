@@ -62,7 +62,6 @@ class GenericServer(IcebergServer):
 
     def vended_options(self, identifier: Identifier) -> dict[str, str]:
         """Return no options: none are asked for."""
-        del identifier
         return {}
 
     def create_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> TableEntry:

@@ -193,7 +193,6 @@ class RestBackend(
 
     def vended_credentials(self, identifier: Identifier, *, writes: bool) -> Mapping[str, str]:
         """Return the storage options that the server vends for a table's data."""
-        del writes
         return self._server.storage_options(identifier)
 
     # ---- writing -------------------------------------------------------------------------------------------------

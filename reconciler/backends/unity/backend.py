@@ -172,7 +172,6 @@ class UnityBackend(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a schema."""
-        del kind
         self._require_schema(identifier)
 
         def create() -> UnityEntry:
@@ -282,7 +281,6 @@ class UnityBackend(
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return why the service takes no table at ``location``, or would change it."""
-        del identifier
         return rules.location_problem(location)
 
     def direct_location(self, identifier: Identifier) -> str:
