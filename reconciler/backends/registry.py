@@ -7,7 +7,6 @@ that ``backend_class`` works without them.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TYPE_CHECKING
 
+from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ def _entry(impl: str) -> EntryPoint:
             "unknown impl `hive`: write `hive2` for databases of a Hive Metastore 2, 3 or 4 (the specification's "
             "`hive`), or `hive3` for those of Hive 3 and 4 in catalogs"
         )
-    nearest = difflib.get_close_matches(impl, known, n=1)
-    hint = f"did you mean `{nearest[0]}`? " if nearest else ""
-    raise ConfigError(f"unknown impl `{impl}`; {hint}installed: {', '.join(known)}")
+    hint = f"{did_you_mean(impl, known)} installed: {', '.join(known)}".lstrip()
+    raise ConfigError(f"unknown impl `{impl}`; {hint}")
 
 
 @contextmanager

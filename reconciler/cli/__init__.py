@@ -87,10 +87,7 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
-            nearest = get_close_matches(args[0], list(_COMMANDS), n=1)
-            hint = f"did you mean `{nearest[0]}`?" if nearest else f"commands: {', '.join(_COMMANDS)}"
+            hint = display.did_you_mean(args[0], _COMMANDS, f"commands: {', '.join(_COMMANDS)}")
             ctx.fail(f"no command `{args[0]}`; {hint}")
         return super().resolve_command(ctx, args)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
+from reconciler.model.display import did_you_mean
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
@@ -201,6 +201,5 @@ def known(what: str, name: str, names: Iterable[str], source: str) -> str:
     there = list(names)
     if name in there:
         return name
-    nearest = get_close_matches(name, there, n=1)
-    hint = f"did you mean `{nearest[0]}`?" if nearest else f"there is {', '.join(there)}"
+    hint = did_you_mean(name, there, f"there is {', '.join(there)}")
     raise LancensError(f"no {what} `{name}` in the format {source}; {hint}")
