@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from time import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +23,6 @@ from reconciler.model.errors import LancensError, MissingExtraError
 from reconciler.operations.profile import Profile, span
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
     from reconciler.applier.report import ApplyReport
     from reconciler.auditor.document import AuditDocument
     from reconciler.planner.plan import Plan
@@ -69,16 +68,15 @@ class RunMetrics:
         from prometheus_client.core import GaugeMetricFamily
         from prometheus_client.openmetrics.exposition import generate_latest
 
-        families: dict[str, Metric] = {}
+        families: dict[str, GaugeMetricFamily] = {}
         earlier = self._earlier(path)
         self.manifest = self.manifest or earlier.get("manifest", "")
         for name, (text, labels) in METRICS.items():
             families[name] = GaugeMetricFamily(name, text, labels=("command", "manifest", *labels))
         for name, value, found in (*self._ending(code, earlier), *self._samples()):
-            labels = ("command", "manifest", *METRICS[name][1])
-            values = (self.command, self.manifest, *found)
-            families[name].add_sample(name, dict(zip(labels, values, strict=True)), value)
-        write_file(path, generate_latest(_Collected(families)))  # type: ignore[no-untyped-call]
+            families[name].add_metric((self.command, self.manifest, *found), value)
+        registry = SimpleNamespace(collect=families.values)
+        write_file(path, generate_latest(registry))  # type: ignore[no-untyped-call]
 
     def _earlier(self, path: str) -> Mapping[str, Any]:
         """Return the labels of the last success in the file, and its ``value``; nothing if that is another run's."""
@@ -115,14 +113,6 @@ class RunMetrics:
             for covered in self.document.coverage:
                 yield "lancens_tables", covered.tables, (covered.name,)
             yield from _findings(self.document)
-
-
-@dataclass(frozen=True)
-class _Collected:
-    families: Mapping[str, Metric]
-
-    def collect(self) -> Iterator[Metric]:
-        yield from self.families.values()
 
 
 def _stages(profile: Profile) -> Iterator[_Sample]:
