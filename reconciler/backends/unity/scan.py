@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from reconciler.backends.unity.rules import name_problem
 from reconciler.backends.unity.service import UnityEntry, UnityService
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import InternalError, NamespaceNotFoundError
+from reconciler.model.errors import BackendError, InternalError, NamespaceNotFoundError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, join
 
 _READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Tables:
-    """The tables of one schema; ``missing`` is the error of a vanished schema."""
-
-    tables: list[LiveTable]
-    notes: list[str]
-    missing: NamespaceNotFoundError | None = None
 
 
 def scan_catalogs(service: UnityService, only: str | None, scope: Scope, parallelism: int) -> Snapshot:
@@ -40,11 +31,14 @@ def scan_catalogs(service: UnityService, only: str | None, scope: Scope, paralle
     listed = [info for info in service.catalogs(lambda info: wanted(info.name)) if wanted(info.name)]
     if only is not None and not listed:
         listed = [service.read((only,))]  # for what the service answers then
-    found = [_scan_catalog(service, info, scope, parallelism) for info in listed]
+    return _merged([_scan_catalog(service, info, scope, parallelism) for info in listed])
+
+
+def _merged(parts: Sequence[Snapshot]) -> Snapshot:
     return Snapshot(
-        {identifier: namespace for one in found for identifier, namespace in one.namespaces.items()},
-        {identifier: table for one in found for identifier, table in one.tables.items()},
-        tuple(note for one in found for note in one.notes),
+        {identifier: namespace for one in parts for identifier, namespace in one.namespaces.items()},
+        {identifier: table for one in parts for identifier, table in one.tables.items()},
+        tuple(note for one in parts for note in one.notes),
     )
 
 
@@ -69,29 +63,27 @@ def _scan_catalog(service: UnityService, info: UnityEntry, scope: Scope, paralle
             namespaces[catalog, schema.name] = live_namespace((catalog, schema.name), schema)
     reached = [identifier for identifier in namespaces if identifier != root and scope.reaches(identifier)]
     found = in_parallel(lambda schema: _tables_of(service, schema, scope), reached, parallelism)
-    gone = {reached[number]: read.missing for number, read in enumerate(found) if read.missing is not None}
+    gone = {schema: read for schema, read in zip(reached, found, strict=True) if isinstance(read, BackendError)}
     listed_again = {(catalog, schema.name) for schema in service.schemas(catalog)} if gone else set()
     for identifier, error in gone.items():
         if identifier in listed_again:
             raise error
         del namespaces[identifier]
-    return Snapshot(
-        namespaces,
-        {table.id: table for read in found for table in read.tables},
-        (*notes, *(note for read in found for note in read.notes)),
-    )
+    return _merged([Snapshot(namespaces, notes=tuple(notes)), *(read for read in found if isinstance(read, Snapshot))])
 
 
-def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> _Tables:
+def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snapshot | BackendError:
+    """Return the tables of one schema and notes on others; the error if the schema vanished."""
+
     def wanted(info: UnityEntry) -> bool:
         return info.is_marked and scope.contains((*schema, info.name))
 
-    tables: list[LiveTable] = []
+    tables: dict[Identifier, LiveTable] = {}
     notes: list[str] = []
     try:
         listed = service.tables(schema, wanted)
     except NamespaceNotFoundError as error:
-        return _Tables([], [], error)
+        return error
     for info in filter(wanted, listed):
         identifier = (*schema, info.name)
         problem = name_problem(info.name)
@@ -100,8 +92,8 @@ def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> _Tabl
         elif not info.is_lance:
             notes.append(f"`{join(identifier)}` is marked as a Lance table, but its type is {info.kind}")
         else:
-            tables.append(live_table(identifier, info))
-    return _Tables(tables, notes)
+            tables[identifier] = live_table(identifier, info)
+    return Snapshot(tables=tables, notes=tuple(notes))
 
 
 def live_namespace(identifier: Identifier, info: UnityEntry) -> LiveNamespace:
