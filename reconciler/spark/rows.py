@@ -87,11 +87,6 @@ def coverage_row(
     }
 
 
-def table_of(row: Mapping[str, Any]) -> LiveTable:
-    """Return the table in ``row``, as ``to_pylist`` or ``asDict`` gives it."""
-    return live_table(_identifier(row), row)
-
-
 def live_table(identifier: Identifier, columns: Mapping[str, Any]) -> LiveTable:
     """Return the live table with ``columns``, those of ``LIVE``."""
     said = {name: columns[name] for name in LIVE.names}
@@ -100,11 +95,8 @@ def live_table(identifier: Identifier, columns: Mapping[str, Any]) -> LiveTable:
 
 def namespace_of(row: Mapping[str, Any]) -> LiveNamespace:
     """Return the namespace in ``row``, as ``to_pylist`` or ``asDict`` gives it."""
-    return LiveNamespace(_identifier(row), dict(row["properties"] or {}), row["namespace_kind"], row["location"])
-
-
-def _identifier(row: Mapping[str, Any]) -> Identifier:
-    return (*row["namespace"], row["name"])
+    identifier = (*row["namespace"], row["name"])
+    return LiveNamespace(identifier, dict(row["properties"] or {}), row["namespace_kind"], row["location"])
 
 
 def _address(catalog: str, kind: str, identifier: Identifier) -> Row:

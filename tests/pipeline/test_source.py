@@ -18,7 +18,7 @@ from reconciler.spark.data_source import register
 from reconciler.spark.failures import spark_errors
 from reconciler.spark.frames import Frame, frame_of_units
 from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, ROWS, TABLE, namespace_of, table_of
+from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, ROWS, TABLE, live_table, namespace_of
 from reconciler.spark.schemas import record_batches
 from reconciler.spark.units import Unit, list_units
 from tests.pipeline.troubled import SECRET, Troubled
@@ -41,7 +41,7 @@ def read(frame: Frame) -> tuple[Snapshot, dict[tuple[str, ...], str | None]]:
     """Return what the rows say is there, each thing once, and the error of each namespace."""
     rows = frame.rows()
     namespaces = [namespace_of(row) for row in rows if row["kind"] == NAMESPACE]
-    tables = [table_of(row) for row in rows if row["kind"] == TABLE]
+    tables = [live_table((*row["namespace"], row["name"]), row) for row in rows if row["kind"] == TABLE]
     notes = {row["message"] for row in rows if row["kind"] == NOTE}
     found = Snapshot({live.id: live for live in namespaces}, {live.id: live for live in tables}, tuple(sorted(notes)))
     assert (len(found.namespaces), len(found.tables)) == (len(namespaces), len(tables))

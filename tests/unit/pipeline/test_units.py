@@ -31,7 +31,7 @@ from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
+from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE, live_table, namespace_of
 from reconciler.spark.schemas import Row
 from reconciler.spark.units import DEFAULT_SPLIT, Unit, grouped, list_catalogs, list_units
 
@@ -108,7 +108,7 @@ def snapshot_of(rows: Iterable[Row]) -> Snapshot:
     """Return what ``rows`` say is there; nothing is there twice."""
     found = list(rows)
     namespaces = [namespace_of(row) for row in found if row["kind"] == NAMESPACE]
-    tables = [table_of(row) for row in found if row["kind"] == TABLE]
+    tables = [live_table((*row["namespace"], row["name"]), row) for row in found if row["kind"] == TABLE]
     notes = {row["message"] for row in found if row["kind"] == NOTE}
     made = Snapshot({live.id: live for live in namespaces}, {live.id: live for live in tables}, tuple(sorted(notes)))
     assert (len(made.namespaces), len(made.tables)) == (len(namespaces), len(tables))
