@@ -231,12 +231,8 @@ class Workers:
     def __init__(self, most: int) -> None:
         self._pool = ThreadPoolExecutor(most, "catalogs")
         self._lock = threading.Lock()
-        self._active = 0
-
-    @property
-    def active(self) -> int:
+        self.active = 0
         """How many calls are running, including cancelled ones."""
-        return self._active
 
     def submit(self, call: Callable[[], AnswerT]) -> Future[AnswerT]:
         """Return the future of ``call``, which runs to its end once it has begun."""
@@ -248,9 +244,9 @@ class Workers:
 
     def _counted(self, call: Callable[[], AnswerT]) -> AnswerT:
         with self._lock:
-            self._active += 1
+            self.active += 1
         try:
             return call()
         finally:
             with self._lock:
-                self._active -= 1
+                self.active -= 1
