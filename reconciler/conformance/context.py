@@ -407,7 +407,8 @@ class ConformanceCheck:
         return self.name
 
 
-_registered: list[ConformanceCheck] = []
+REGISTERED: list[ConformanceCheck] = []
+"""The checks in the order of their definition."""
 
 CheckFunction = Callable[[CheckContext], None]
 
@@ -426,12 +427,7 @@ def check(operation: str, *, promised: bool = False) -> Callable[[CheckFunction]
             function(context)
 
         title = (function.__doc__ or "").strip()
-        _registered.append(ConformanceCheck(function.__name__, operation, title, run))
+        REGISTERED.append(ConformanceCheck(function.__name__, operation, title, run))
         return function
 
     return register
-
-
-def registered() -> tuple[ConformanceCheck, ...]:
-    """Return the registered checks in the order of their definition."""
-    return tuple(_registered)

@@ -15,7 +15,7 @@ from lance_namespace.errors import UnsupportedOperationError
 
 from reconciler.backends import optional, registry
 from reconciler.backends.base import Backend
-from reconciler.conformance.context import ConformanceCheck, Where, offered, prepared, registered
+from reconciler.conformance.context import REGISTERED, ConformanceCheck, Where, offered, prepared
 from reconciler.conformance.expectations import NotApplicable, NotAsked, WrongErrorError
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.others import connect as connect_others
@@ -103,7 +103,7 @@ def checks() -> tuple[ConformanceCheck, ...]:
     """Return every check, in order."""
     from reconciler.conformance import data, namespaces, tables, whole  # noqa: F401 - importing registers their checks
 
-    return registered()
+    return tuple(REGISTERED)
 
 
 def run_check(
