@@ -27,6 +27,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import (
+    BackendError,
     InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -107,7 +108,7 @@ class UnityBackend(
         if len(parent) == 2:
             self._read(parent)
             return []
-        self._require_catalog(parent)
+        self._require_ours(parent, NamespaceNotFoundError)
         listed = self._service.schemas(parent[0], lambda _: True) if parent else self._service.catalogs(lambda _: True)
         return [info.name for info in listed if rules.name_problem(info.name) is None]
 
@@ -139,7 +140,7 @@ class UnityBackend(
             if namespace:
                 self._read(namespace)
             return []
-        self._require_catalog(namespace)
+        self._require_ours(namespace, NamespaceNotFoundError)
         return self._service.tables(namespace, concerns)
 
     def shown_schema(self, identifier: Identifier) -> Schema | None:
@@ -227,7 +228,7 @@ class UnityBackend(
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create a table's entry, with the columns of the dataset where one is there."""
-        self._require_own(identifier)
+        self._require_ours(identifier, InvalidInputError)
         if self.capabilities.makes_no_tables:
             raise UnsupportedOperationError(
                 f"unity: `{join(identifier)}` cannot be created: {self.capabilities.makes_no_tables}"
@@ -297,7 +298,7 @@ class UnityBackend(
     # ---- the catalogs --------------------------------------------------------------------------------------------
 
     def _read(self, identifier: Identifier) -> UnityEntry:
-        self._require_catalog(identifier)
+        self._require_ours(identifier, NamespaceNotFoundError)
         return self._service.read(identifier)
 
     def _lance_table(self, identifier: Identifier) -> UnityEntry:
@@ -308,23 +309,13 @@ class UnityBackend(
             )
         return info
 
-    def _require_catalog(self, identifier: Identifier) -> None:
-        """Raise NamespaceNotFoundError for a read from another catalog."""
-        if not self._is_ours(identifier):
-            raise NamespaceNotFoundError(f"unity: {self._not_ours(identifier)}")
-
-    def _require_own(self, identifier: Identifier) -> None:
-        """Raise InvalidInputError for a write to another catalog."""
-        if not self._is_ours(identifier):
-            raise InvalidInputError(f"unity: {self._not_ours(identifier)}")
+    def _require_ours(self, identifier: Identifier, error: type[BackendError]) -> None:
+        """Raise ``error`` for an object in another catalog than the configured one."""
+        catalog = self.config.catalog
+        if catalog and identifier and identifier[0] != catalog:
+            raise error(f"unity: `{join(identifier)}` is not in the catalog `{catalog}`, the one that is configured")
 
     def _require_schema(self, identifier: Identifier) -> None:
-        self._require_own(identifier)
+        self._require_ours(identifier, InvalidInputError)
         if len(identifier) == 1:
             raise InvalidInputError(f"unity: the catalog `{identifier[0]}` is not created, changed or dropped here")
-
-    def _is_ours(self, identifier: Identifier) -> bool:
-        return not self.config.catalog or not identifier or identifier[0] == self.config.catalog
-
-    def _not_ours(self, identifier: Identifier) -> str:
-        return f"`{join(identifier)}` is not in the catalog `{self.config.catalog}`, the one that is configured"
