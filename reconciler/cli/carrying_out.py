@@ -132,16 +132,12 @@ def _print_json(event: Event) -> None:
 
 def print_summary(report: ApplyReport) -> None:
     """Print the last line of a run in JSON."""
-    _print_event("summary", ok=report.ok, journal=report.journal, **_counts(report))
+    counts = {status.value: report.counts[status] for status in Status}
+    _print_event("summary", ok=report.ok, journal=report.journal, **counts)
 
 
 def _named(change: Change) -> Mapping[str, object]:
     return {"action": change.action.value, "address": change.address}
-
-
-def _counts(report: ApplyReport) -> Mapping[str, int]:
-    ends = [result.status for result in report.results]
-    return {status.value: ends.count(status) for status in Status}
 
 
 def _print_event(event: str, **fields: object) -> None:
