@@ -166,7 +166,7 @@ def _evaluated_orphans(
     coverage.notes += search.reasons
     if not search.roots:
         return None
-    with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
+    with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as note:
         said = evaluated.select(*CLAIMS.names).union(evaluated.select("bases").map(base_claims, CLAIMS))
         claims = said.aggregated(("claimed",), {"closed": "max"}).kept(stack, row_tasks(coverage.tables))
         found = find_orphans(spark, search, evaluator.catalogs, claims, stack)
@@ -175,12 +175,12 @@ def _evaluated_orphans(
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
         if found.datasets is None:
-            running.note(count(0, "orphan"))
+            note(count(0, "orphan"))
             return None
         named = found.datasets.map(DatasetNamer.of(evaluator.catalogs, search), DATASETS)
         orphans = named.map(evaluator, EVALUATED, probe_tasks(found.number)).kept(stack)
         counted = orphans.aggregated(("sound",), {"name": "count"}).rows()
-        running.note(count(sum(row["name"] for row in counted if not row["sound"]), "orphan"))
+        note(count(sum(row["name"] for row in counted if not row["sound"]), "orphan"))
     return orphans
 
 

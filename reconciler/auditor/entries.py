@@ -264,7 +264,7 @@ def _read(
     spark: SparkSession | None, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack
 ) -> Frame:
     """Return the content of the catalogs as ``_READ``, and add to ``coverage``."""
-    with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as running:
+    with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as note:
         units = list_units([catalog.spec for catalog in catalogs.values()], in_process=spark is None)
         read = frame_of_units(spark, units, unit_entries, _READ).kept(stack)
         others = read.where("kind", rows.NAMESPACE, rows.COVERAGE, rows.NOTE).select(*rows.ROWS.names).rows()
@@ -275,7 +275,7 @@ def _read(
         coverage.tables = sum(row["tables"] for row in covered)
         coverage.unread = rows.failures_in(covered)
         coverage.notes += sorted({f"{row['catalog']}: {row['message']}" for row in others if row["kind"] == rows.NOTE})
-        running.note(count(coverage.tables, "table"))
+        note(count(coverage.tables, "table"))
     for catalog in catalogs.values():
         if catalog.problem is not None:
             coverage.failures.append(rows.ReadFailure(catalog=catalog.name, message=catalog.problem))

@@ -216,7 +216,7 @@ class _Fleet:
         contexts = {name: CatalogContext.of(source) for name, source in sources.items()}
         globs = {name: self._globs(source) for name, source in sources.items()}
         found = {name: ComparedUnits() for name in sources}
-        with stage(self.spark, f"Reading {_catalogs(specs)}") as progress:
+        with stage(self.spark, f"Reading {_catalogs(specs)}") as note:
             units: list[Unit] = []
             homeless: dict[str, dict[Identifier, DesiredTable]] = {}
             listings = self._listed(specs.values())
@@ -228,13 +228,13 @@ class _Fleet:
             reader = Reader(specs, contexts, self.mirrored, globs)
             for unit, one in zip(units, in_tasks(self.spark, units, reader), strict=True):
                 found[unit.spec.name].merge(one)
-            progress.note(count(sum(one.count for one in found.values()), "table"))
+            note(count(sum(one.count for one in found.values()), "table"))
             failed = [(name, *failure) for name, one in found.items() for failure in one.failures]
             if failed:
                 raise min(failed, key=lambda failure: failure[:2])[2]
             for name, one in found.items():
                 one.compared.compare(contexts[name], pairs(NO_MOVES, homeless[name], one.late))
-            progress.note(count(sum(len(one.compared.outcomes.changes) for one in found.values()), "change"))
+            note(count(sum(len(one.compared.outcomes.changes) for one in found.values()), "change"))
         snapshots = {name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes))) for name, one in found.items()}
         return _Read(units, found, {name: replace(one, live=snapshots[name]) for name, one in sources.items()})
 
@@ -274,10 +274,10 @@ class _Fleet:
             {name: frozenset(source.live.namespaces) for name, source in read.sources.items()},
             {name: _written(source) for name, source in read.sources.items()},
         )
-        with stage(self.spark, f"Looking at storage for {count(total, 'table')}") as progress:
+        with stage(self.spark, f"Looking at storage for {count(total, 'table')}") as note:
             for (name, _), answer in zip(work, in_tasks(self.spark, work, asker), strict=True):
                 read.compared(name).merge(answer)
-            progress.note(count(sum(len(one.compared.outcomes.changes) for one in read.found.values()), "change"))
+            note(count(sum(len(one.compared.outcomes.changes) for one in read.found.values()), "change"))
 
     def _compare_aside(self, source: CatalogInput, compared: Compared) -> None:
         """Compare the tables that may have had another name, on the driver."""

@@ -72,11 +72,11 @@ def write_inventory(
             with stage(None, f"Listing the namespaces of {count(len(specs), 'catalog')}"):
                 units = list_units(specs, partitions=partitions, in_process=spark is None)
             listed = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}
-            with stage(spark, f"Reading {count(len(listed), 'namespace')}") as reading:
+            with stage(spark, f"Reading {count(len(listed), 'namespace')}") as note:
                 rows = frame_of_units(spark, units, partial(_keep, sink.write), _PARTS).rows()
                 parts: list[_Part] = [unpacked(row["part"]) for row in rows]
                 kinds = sum((part.kinds for part in parts), Counter[str]())
-                reading.note(count(kinds[TABLE], "table"))
+                note(count(kinds[TABLE], "table"))
         sink.finish([part.name for part in parts])
     unread = failures_in(row for part in parts for row in part.unread)
     return Inventory(kinds[NAMESPACE], kinds[TABLE], tuple(unread))

@@ -31,17 +31,6 @@ Tasks = tuple[int, int]
 """The number of tasks that are done, and of all tasks that Spark knows yet."""
 
 
-class Stage:
-    """A running stage; its notes follow its name when it has ended."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        """Keep a result of the stage, such as ``1,204 tables``."""
-        self.notes.append(text)
-
-
 def is_quiet() -> bool:
     """Return whether ``--quiet`` was given: only errors and the last line are printed."""
     context = click.get_current_context(silent=True)
@@ -49,19 +38,20 @@ def is_quiet() -> bool:
 
 
 @contextmanager
-def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
+def stage(spark: SparkSession | None, name: str) -> Iterator[Callable[[str], None]]:
     """Show ``name`` and the progress of Spark's tasks while the block runs.
 
-    One line stays on stderr when the block has ended; none when it fails, since the error says enough.
+    One line stays on stderr when the block has ended; none when it fails, since the error says enough. It has the
+    results of the stage, such as ``1,204 tables``, with which the block called the function that it got.
     """
-    running = Stage()
+    results: list[str] = []
     started = monotonic()
     with ExitStack() as stack:
         tasks = stack.enter_context(_counted(_context(spark), name))
         if sys.stderr.isatty() and not is_quiet() and os.environ.get("TERM") != "dumb":
             stack.enter_context(_bar(name, tasks))
-        yield running
-    notes = f": {', '.join(running.notes)}" if running.notes else ""
+        yield results.append
+    notes = f": {', '.join(results)}" if results else ""
     if not is_quiet():
         click.echo(display.message(f"{name}{notes}  {monotonic() - started:.1f} s"), err=True)
 

@@ -17,9 +17,9 @@ class Terminal(io.StringIO):
 
 
 def test_a_line_stays_of_a_stage(capsys: pytest.CaptureFixture[str]) -> None:
-    with stage(None, "Reading 3 namespaces") as reading:
-        reading.note("1,204 tables")
-        reading.note("2 notes")
+    with stage(None, "Reading 3 namespaces") as note:
+        note("1,204 tables")
+        note("2 notes")
     out, err = capsys.readouterr()
     assert out == ""
     what, _, counts = err.partition(": ")
