@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Any, Protocol
+from typing import Any
 
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
@@ -17,22 +17,6 @@ _LENGTH = struct.Struct(">I")
 _START, _OK, _COMPLETE = 1, 2, 5
 _LONGEST_CHALLENGE = 1024 * 1024
 _PRIVACY, _INTEGRITY, _NOTHING = 4, 2, 1
-
-
-class Login(Protocol):
-    """One side of a SASL mechanism, and what it does to the frames that follow."""
-
-    mechanism: bytes
-    is_complete: bool
-
-    def answer(self, challenge: bytes) -> bytes:
-        """Return the response to ``challenge``; the first one is empty."""
-
-    def wrap(self, frame: bytes) -> bytes:
-        """Return a frame as the server expects it."""
-
-    def unwrap(self, frame: bytes) -> bytes:
-        """Return the content of a frame of the server."""
 
 
 class PasswordLogin:
@@ -123,7 +107,7 @@ class SaslCarrier(TTransportBase):  # type: ignore[misc]
         TTransportException: the metastore refuses the login (NOT_OPEN), or the connection broke.
     """
 
-    def __init__(self, carrier: Any, login: Login) -> None:
+    def __init__(self, carrier: Any, login: PasswordLogin | TicketLogin) -> None:
         self._carrier = carrier
         self._login = login
         self._frame = BytesIO()
