@@ -23,7 +23,6 @@ _COMPARED_LINES = 2_000
 _LONGEST_MARKER = 200
 _MANIFESTS_NAMED = 3
 _NO_LIMIT = 2**31
-_NO_CHANGES = ConfigChanges()
 
 
 def cut(lines: Iterable[str], longest: int) -> list[str]:
@@ -50,8 +49,8 @@ def plan_comment(
     key: PlanKey,
     shown: Shown,
     run_url: str,
-    removed: Mapping[Key, str] | None = None,
-    first: ConfigChanges = _NO_CHANGES,
+    removed: Mapping[Key, str],
+    first: ConfigChanges,
 ) -> str:
     """Return the comment on a pull request that shows ``plan``, without its marker.
 
@@ -63,15 +62,15 @@ def plan_comment(
     header = shown_line(shown) + "\n"
     used = _LONGEST_MARKER + len(header) + length_of(tail) + length_of(first.text)
     head = approval_line(plan) + "\n\n"
-    held, commit = removed or {}, shown.commit
-    whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=held, approves=first.whole)
+    commit = shown.commit
+    whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=removed, approves=first.whole)
     room = COMMENT_LIMIT - used - len(head) - length_of(whole)
-    if room >= 0 and not first.whole:
-        return header + "\n" + first.text + whole + tail
     if room < 0:
         # Below the whole length in any case: only a cut comment says that it approves nothing.
         limit = min(COMMENT_LIMIT - used - 1, length_of(whole) - 1)
-        return header + "\n" + first.text + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
+        whole = pull_request_comment(plan, commit=commit, limit=limit, removed=removed)
+    if room < 0 or not first.whole:
+        return header + "\n" + first.text + whole + tail
     kept = packed(plan)
     return header + head + first.text + whole + tail + (f"\n{kept}" if len(kept) < room else "")
 

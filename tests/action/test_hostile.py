@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.action.approval import Shown, approval_in, approval_line, marker, packed, shown_line
+from reconciler.action.approval import ConfigChanges, Shown, approval_in, approval_line, marker, packed, shown_line
 from reconciler.action.inputs import PlanKey
 from reconciler.action.pages import fenced, plan_comment
 from reconciler.action.workflow import Annotation, annotate
@@ -114,7 +114,8 @@ def test_nothing_ends_a_block_of_code_early(lines: list[str]) -> None:
 def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
     key = PlanKey(("lancens.yaml",), ("tier",), ("prod.yaml",), "default")
     url = "https://github.com/acme/tables/actions/runs/1"
-    text = plan_comment(plan, key=key, shown=Shown("a" * 40, "1.1"), run_url=url)
+    shown = Shown("a" * 40, "1.1")
+    text = plan_comment(plan, key=key, shown=shown, run_url=url, removed={}, first=ConfigChanges())
     approval = approval_in(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
     assert len(text.encode("utf-16-le", "surrogatepass")) // 2 < 65_536
     if approval is None:
