@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
@@ -149,14 +150,10 @@ class View:
 
     def rows(self, rows: Iterable[Row], columns: Collection[str]) -> Iterator[Row]:
         """Yield the rows of the view with only these ``columns``; no others are computed."""
-        makers = {column: _MAKERS.get(column) or _maker(column) for column in columns}
+        makers = {column: _MAKERS.get(column) or methodcaller("get", column) for column in columns}
         for row in rows:
             if row["kind"] in self.kinds or (row["kind"] == COVERAGE and row["message"] is not None):
                 yield {column: make(row) for column, make in makers.items()}
-
-
-def _maker(column: str) -> Callable[[Row], Any]:
-    return lambda row: row.get(column)
 
 
 def _namespace(row: Row) -> str | None:
