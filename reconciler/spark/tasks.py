@@ -63,9 +63,14 @@ def in_tasks(
     # Only rows in the plan are partitioned as requested without a shuffle.
     with _settings(spark, {_SLICES: str(len(work)), _IN_THE_PLAN: str(2**31 - 1)}):
         rows = spark.createDataFrame(loads).mapInArrow(run, spark_schema(LOADS)).collect()
+    return answers_in(rows, CatalogError)
+
+
+def answers_in(rows: Iterable[Any], kind: type[Exception]) -> list[Any]:
+    """Return the answers of tasks in ``rows`` of ``LOADS``, in order; raise the first that is an error of ``kind``."""
     answers = [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
     for answer in answers:
-        if isinstance(answer, CatalogError):
+        if isinstance(answer, kind):
             raise answer
     return answers
 

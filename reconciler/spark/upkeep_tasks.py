@@ -13,7 +13,7 @@ from reconciler.model.errors import BackendError, LancensError, ServiceUnavailab
 from reconciler.spark.failures import spark_errors
 from reconciler.spark.schemas import record_batch
 from reconciler.spark.session import SparkOptions, spark_session
-from reconciler.spark.tasks import LOADS, each_unit, packed, unpacked
+from reconciler.spark.tasks import LOADS, answers_in, each_unit, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,10 +59,6 @@ def on_executors(spark: SparkSession) -> Executors:
                 rows = each_unit(spark, [*enumerate(work)], answers, LOADS).collect()
         except LancensError as error:
             raise ServiceUnavailableError(str(error)) from None
-        found = [unpacked(row["load"]) for row in sorted(rows, key=lambda row: row["position"])]
-        for answer in found:
-            if isinstance(answer, BackendError):
-                raise answer
-        return found
+        return answers_in(rows, BackendError)
 
     return run
