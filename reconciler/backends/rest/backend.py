@@ -179,14 +179,14 @@ class RestBackend(
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the namespaces in ``parent``, which must exist."""
-        names = self._server.namespaces(parent)
-        if not names:
-            self._server.require_namespace(parent)
-        return names
+        return self._existing(parent, self._server.namespaces(parent))
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the tables in ``parent``, which must exist."""
-        names = self._server.tables(parent)
+        return self._existing(parent, self._server.tables(parent))
+
+    def _existing(self, parent: Identifier, names: list[str]) -> list[str]:
+        """Return ``names``; a missing namespace may list as empty, which this tells."""
         if not names:
             self._server.require_namespace(parent)
         return names
