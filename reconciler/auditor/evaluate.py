@@ -43,6 +43,18 @@ _LATEST = ("rows", "bytes", "fragments", "small_fragments", "version")
 AMOUNTS = (*_LATEST, "versions", "bytes_on_disk", "reclaimable")
 """The figures of a table in storage: of its latest version, and of all its files."""
 
+VERDICT = pa.schema(
+    [
+        ("rule", STRING),
+        ("severity", STRING),
+        ("severity_rank", INT),
+        ("reason", STRING),
+        ("remedy", STRING),
+        ("details", STRING_MAP),
+    ]
+)
+"""The columns of a finding beside those of its table."""
+
 EVALUATED = pa.schema(
     [
         *ABOUT,
@@ -58,21 +70,7 @@ EVALUATED = pa.schema(
         ("age_bin", INT),
         ("sound", pa.bool_()),
         ("suppressed", STRING),
-        (
-            "found",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("rule", STRING),
-                        ("severity", STRING),
-                        ("severity_rank", INT),
-                        ("reason", STRING),
-                        ("remedy", STRING),
-                        ("details", STRING_MAP),
-                    ]
-                )
-            ),
-        ),
+        ("found", pa.list_(pa.struct(list(VERDICT)))),
     ]
 )
 """A table with its findings, without secrets.
