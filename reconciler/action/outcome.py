@@ -15,17 +15,7 @@ from typing import Any
 
 from reconciler.action.api import GitHubError
 from reconciler.action.inputs import InputError
-from reconciler.model.errors import (
-    BlockedError,
-    CatalogError,
-    ConfigError,
-    LancensError,
-    ManifestError,
-    MissingExtraError,
-    PlanFileError,
-    SelectionError,
-    StalePlanError,
-)
+from reconciler.model import errors
 from reconciler.planner.plan import Plan, Summary
 
 _COUNTS = ("create", "declare", "register", "update", "move", "deregister", "drop")
@@ -51,7 +41,7 @@ class FailureReason(StrEnum):
     INTERNAL = "internal"
 
 
-class RefusedError(LancensError):
+class RefusedError(errors.LancensError):
     """The Action refuses the command; ``details`` is Markdown for the summary."""
 
     def __init__(self, reason: FailureReason, message: str, details: str = "") -> None:
@@ -61,13 +51,13 @@ class RefusedError(LancensError):
 
 
 _REASONS: Sequence[tuple[type[BaseException] | tuple[type[BaseException], ...], FailureReason]] = (
-    ((ManifestError, ConfigError), FailureReason.INVALID_MANIFEST),
-    (CatalogError, FailureReason.CATALOG_UNREADABLE),
-    (BlockedError, FailureReason.BLOCKED),
-    (StalePlanError, FailureReason.PLAN_CHANGED),
-    ((InputError, SelectionError, MissingExtraError, PlanFileError), FailureReason.INVALID_INPUT),
+    ((errors.ManifestError, errors.ConfigError), FailureReason.INVALID_MANIFEST),
+    (errors.CatalogError, FailureReason.CATALOG_UNREADABLE),
+    (errors.BlockedError, FailureReason.BLOCKED),
+    (errors.StalePlanError, FailureReason.PLAN_CHANGED),
+    ((InputError, errors.SelectionError, errors.MissingExtraError, errors.PlanFileError), FailureReason.INVALID_INPUT),
     (GitHubError, FailureReason.GITHUB),
-    (LancensError, FailureReason.REFUSED),
+    (errors.LancensError, FailureReason.REFUSED),
     (BaseException, FailureReason.INTERNAL),
 )
 

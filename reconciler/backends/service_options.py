@@ -13,15 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from reconciler import storage
-from reconciler.model import locations
-from reconciler.model.errors import (
-    BackendError,
-    InternalError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    ThrottlingError,
-    UnauthenticatedError,
-)
+from reconciler.model import errors, locations
 from reconciler.model.hosts import hosts_in, is_admitted
 from reconciler.model.live import LiveTable
 from reconciler.model.names import join
@@ -222,12 +214,14 @@ def with_vended(
         return dict(configured)
     try:
         vended = ask()
-    except (UnauthenticatedError, ThrottlingError, ServiceUnavailableError):
+    except (errors.UnauthenticatedError, errors.ThrottlingError, errors.ServiceUnavailableError):
         raise
-    except BackendError as error:
-        if isinstance(error, (PermissionDeniedError, InternalError)):  # others say that it vends none at all
+    except errors.BackendError as error:
+        if isinstance(
+            error, (errors.PermissionDeniedError, errors.InternalError)
+        ):  # others say that it vends none at all
             # The text of an answer that makes no sense might hold a part of the credentials.
-            said = str(error) if isinstance(error, PermissionDeniedError) else "its answer makes no sense"
+            said = str(error) if isinstance(error, errors.PermissionDeniedError) else "its answer makes no sense"
             _log.warning(
                 "the service vends no credentials for table `%s`: %s. Those of the environment are used; "
                 "`vend_credentials: false` asks for none",

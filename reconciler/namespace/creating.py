@@ -9,14 +9,7 @@ import lance_namespace as spec
 
 from reconciler import storage
 from reconciler.backends import optional
-from reconciler.model.errors import (
-    BackendError,
-    InvalidInputError,
-    NotLanceTableError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
+from reconciler.model import errors
 from reconciler.model.live import LiveTable, PropertyChanges, StorageKind
 from reconciler.model.names import Identifier, join
 from reconciler.namespace.shared import CatalogOperations, choice, operation
@@ -38,7 +31,7 @@ class CreatingOperations(CatalogOperations):
         options = optional.own_storage_options(self.backend, table)
         if request.vend_credentials is not False:
             # The entry exists by now: if the service hands out nothing, DescribeTable tells why.
-            with suppress(BackendError):
+            with suppress(errors.BackendError):
                 options = optional.table_storage_options(self.backend, table, writes=True)
         return spec.DeclareTableResponse(
             location=table.location,
@@ -64,20 +57,22 @@ class CreatingOperations(CatalogOperations):
         identifier = self.backend.table_id(request.id)
         mode = choice("mode", request.mode, ("create", "existok", "overwrite"))
         if mode == "overwrite":
-            raise UnsupportedOperationError(f"{self.backend.impl}: create_table with overwrite would delete data")
+            raise errors.UnsupportedOperationError(
+                f"{self.backend.impl}: create_table with overwrite would delete data"
+            )
         options = request.storage_options or {}
-        taken = TableAlreadyExistsError(f"{self.backend.impl}: table `{join(identifier)}` already exists")
+        taken = errors.TableAlreadyExistsError(f"{self.backend.impl}: table `{join(identifier)}` already exists")
         try:
             table = self.backend.load_table(identifier)
-        except NotLanceTableError:
+        except errors.NotLanceTableError:
             raise taken from None
-        except TableNotFoundError:
+        except errors.TableNotFoundError:
             found: LiveTable | None = None
             try:
                 return self._created(*self._create(identifier, request.properties or {}, request_data, options))
-            except TableAlreadyExistsError:
+            except errors.TableAlreadyExistsError:
                 if mode == "existok":  # another client was first
-                    with suppress(TableNotFoundError):
+                    with suppress(errors.TableNotFoundError):
                         found = self.backend.load_table(identifier)
                 if found is None:
                     raise
@@ -114,7 +109,7 @@ class CreatingOperations(CatalogOperations):
         table = optional.insert_table(self.backend, identifier, location, properties)
         try:
             return table, self._write(table, data, options)
-        except BackendError:
+        except errors.BackendError:
             if self._found(table).kind is not StorageKind.DATASET:
                 self.backend.remove_table(identifier)
             raise
@@ -131,12 +126,12 @@ class CreatingOperations(CatalogOperations):
             return table, None
         lacks = not properties.items() <= table.properties.items()
         if lacks and not optional.asked_capabilities(self.backend).alter_table:
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"{self.backend.impl}: the table is declared, and its properties cannot be changed; send none"
             )
         try:
             version = self._write(table, data, options)
-        except TableAlreadyExistsError:  # another client wrote it first
+        except errors.TableAlreadyExistsError:  # another client wrote it first
             return table, None
         return self.backend.alter_table(table.id, PropertyChanges(properties)) if lacks else table, version
 
@@ -157,15 +152,15 @@ class CreatingOperations(CatalogOperations):
         expressions: dict[str, str] = {}
         for column in request.new_columns:
             if column.computed is not None or column.virtual_column is not None or column.expression is None:
-                raise UnsupportedOperationError(
+                raise errors.UnsupportedOperationError(
                     f"column `{column.name}` needs an `expression`: nothing here keeps a `computed` column up to date, "
                     "or runs what a `virtual_column` names"
                 )
             if column.name in expressions:
-                raise InvalidInputError(f"column `{column.name}` is named twice")
+                raise errors.InvalidInputError(f"column `{column.name}` is named twice")
             expressions[column.name] = column.expression
         if not expressions:
-            raise InvalidInputError("the request names no column")
+            raise errors.InvalidInputError("the request names no column")
         location, options = self._writable(request.id, request.branch)
         asked = location, expressions, options
         version = self._compute(storage.compute_columns, *asked, expressions=expressions.values())
@@ -174,7 +169,9 @@ class CreatingOperations(CatalogOperations):
     @operation(spec.DropTableRequest)
     def drop_table(self, request: spec.DropTableRequest) -> spec.DropTableResponse:
         """DropTable: raise UnsupportedOperationError, as it would delete data."""
-        raise UnsupportedOperationError(f"{self.backend.impl}: drop_table would delete data; use deregister_table")
+        raise errors.UnsupportedOperationError(
+            f"{self.backend.impl}: drop_table would delete data; use deregister_table"
+        )
 
     def _free_location(self, identifier: Identifier) -> str | None:
         """Return an empty location for a table; None if the service chooses.
@@ -197,6 +194,6 @@ class CreatingOperations(CatalogOperations):
             try:
                 with storage.opened(default, options):
                     pass
-            except BackendError as error:
+            except errors.BackendError as error:
                 raise type(error)(f"{error}; name a `location` for the table, or let storage be read") from None
         return optional.fresh_location(self.backend, identifier, default)

@@ -17,12 +17,7 @@ from lance_namespace_urllib3_client.models.index_content import IndexContent
 from lance_namespace_urllib3_client.models.tag_contents import TagContents
 
 from reconciler import storage
-from reconciler.model.errors import (
-    InvalidInputError,
-    TableIndexNotFoundError,
-    TableTagNotFoundError,
-    TableVersionNotFoundError,
-)
+from reconciler.model import errors
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.namespace.shared import CatalogOperations, operation, page_of
 
@@ -60,7 +55,7 @@ class DatasetOperations(CatalogOperations):
         found = self._versions(request.id, request.branch)
         version = max(found) if request.version is None else request.version
         if version not in found:
-            raise TableVersionNotFoundError(f"the dataset has no version {version}; the latest is {max(found)}")
+            raise errors.TableVersionNotFoundError(f"the dataset has no version {version}; the latest is {max(found)}")
         return spec.DescribeTableVersionResponse(version=found[version])
 
     def _versions(self, identifier: Sequence[str] | None, branch: str | None) -> dict[int, spec.TableVersion]:
@@ -103,7 +98,7 @@ class DatasetOperations(CatalogOperations):
         with self._dataset(request.id) as dataset:
             tags = storage.listed(dataset.tags)
         if request.tag not in tags:
-            raise TableTagNotFoundError(f"the dataset has no tag `{request.tag}`")
+            raise errors.TableTagNotFoundError(f"the dataset has no tag `{request.tag}`")
         return spec.GetTableTagVersionResponse(version=tags[request.tag]["version"], branch=tags[request.tag]["branch"])
 
     @operation(spec.ListTableBranchesRequest)
@@ -158,10 +153,10 @@ class DatasetOperations(CatalogOperations):
             TableIndexNotFoundError: the dataset has no such index.
         """
         if request.index_name is None:
-            raise InvalidInputError("the request names no index")
+            raise errors.InvalidInputError("the request names no index")
         with self._dataset(request.id, request.version, request.branch) as dataset:
             if request.index_name not in {index.name for index in dataset.describe_indices()}:
-                raise TableIndexNotFoundError(f"the dataset has no index `{request.index_name}`")
+                raise errors.TableIndexNotFoundError(f"the dataset has no index `{request.index_name}`")
             stats: Mapping[str, Any] = dataset.stats.index_stats(request.index_name)
         deltas = stats.get("indices") or [{}]
         return spec.DescribeTableIndexStatsResponse(

@@ -5,12 +5,7 @@ from __future__ import annotations
 import lance_namespace as spec
 
 from reconciler.backends import optional
-from reconciler.model.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableNotFoundError,
-)
+from reconciler.model import errors
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, join
 from reconciler.namespace.shared import CatalogOperations, choice, operation, page_of
@@ -53,7 +48,7 @@ class NamespaceOperations(CatalogOperations):
         properties = request.properties or {}
         try:
             made = self.backend.insert_namespace(identifier, self._direct_properties(identifier, properties))
-        except NamespaceAlreadyExistsError:
+        except errors.NamespaceAlreadyExistsError:
             if mode == "create":
                 raise
             made = self.backend.load_namespace(identifier)
@@ -79,7 +74,7 @@ class NamespaceOperations(CatalogOperations):
             if behavior == "cascade":
                 self._empty(identifier)
             self.backend.remove_namespace(identifier)
-        except NamespaceNotFoundError:
+        except errors.NamespaceNotFoundError:
             if mode == "fail":
                 raise
             return spec.DropNamespaceResponse()
@@ -94,7 +89,7 @@ class NamespaceOperations(CatalogOperations):
             foreign = optional.foreign_objects(self.backend, parent)
             if foreign:
                 some = ", ".join(sorted(foreign)[:5])
-                raise NamespaceNotEmptyError(
+                raise errors.NamespaceNotEmptyError(
                     f"{self.backend.impl}: `{join(parent)}` holds objects that are not Lance tables: {some}"
                 )
             children = [(*parent, name) for name in self.backend.child_namespaces(parent)]
@@ -104,7 +99,7 @@ class NamespaceOperations(CatalogOperations):
             for name in sorted(self.backend.child_tables(namespace)):
                 try:
                     self.backend.remove_table((*namespace, name))
-                except TableNotFoundError:
+                except errors.TableNotFoundError:
                     continue
             if namespace != identifier:
                 self.backend.remove_namespace(namespace)

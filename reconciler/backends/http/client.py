@@ -33,16 +33,7 @@ from reconciler.backends.http.refusals import (
 )
 from reconciler.backends.http.retry import NoAnswer, RetryPolicy
 from reconciler.backends.paging import every_page
-from reconciler.model.errors import (
-    BackendError,
-    InternalError,
-    InvalidInputError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    ThrottlingError,
-    UnauthenticatedError,
-)
+from reconciler.model import errors
 from reconciler.model.redaction import REDACTED, scrub
 
 if TYPE_CHECKING:
@@ -123,7 +114,7 @@ class Sent(TypedDict, total=False):
     body: object
     form: Mapping[str, str] | None
     headers: Mapping[str, str] | None
-    errors: Mapping[int, type[BackendError]]
+    errors: Mapping[int, type[errors.BackendError]]
     repeatable: bool | None
     before_repeat: Callable[[], object]
 
@@ -281,17 +272,17 @@ class HttpClient:
             token = pages.first if token is None else token
             asked = query if token is None else {**query, pages.asked: token}
             page = doing if number == 1 else f"{doing}, page {number}"
-            answer = self.json("GET", path, doing=page, query=asked, errors={404: NamespaceNotFoundError})
+            answer = self.json("GET", path, doing=page, query=asked, errors={404: errors.NamespaceNotFoundError})
             entries, following = answer.get(key), answer.get(pages.answered)
             if entries is None and pages.may_leave_out_list and not answer.keys() - {key, pages.answered}:
                 entries = []
             if not isinstance(entries, list) or not all(isinstance(entry, pages.entry) for entry in entries):
-                raise InternalError(
+                raise errors.InternalError(
                     f"{self._impl}: {page}: the answer holds no list `{key}`; check that `{self._endpoint_key}` "
                     f"({self.endpoint}) is such a service"
                 )
             if following is not None and not isinstance(following, str):
-                raise InternalError(f"{self._impl}: {page}: the page token is not text")
+                raise errors.InternalError(f"{self._impl}: {page}: the page token is not text")
             return entries, following and pages.resume(following, entries)
 
         return every_page(f"{self._impl}: {doing}", fetch, pages.identity, once=pages.once)
@@ -299,14 +290,16 @@ class HttpClient:
     def _value(self, answer: Response, where: str) -> dict[str, Any]:
         """Return the JSON object an answer holds, or say what it holds instead."""
         if holds_too_much(answer.content):
-            raise self._error(InternalError, f"{where}: the answer holds more objects than any list that is read here")
+            raise self._error(
+                errors.InternalError, f"{where}: the answer holds more objects than any list that is read here"
+            )
         value = decode(answer.content)
         if isinstance(value, dict):
             return value
         self._refuse_page(answer, where)
         got = self._excerpt(answer) or "an empty answer"
         raise self._error(
-            InternalError,
+            errors.InternalError,
             f"{where}: {answer.status_code} with no JSON object but: {got}; check that `{self._endpoint_key}` "
             f"({self.endpoint}) is such a service",
         )
@@ -357,7 +350,7 @@ class HttpClient:
                 tries = f" after {attempt + 1} tries" if attempt else ""
                 if isinstance(answer, NoAnswer):
                     remedy = answer.remedy(self._endpoint_key, repeatable=repeatable)
-                    raise self._error(ServiceUnavailableError, f"{where}: {answer.problem}{tries}; {remedy}")
+                    raise self._error(errors.ServiceUnavailableError, f"{where}: {answer.problem}{tries}; {remedy}")
                 raise self._refused(answer, f"{where}: {answer.status_code}{tries}", sent.get("errors", {}), token)
             self._retry.sleep(pause)
             if "before_repeat" in sent:
@@ -371,12 +364,14 @@ class HttpClient:
         if answer.status_code != _FORBIDDEN or self._translate is None:
             return False
         said = self._translate(_refusal_of(answer))
-        return said is not None and said.kind is UnauthenticatedError
+        return said is not None and said.kind is errors.UnauthenticatedError
 
     def _prepare(self, method: str, url: str, token: str | None, sent: Sent) -> PreparedRequest:
         body, form = sent.get("body"), sent.get("form")
         if token is not None and not (token.isascii() and token.isprintable()):
-            raise self._error(InvalidInputError, f"{self._impl}: `{self._token_key}` holds what no header can carry")
+            raise self._error(
+                errors.InvalidInputError, f"{self._impl}: `{self._token_key}` holds what no header can carry"
+            )
         if body is None and form is None:
             # Checking an address and the headers of all requests takes requests a third of the time of a small GET.
             if method not in self._empty:
@@ -403,9 +398,11 @@ class HttpClient:
             request = Request(method, self.endpoint, json=body, data=form, auth=lambda prepared: prepared)
             return self._session.prepare_request(request)
         except InvalidHeader:
-            raise self._error(InvalidInputError, f"{self._impl}: a header holds what no header can carry") from None
+            raise self._error(
+                errors.InvalidInputError, f"{self._impl}: a header holds what no header can carry"
+            ) from None
         except (InvalidURL, UnicodeError) as error:
-            raise self._error(InvalidInputError, f"{self._impl}: no request can be made: {error}") from None
+            raise self._error(errors.InvalidInputError, f"{self._impl}: no request can be made: {error}") from None
 
     def _send(self, request: PreparedRequest, where: str) -> Response | NoAnswer:
         from requests.exceptions import RequestException
@@ -417,19 +414,19 @@ class HttpClient:
             # What `Response.content` gives from now on; requests itself would read without an end.
             answer._content = content_of(answer, self._limits.answer_bytes)  # noqa: SLF001
         except TooMuchError as error:
-            raise self._error(InternalError, f"{where}: {error}") from None
+            raise self._error(errors.InternalError, f"{where}: {error}") from None
         except (RequestException, HTTPError, UnicodeError) as error:
             return NoAnswer(error, self.endpoint, self._timeouts, self._limits.request_seconds)
         self.scans.took(len(answer.content))
         return answer
 
     def _refused(
-        self, answer: Response, text: str, errors: Mapping[int, type[BackendError]], token: str | None
-    ) -> BackendError:
+        self, answer: Response, text: str, expected: Mapping[int, type[errors.BackendError]], token: str | None
+    ) -> errors.BackendError:
         """Return the error of a refusal; ``text`` begins it."""
         refusal = _refusal_of(answer)
         vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
-        kind = kind_of(refusal, vendor, errors)
+        kind = kind_of(refusal, vendor, expected)
         said = excerpt(self._without_secrets(vendor.message)) if vendor else self._excerpt(answer)
         if 300 <= answer.status_code < 400:
             text += f": it redirects to {redirect_target(refusal)}, which is not followed"
@@ -438,27 +435,27 @@ class HttpClient:
         remedy = self._remedy(kind, refusal, token)
         return self._error(kind, f"{text}; {remedy}" if remedy else text)
 
-    def _remedy(self, kind: type[BackendError], refusal: Refusal, token: str | None) -> str:
+    def _remedy(self, kind: type[errors.BackendError], refusal: Refusal, token: str | None) -> str:
         if 300 <= refusal.status < 400:
             return "check " + " and ".join(f"`{key}`" for key in (self._endpoint_key, self._token_key) if key)
-        if issubclass(kind, UnauthenticatedError) and self._token_key:
+        if issubclass(kind, errors.UnauthenticatedError) and self._token_key:
             if token is None:
                 return f"set `{self._token_key}`"
             ended = _end_of(token)
             if ended is not None and ended.timestamp() < self._retry.now():
                 return f"renew `{self._token_key}`: it expired at {ended:%Y-%m-%d %H:%M:%S} UTC"
             return f"check `{self._token_key}`: it is not accepted"
-        if issubclass(kind, PermissionDeniedError) and self._token_key:
+        if issubclass(kind, errors.PermissionDeniedError) and self._token_key:
             return f"grant the owner of `{self._token_key}` what is missing, or use another one"
-        if issubclass(kind, ThrottlingError):
+        if issubclass(kind, errors.ThrottlingError):
             return "run again later, or with less parallelism"
-        if issubclass(kind, ServiceUnavailableError):
+        if issubclass(kind, errors.ServiceUnavailableError):
             return f"check that the service at {self.endpoint} is up, and run again"
         if issubclass(kind, UnknownRouteError):
             return f"there is no such service at {self.endpoint}: check `{self._endpoint_key}`"
         return ""
 
-    def _error(self, kind: type[BackendError], text: str) -> BackendError:
+    def _error(self, kind: type[errors.BackendError], text: str) -> errors.BackendError:
         return kind(self._without_secrets(text))
 
     def _without_secrets(self, text: str) -> str:

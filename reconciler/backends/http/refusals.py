@@ -12,38 +12,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    ThrottlingError,
-    UnauthenticatedError,
-    UnsupportedOperationError,
-)
+from reconciler.model import errors
 
 _LONGEST_EXCERPT = 400
-_BY_STATUS: Mapping[int, type[BackendError]] = {
-    400: InvalidInputError,
-    401: UnauthenticatedError,
-    403: PermissionDeniedError,
-    405: UnsupportedOperationError,
-    406: UnsupportedOperationError,
-    407: ServiceUnavailableError,
-    408: ServiceUnavailableError,
-    409: ConcurrentModificationError,
-    412: ConcurrentModificationError,
-    413: InvalidInputError,
-    414: InvalidInputError,
-    419: UnauthenticatedError,
-    422: InvalidInputError,
-    429: ThrottlingError,
-    501: UnsupportedOperationError,
-    502: ServiceUnavailableError,
-    503: ServiceUnavailableError,
-    504: ServiceUnavailableError,
+_BY_STATUS: Mapping[int, type[errors.BackendError]] = {
+    400: errors.InvalidInputError,
+    401: errors.UnauthenticatedError,
+    403: errors.PermissionDeniedError,
+    405: errors.UnsupportedOperationError,
+    406: errors.UnsupportedOperationError,
+    407: errors.ServiceUnavailableError,
+    408: errors.ServiceUnavailableError,
+    409: errors.ConcurrentModificationError,
+    412: errors.ConcurrentModificationError,
+    413: errors.InvalidInputError,
+    414: errors.InvalidInputError,
+    419: errors.UnauthenticatedError,
+    422: errors.InvalidInputError,
+    429: errors.ThrottlingError,
+    501: errors.UnsupportedOperationError,
+    502: errors.ServiceUnavailableError,
+    503: errors.ServiceUnavailableError,
+    504: errors.ServiceUnavailableError,
 }
 _LOGIN = re.compile(r"log-?in|sign-?in|sso\b|saml|oauth|authorize|\bauth\b|openid", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)</title>", re.IGNORECASE)  # linear in a hostile page, too
@@ -72,25 +62,25 @@ class VendorError:
     """
 
     message: str
-    kind: type[BackendError] | None = None
+    kind: type[errors.BackendError] | None = None
     status: int | None = None
 
 
-class UnknownRouteError(InternalError):
+class UnknownRouteError(errors.InternalError):
     """The service does not know the path; it may be an older version."""
 
 
-class DisabledNamespaceError(InternalError):
+class DisabledNamespaceError(errors.InternalError):
     """The service has disabled a namespace, and shows nothing of what it holds."""
 
 
-class ForeignAnswerError(ServiceUnavailableError):
+class ForeignAnswerError(errors.ServiceUnavailableError):
     """Something else answers in the service's place: a proxy, a login page."""
 
 
 def kind_of(
-    refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[BackendError]]
-) -> type[BackendError]:
+    refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[errors.BackendError]]
+) -> type[errors.BackendError]:
     """Return the type of the error for ``refusal``.
 
     ``expected`` is what statuses mean to this call. A page or a bare text says nothing about the requested object: it
@@ -106,8 +96,8 @@ def kind_of(
     if status == 404 and refusal.body is None:
         return UnknownRouteError
     if 300 <= refusal.status < 400:
-        return UnauthenticatedError if _LOGIN.search(redirect_target(refusal)) else ForeignAnswerError
-    return _BY_STATUS.get(status, InternalError)
+        return errors.UnauthenticatedError if _LOGIN.search(redirect_target(refusal)) else ForeignAnswerError
+    return _BY_STATUS.get(status, errors.InternalError)
 
 
 def decode(content: bytes) -> object:

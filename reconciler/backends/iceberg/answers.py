@@ -7,31 +7,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.backends.http.refusals import Refusal, VendorError
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InternalError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-    TableNotFoundError,
-    ThrottlingError,
-    UnauthenticatedError,
-    UnsupportedOperationError,
-)
+from reconciler.model import errors
 
 LANCE = "lance"
 TABLE_TYPE = "table_type"
 # Only the call knows what an AlreadyExistsException or a conflict is about.
-_KINDS: Mapping[str, type[BackendError]] = {
-    "NoSuchNamespaceException": NamespaceNotFoundError,
-    "NoSuchTableException": TableNotFoundError,
-    "NamespaceNotEmptyException": NamespaceNotEmptyError,
-    "CommitFailedException": ConcurrentModificationError,
-    "NotAuthorizedException": UnauthenticatedError,
-    "ForbiddenException": PermissionDeniedError,
-    "UnsupportedOperationException": UnsupportedOperationError,
-    "TooManyRequestsException": ThrottlingError,
+_KINDS: Mapping[str, type[errors.BackendError]] = {
+    "NoSuchNamespaceException": errors.NamespaceNotFoundError,
+    "NoSuchTableException": errors.TableNotFoundError,
+    "NamespaceNotEmptyException": errors.NamespaceNotEmptyError,
+    "CommitFailedException": errors.ConcurrentModificationError,
+    "NotAuthorizedException": errors.UnauthenticatedError,
+    "ForbiddenException": errors.PermissionDeniedError,
+    "UnsupportedOperationException": errors.UnsupportedOperationError,
+    "TooManyRequestsException": errors.ThrottlingError,
 }
 # Servers disagree on the status of this error (404, 400, and Nessie's is 500). Many a location has the word, too.
 _NO_WAREHOUSE = re.compile(
@@ -59,14 +48,14 @@ _NAMES = {
 _SAS = re.compile(r"adls\.sas-token\.(?P<account>[a-z0-9]+)(\.(dfs|blob)\..+)?")
 
 
-class UnreadableTableError(InternalError):
+class UnreadableTableError(errors.InternalError):
     """The service lists a table and cannot load it.
 
     Its metadata is lost, or breaks the protocol.
     """
 
 
-class BrokenOffCommitError(InternalError):
+class BrokenOffCommitError(errors.InternalError):
     """The service failed during a commit, which may have been made or not."""
 
 
@@ -100,8 +89,8 @@ def translate(refusal: Refusal) -> VendorError | None:
     message, name = str(error.get("message") or ""), str(error.get("type") or "")
     kind = _KINDS.get(name)
     if kind is None and _NO_WAREHOUSE.search(message):
-        kind = NamespaceNotFoundError
-    if kind is PermissionDeniedError and _NOT_THERE in message:
+        kind = errors.NamespaceNotFoundError
+    if kind is errors.PermissionDeniedError and _NOT_THERE in message:
         message = f"tables go below their namespace's location: {WAYS_OUT} ({message})"
     return VendorError(message or name, kind)
 
@@ -110,7 +99,7 @@ def properties_in(answer: Mapping[str, object], doing: str) -> dict[str, str]:
     """Return the properties that an answer holds; errors name the call by ``doing``."""
     properties = answer.get("properties") or {}
     if not isinstance(properties, Mapping):
-        raise InternalError(f"iceberg: {doing}: the properties in the answer are not an object")
+        raise errors.InternalError(f"iceberg: {doing}: the properties in the answer are not an object")
     return {str(key): str(value) for key, value in properties.items() if value is not None and key not in _READ_AT}
 
 
@@ -122,7 +111,7 @@ def entry_in(answer: Mapping[str, object], doing: str) -> TableEntry:
         InternalError: the answer is not one of LoadTable, which says nothing of the table.
     """
     if "metadata" not in answer:
-        raise InternalError(f"iceberg: {doing}: the answer is not a table; check what answers at this URL")
+        raise errors.InternalError(f"iceberg: {doing}: the answer is not a table; check what answers at this URL")
     metadata = answer["metadata"]
     location = metadata.get("location") if isinstance(metadata, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(location, str):

@@ -28,19 +28,9 @@ from reconciler.backends.iceberg.generic import GenericServer
 from reconciler.backends.iceberg.server import SAFEGUARD, IcebergServer
 from reconciler.backends.iceberg.sigv4 import Signer, translate_signed
 from reconciler.backends.service_options import own_options
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    ConcurrentModificationError,
-    InvalidInputError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    PermissionDeniedError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
@@ -148,11 +138,11 @@ class IcebergBackend(
         """
         try:
             return load_listed(self._server, identifier)
-        except PermissionDeniedError:
+        except errors.PermissionDeniedError:
             return TableEntry(unreadable="this caller may not read")
         except UnreadableTableError:
             return TableEntry(unreadable="the service fails to read")
-        except TableNotFoundError:
+        except errors.TableNotFoundError:
             return TableEntry(unreadable="the service lists and does not find")
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
@@ -202,7 +192,7 @@ class IcebergBackend(
             return found
         try:
             others = [(name, "view") for name in self._server.views(namespace)]
-        except PermissionDeniedError:
+        except errors.PermissionDeniedError:
             if names is None:
                 raise
             others = []
@@ -263,7 +253,9 @@ class IcebergBackend(
         held = [name for names in listed for name in names(identifier)]
         if held:
             some = ", ".join(f"`{name}`" for name in sorted(held)[:3])
-            raise NamespaceNotEmptyError(f"iceberg: namespace `{join(identifier)}` is not empty: it holds {some}")
+            raise errors.NamespaceNotEmptyError(
+                f"iceberg: namespace `{join(identifier)}` is not empty: it holds {some}"
+            )
         server.drop_namespace(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
@@ -324,7 +316,7 @@ class IcebergBackend(
             try:
                 entry = self._server.commit(identifier, entry.uuid, merge, place)
                 break
-            except (ConcurrentModificationError, BrokenOffCommitError):
+            except (errors.ConcurrentModificationError, BrokenOffCommitError):
                 pause = self.commit_retry.wait(attempt)
                 if pause is None:
                     raise
@@ -333,7 +325,7 @@ class IcebergBackend(
                 if again.uuid != entry.uuid:
                     raise
                 if _is_contested(entry, again, changes, location):
-                    raise ConcurrentModificationError(
+                    raise errors.ConcurrentModificationError(
                         f"iceberg: table `{join(identifier)}` was changed by another client"
                     ) from None
                 entry = again
@@ -345,13 +337,13 @@ class IcebergBackend(
             return super().rename_table(identifier, to)
         before = self._lance_entry(identifier)
         if identifier[0] != to[0]:
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"iceberg: `{join(identifier)}` cannot be renamed to `{join(to)}`: they are in different warehouses"
             )
         self.load_namespace(to[:-1])  # some servers answer a missing one as if the table were missing
         try:
             self._server.rename_table(identifier, to)
-        except TableNotFoundError:
+        except errors.TableNotFoundError:
             # A call that was sent again after its answer was lost finds that the first one did it.
             if not self._is_at(to, before.uuid):
                 raise
@@ -360,7 +352,7 @@ class IcebergBackend(
     def _is_at(self, identifier: Identifier, uuid: str) -> bool:
         try:
             return self._lance_entry(identifier).uuid == uuid
-        except (TableNotFoundError, NotLanceTableError):
+        except (errors.TableNotFoundError, errors.NotLanceTableError):
             return False
 
     # ---- within --------------------------------------------------------------------------------------------------
@@ -370,7 +362,7 @@ class IcebergBackend(
         others = (self.outermost_names | scope.outermost) - {*self.config.warehouse_names}
         names = [*self.config.warehouse_names, *sorted(others)]
         if not names:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 "iceberg: no warehouse is named, and the service cannot list them; name them in `warehouses`"
             )
         return names
@@ -385,7 +377,7 @@ class IcebergBackend(
             try:
                 self._server.routes(name)
                 found.append(name)
-            except NamespaceNotFoundError:
+            except errors.NamespaceNotFoundError:
                 if name in required:
                     raise
         return found
@@ -417,13 +409,13 @@ class IcebergBackend(
         entry = self._server.table(identifier)
         if not entry.is_lance:
             kind = f"a table that {entry.unreadable}" if entry.unreadable else self._server.kind
-            raise NotLanceTableError(f"iceberg: `{join(identifier)}` is {kind}, not a Lance table")
+            raise errors.NotLanceTableError(f"iceberg: `{join(identifier)}` is {kind}, not a Lance table")
         return entry
 
 
 def _require_below_warehouse(identifier: Identifier) -> None:
     if len(identifier) < 2:
-        raise UnsupportedOperationError(
+        raise errors.UnsupportedOperationError(
             f"iceberg: `{identifier[0]}` is a warehouse, which cannot be created, altered or dropped here"
         )
 

@@ -26,20 +26,8 @@ from reconciler.backends.iceberg.answers import (
 )
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.routes import Routes, announced_prefix, encode
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.capabilities import Safeguard
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.model.names import Identifier, join
 
@@ -58,9 +46,12 @@ _DUMMY_SCHEMA = {
 _NO_SNAPSHOTS = {"snapshots": "refs"}
 _VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
-MISSING_NAMESPACE: Mapping[int, type[BackendError]] = {404: NamespaceNotFoundError}
-MISSING_TABLE: Mapping[int, type[BackendError]] = {404: TableNotFoundError}
-TAKEN_TABLE: Mapping[int, type[BackendError]] = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+MISSING_NAMESPACE: Mapping[int, type[errors.BackendError]] = {404: errors.NamespaceNotFoundError}
+MISSING_TABLE: Mapping[int, type[errors.BackendError]] = {404: errors.TableNotFoundError}
+TAKEN_TABLE: Mapping[int, type[errors.BackendError]] = {
+    404: errors.NamespaceNotFoundError,
+    409: errors.TableAlreadyExistsError,
+}
 """What statuses mean to a call about a namespace, a table, and a name that a table is to get."""
 
 
@@ -112,7 +103,7 @@ class IcebergServer:
         query = {"pageToken": "", "pageSize": "1"}
         try:
             self._http.json("GET", path, doing=doing, query=query, errors=MISSING_NAMESPACE)
-        except (NamespaceNotFoundError, InvalidInputError, UnknownRouteError):
+        except (errors.NamespaceNotFoundError, errors.InvalidInputError, UnknownRouteError):
             return ""
         return prefix
 
@@ -134,7 +125,7 @@ class IcebergServer:
         def read() -> Iterator[str]:
             for found in self._pages(routes.namespaces, "namespaces", query, doing):
                 if not _is_list_of_text(found) or found[:-1] != levels:
-                    raise InternalError(f"iceberg: {doing}: the answer names something else: {found!r:.200}")
+                    raise errors.InternalError(f"iceberg: {doing}: the answer names something else: {found!r:.200}")
                 yield found[-1]
 
         return names_without_doubles("iceberg", "namespace", parent, read, concerns)
@@ -150,7 +141,7 @@ class IcebergServer:
             return LiveNamespace(identifier)
         answer = self._http.json("GET", path, doing=doing, errors=MISSING_NAMESPACE)
         if answer and answer.keys().isdisjoint(("namespace", "properties")):
-            raise InternalError(f"iceberg: {doing}: the answer describes no namespace")
+            raise errors.InternalError(f"iceberg: {doing}: the answer describes no namespace")
         kept = answer.get("namespace")
         if _is_list_of_text(kept):
             require_kept("iceberg", identifier, (identifier[0], *kept))
@@ -163,12 +154,12 @@ class IcebergServer:
         """
         try:
             base = self.routes(namespace[0]).base
-        except NamespaceNotFoundError:
+        except errors.NamespaceNotFoundError:
             return None
         if base is None or len(namespace) == 1:
             return base
         if namespace not in self._homes:
-            with suppress(NamespaceNotFoundError):
+            with suppress(errors.NamespaceNotFoundError):
                 self.namespace(namespace)
             self._homes.setdefault(namespace, locations.join(self.home(namespace[:-1]) or base, namespace[-1]))
         return self._homes[namespace]
@@ -192,7 +183,7 @@ class IcebergServer:
             self.routes(warehouse).namespaces,
             doing=doing,
             body={"namespace": levels, "properties": dict(properties)},
-            errors={**MISSING_NAMESPACE, 409: NamespaceAlreadyExistsError},
+            errors={**MISSING_NAMESPACE, 409: errors.NamespaceAlreadyExistsError},
         )
         kept = answer.get("namespace")
         if _is_list_of_text(kept) and kept != levels:
@@ -222,8 +213,8 @@ class IcebergServer:
             NamespaceNotFoundError: it does not exist.
             NamespaceNotEmptyError: the server says that it holds something.
         """
-        errors = {**MISSING_NAMESPACE, 409: NamespaceNotEmptyError}
-        self._http.done("DELETE", self._path(identifier), doing=f"drop {_called(identifier)}", errors=errors)
+        path, doing = self._path(identifier), f"drop {_called(identifier)}"
+        self._http.done("DELETE", path, doing=doing, errors={**MISSING_NAMESPACE, 409: errors.NamespaceNotEmptyError})
 
     # ---- tables and views ----------------------------------------------------------------------------------------
 
@@ -248,7 +239,12 @@ class IcebergServer:
             return []
         try:
             return list(dict.fromkeys(self._names(parent, "views")))
-        except (UnsupportedOperationError, InvalidInputError, NamespaceNotFoundError, UnknownRouteError):
+        except (
+            errors.UnsupportedOperationError,
+            errors.InvalidInputError,
+            errors.NamespaceNotFoundError,
+            UnknownRouteError,
+        ):
             if offered:
                 raise
             return []
@@ -339,7 +335,7 @@ class IcebergServer:
                 "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
                 "updates": updates,
             },
-            errors={**MISSING_TABLE, 409: ConcurrentModificationError, 500: BrokenOffCommitError},
+            errors={**MISSING_TABLE, 409: errors.ConcurrentModificationError, 500: BrokenOffCommitError},
         )
         return entry_in(answer, doing)
 
@@ -352,7 +348,9 @@ class IcebergServer:
         """
         path, doing = self.routes(identifier[0]).rename, f"rename {table_called(identifier)}"
         body = {"source": _named(identifier), "destination": _named(to)}
-        self._http.done("POST", path, doing=doing, body=body, errors={**MISSING_TABLE, 409: TableAlreadyExistsError})
+        self._http.done(
+            "POST", path, doing=doing, body=body, errors={**MISSING_TABLE, 409: errors.TableAlreadyExistsError}
+        )
 
     def drop_table(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """Drop a table's entry, with the request to keep the data.
@@ -381,7 +379,7 @@ class IcebergServer:
         for identifier in self._pages(path or self._path(parent, what), "identifiers", {}, doing):
             name = identifier.get("name") if isinstance(identifier, dict) else None
             if not isinstance(name, str):
-                raise InternalError(f"iceberg: {doing}: the answer holds no name: {identifier!r:.200}")
+                raise errors.InternalError(f"iceberg: {doing}: the answer holds no name: {identifier!r:.200}")
             yield name
 
     def _pages(self, path: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Any]:

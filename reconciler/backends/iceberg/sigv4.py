@@ -12,14 +12,7 @@ from reconciler.backends.aws_login import credential_errors, login_refusal, sess
 from reconciler.backends.http.config import revealed
 from reconciler.backends.http.refusals import Refusal, VendorError
 from reconciler.backends.iceberg.answers import translate
-from reconciler.model.errors import (
-    BackendError,
-    InvalidInputError,
-    MissingExtraError,
-    PermissionDeniedError,
-    ThrottlingError,
-    UnauthenticatedError,
-)
+from reconciler.model import errors
 
 if TYPE_CHECKING:
     from requests import PreparedRequest
@@ -33,11 +26,11 @@ _NO_CREDENTIALS = (
     "there are no AWS credentials to sign with; set `rest.access-key-id` and `rest.secret-access-key`, or AWS_PROFILE "
     "or AWS_ACCESS_KEY_ID in the environment, or run where a role gives them"
 )
-_KINDS: Mapping[str, type[BackendError]] = {
-    "AccessDeniedException": PermissionDeniedError,
-    "ThrottlingException": ThrottlingError,
-    "TooManyRequestsException": ThrottlingError,
-    "ValidationException": InvalidInputError,
+_KINDS: Mapping[str, type[errors.BackendError]] = {
+    "AccessDeniedException": errors.PermissionDeniedError,
+    "ThrottlingException": errors.ThrottlingError,
+    "TooManyRequestsException": errors.ThrottlingError,
+    "ValidationException": errors.InvalidInputError,
 }
 
 
@@ -56,7 +49,7 @@ class Signer:
             from botocore.credentials import Credentials
             from botocore.exceptions import BotoCoreError
         except ImportError as error:
-            raise MissingExtraError("`rest.sigv4-enabled` of impl `iceberg`", "glue") from error
+            raise errors.MissingExtraError("`rest.sigv4-enabled` of impl `iceberg`", "glue") from error
         self._name = config.signing_name
         key, secret = config.access_key_id, revealed(config.secret_access_key)
         try:
@@ -69,12 +62,12 @@ class Signer:
                     else Credentials(key, secret, revealed(config.session_token))
                 )
         except BotoCoreError as error:
-            raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS} ({type(error).__name__}: {error})") from None
+            raise errors.UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS} ({type(error).__name__}: {error})") from None
         if credentials is None:
-            raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS}")
+            raise errors.UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS}")
         self._credentials = credentials
         if not self._region:
-            raise InvalidInputError(
+            raise errors.InvalidInputError(
                 "iceberg: no region to sign for; set `rest.signing-region`, or AWS_DEFAULT_REGION in the environment"
             )
 
@@ -92,10 +85,10 @@ class Signer:
             with credential_errors("iceberg"):
                 credentials = self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
-            raise UnauthenticatedError(f"{said} ({type(error).__name__}: {error})") from None
+            raise errors.UnauthenticatedError(f"{said} ({type(error).__name__}: {error})") from None
         except ClientError as error:  # STS refuses the role
             refused = login_refusal(error.response["Error"]["Code"], region="the region", signing="check the keys")
-            raise UnauthenticatedError(f"{said}: {error.operation_name}: {refused or error}") from None
+            raise errors.UnauthenticatedError(f"{said}: {error.operation_name}: {refused or error}") from None
         headers = {name: value for name, value in request.headers.items() if name.lower() in _SIGNED}
         signed = AWSRequest(method=request.method, url=request.url, data=request.body or b"", headers=headers)
         SigV4Auth(credentials, self._name, self._region).add_auth(signed)
@@ -112,7 +105,7 @@ def translate_signed(refusal: Refusal) -> VendorError | None:
     code = named.partition(":")[0].rpartition("#")[2]
     refused = login_refusal(code, region=_SIGNED_FOR, signing="set `rest.sigv4-enabled` to true")
     if refused is not None:
-        return VendorError(refused, UnauthenticatedError)
+        return VendorError(refused, errors.UnauthenticatedError)
     if said is None and not body:
         return None
     message = said.message if said is not None else str(body.get("message") or body.get("Message") or code)

@@ -20,20 +20,9 @@ from reconciler.backends.http.config import hold_secret
 from reconciler.backends.http.listing import load_listed, walk
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.server import RestServer, translate
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
 from reconciler.model.redaction import REDACTED, is_hidden
@@ -139,11 +128,13 @@ class RestBackend(
             name = key.removeprefix(_CONTEXT_HEADER)
             if name != key:
                 if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
-                    raise InvalidInputError(f"rest: {key!r:.80} in the request's context cannot be sent as a header")
+                    raise errors.InvalidInputError(
+                        f"rest: {key!r:.80} in the request's context cannot be sent as a header"
+                    )
                 headers[name] = value
         problem = self.config.plain_http_problem(has_secret=hold_secret(headers))
         if problem is not None:
-            raise InvalidInputError(f"rest: {problem}")
+            raise errors.InvalidInputError(f"rest: {problem}")
         token = _context_headers.set(headers)
         try:
             yield
@@ -204,16 +195,16 @@ class RestBackend(
         self._server.require_namespace(identifier[:-1])
         try:
             self._server.create_namespace(identifier, properties)
-        except ConcurrentModificationError as error:
-            with suppress(NamespaceNotFoundError):
+        except errors.ConcurrentModificationError as error:
+            with suppress(errors.NamespaceNotFoundError):
                 self._server.require_namespace(identifier)
-                raise NamespaceAlreadyExistsError(str(error)) from None
+                raise errors.NamespaceAlreadyExistsError(str(error)) from None
             raise
         made = self._server.namespace(identifier)
         lost = _lost(properties, made.properties)
         if lost:
             self._server.drop_namespace(identifier)
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"rest: the server does not keep, or not show, {lost} of namespace `{join(identifier)}`; it was dropped"
             )
         return made
@@ -222,7 +213,7 @@ class RestBackend(
         """Remove a namespace that lists as empty, and that the server finds empty."""
         inside = sorted({*self.child_namespaces(identifier), *self.child_tables(identifier)})
         if inside:
-            raise NamespaceNotEmptyError(f"rest: namespace `{join(identifier)}` holds {', '.join(inside[:5])}")
+            raise errors.NamespaceNotEmptyError(f"rest: namespace `{join(identifier)}` holds {', '.join(inside[:5])}")
         self._server.drop_namespace(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
@@ -245,7 +236,7 @@ class RestBackend(
         """
         problem = self.location_problem(identifier, location)
         if problem is not None:
-            raise InvalidInputError(f"rest: {problem}")
+            raise errors.InvalidInputError(f"rest: {problem}")
         return self._insert(identifier, location, properties)
 
     def _insert(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
@@ -253,10 +244,10 @@ class RestBackend(
         self._server.require_namespace(identifier[:-1])
         try:
             self._enter(identifier, location, properties)
-        except ConcurrentModificationError as error:
+        except errors.ConcurrentModificationError as error:
             if not self._server.has_table(identifier):
                 raise
-            raise TableAlreadyExistsError(str(error)) from None
+            raise errors.TableAlreadyExistsError(str(error)) from None
         return self._checked(identifier, location, properties)
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
@@ -273,7 +264,7 @@ class RestBackend(
         return {key: value for key, value in properties.items() if not _GRAVITINOS_OWN.fullmatch(key)}
 
     def _enter(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
-        refused = (InvalidInputError, UnsupportedOperationError)
+        refused = (errors.InvalidInputError, errors.UnsupportedOperationError)
         try:
             self._server.declare_table(identifier, location, properties)
         except refused as refusal:
@@ -292,8 +283,8 @@ class RestBackend(
         """Return the new entry; remove one that is not what was asked for."""
         try:
             made = self._server.table(identifier)
-        except TableNotFoundError as error:
-            raise InternalError(
+        except errors.TableNotFoundError as error:
+            raise errors.InternalError(
                 f"rest: the server accepts the entry of table `{join(identifier)}` and does not show it: {error}"
             ) from None
         problem = ""
@@ -305,14 +296,14 @@ class RestBackend(
         if not problem:
             return made
         self._server.deregister_table(identifier)
-        raise UnsupportedOperationError(f"rest: the server {problem}; its entry was removed")
+        raise errors.UnsupportedOperationError(f"rest: the server {problem}; its entry was removed")
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a table and check that it is gone."""
         removed = self._server.table(identifier)
         self._server.deregister_table(identifier)
         if self._server.has_table(identifier):
-            raise InternalError(
+            raise errors.InternalError(
                 f"rest: the server says that table `{join(identifier)}` is deregistered, and still has it: it takes "
                 f"what is at {locations.redact(removed.location)} for a table"
             )
@@ -324,7 +315,7 @@ class RestBackend(
             return super().alter_table(identifier, changes, location)
         problem = None if location is None else self.location_problem(identifier, location)
         if problem is not None:
-            raise InvalidInputError(f"rest: {problem}")
+            raise errors.InvalidInputError(f"rest: {problem}")
         altered = self._server.alter_table(identifier, changes, location)
         _require_shown(changes, altered.properties)
         return altered
@@ -333,13 +324,13 @@ class RestBackend(
         """Rename a table, where the server can, and check that the entry is the same."""
         server = self._server
         if self.capabilities.rename_within is None:
-            raise UnsupportedOperationError("rest: a table cannot be renamed")
+            raise errors.UnsupportedOperationError("rest: a table cannot be renamed")
         before = server.table(identifier)
         server.require_namespace(to[:-1])
         server.rename_table(identifier, to)
         renamed = server.table(to)
         if not locations.same(before.location, renamed.location):
-            raise InternalError(
+            raise errors.InternalError(
                 f"rest: the server renames table `{join(identifier)}` to `{join(to)}` and shows it at "
                 f"{locations.redact(renamed.location)}, not at {locations.redact(before.location)}"
             )
@@ -356,7 +347,7 @@ def _add_context_headers(request: PreparedRequest) -> Collection[str]:
 def _require_shown(changes: PropertyChanges, shown: Mapping[str, str]) -> None:
     lost = _lost(changes.set, shown)
     if lost:
-        raise UnsupportedOperationError(f"rest: the server accepts {lost} and does not show the new value")
+        raise errors.UnsupportedOperationError(f"rest: the server accepts {lost} and does not show the new value")
 
 
 def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
@@ -373,6 +364,6 @@ def _require_values(identifier: Identifier, properties: Mapping[str, str]) -> No
     """Raise UnsupportedOperationError if a server hides values of ``properties``."""
     hidden = ", ".join(f"`{key}`" for key, value in properties.items() if value == REDACTED)
     if hidden:
-        raise UnsupportedOperationError(
+        raise errors.UnsupportedOperationError(
             f"rest: the server does not show {hidden}, so `{join(identifier)}` cannot be entered again with them"
         )

@@ -16,21 +16,7 @@ from reconciler.backends.http.refusals import (
     UnknownRouteError,
     VendorError,
 )
-from reconciler.model.errors import (
-    BackendError,
-    ErrorCode,
-    InternalError,
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    ServiceUnavailableError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    ThrottlingError,
-    UnsupportedOperationError,
-    error_type,
-)
+from reconciler.model import errors
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
 
@@ -44,9 +30,9 @@ _DISABLED = "CatalogNotInUseException"
 _Fields: TypeAlias = Mapping[str, object]
 _Errors: TypeAlias = Mapping[int, Any]
 
-_MISSING_NAMESPACE: _Errors = {404: NamespaceNotFoundError}
-_MISSING_TABLE: _Errors = {404: TableNotFoundError}
-_TAKEN_TABLE: _Errors = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+_MISSING_NAMESPACE: _Errors = {404: errors.NamespaceNotFoundError}
+_MISSING_TABLE: _Errors = {404: errors.TableNotFoundError}
+_TAKEN_TABLE: _Errors = {404: errors.NamespaceNotFoundError, 409: errors.TableAlreadyExistsError}
 
 
 class ServletRouteError(UnknownRouteError):
@@ -82,11 +68,11 @@ class RestServer:
             except ServletRouteError:
                 self._is_servlet = True
                 break
-            except (ForeignAnswerError, InternalError):
+            except (ForeignAnswerError, errors.InternalError):
                 continue
-            except (ServiceUnavailableError, ThrottlingError):
+            except (errors.ServiceUnavailableError, errors.ThrottlingError):
                 raise
-            except BackendError:
+            except errors.BackendError:
                 break
             if isinstance(operations := answer.get("operations"), list):
                 return frozenset(map(str, operations))
@@ -105,9 +91,9 @@ class RestServer:
             route, query = self._route("namespace", (), "table", "list"), {**self._query, **_WITH_DECLARED}
             try:
                 self._http.json("GET", route, doing="list", query=query)
-            except (ServiceUnavailableError, ThrottlingError):
+            except (errors.ServiceUnavailableError, errors.ThrottlingError):
                 raise
-            except BackendError as error:
+            except errors.BackendError as error:
                 named = _OTHER_LEVEL.search(str(error))
                 return int(named[1]) if named else None
         return None
@@ -123,7 +109,7 @@ class RestServer:
         doing = f"read {_named('namespace', identifier)}"
         answer = self._post("namespace", identifier, "describe", {}, _MISSING_NAMESPACE, doing)
         if answer and "properties" not in answer:
-            raise InternalError(f"rest: {doing}: the answer describes no namespace")
+            raise errors.InternalError(f"rest: {doing}: the answer describes no namespace")
         return LiveNamespace(identifier, _properties(answer, doing))
 
     def require_namespace(self, identifier: Identifier) -> None:
@@ -134,13 +120,14 @@ class RestServer:
     def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
         """CreateNamespace, never by ``Overwrite``, which drops contents on some servers."""
         body = {"mode": "Create", "properties": dict(properties)}
-        errors = {**_MISSING_NAMESPACE, 409: NamespaceAlreadyExistsError}
-        self._post("namespace", identifier, "create", body, errors)
+        self._post(
+            "namespace", identifier, "create", body, {**_MISSING_NAMESPACE, 409: errors.NamespaceAlreadyExistsError}
+        )
 
     def drop_namespace(self, identifier: Identifier) -> None:
         """DropNamespace, by restrict only."""
         body = {"mode": "Fail", "behavior": "Restrict"}
-        self._post("namespace", identifier, "drop", body, {**_MISSING_NAMESPACE, 409: NamespaceNotEmptyError})
+        self._post("namespace", identifier, "drop", body, {**_MISSING_NAMESPACE, 409: errors.NamespaceNotEmptyError})
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """AlterNamespace, as ``lancens serve`` has it."""
@@ -159,7 +146,7 @@ class RestServer:
         """
         try:
             return self._listed("table", parent, _WITH_DECLARED, concerns, "table", "list")
-        except InvalidInputError as error:
+        except errors.InvalidInputError as error:
             if not _OTHER_LEVEL.search(str(error)):
                 raise
             return []
@@ -179,7 +166,7 @@ class RestServer:
         """TableExists."""
         try:
             self._look("table", identifier, _MISSING_TABLE)
-        except (TableNotFoundError, NamespaceNotFoundError):
+        except (errors.TableNotFoundError, errors.NamespaceNotFoundError):
             return False
         return True
 
@@ -200,7 +187,7 @@ class RestServer:
     def rename_table(self, identifier: Identifier, to: Identifier) -> None:
         """RenameTable. The body always names the namespace of the new name."""
         body = {"new_table_name": to[-1], "new_namespace_id": list(to[:-1])}
-        self._post("table", identifier, "rename", body, {**_MISSING_TABLE, 409: TableAlreadyExistsError})
+        self._post("table", identifier, "rename", body, {**_MISSING_TABLE, 409: errors.TableAlreadyExistsError})
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> LiveTable:
         """AlterTable, as ``lancens serve`` has it."""
@@ -215,23 +202,25 @@ class RestServer:
     def _route(self, kind: str, identifier: Identifier, *operation: str) -> str:
         for name in identifier:
             if self._delimiter in name:
-                raise InvalidInputError(f"rest: `{name}` holds the delimiter `{self._delimiter}`; set another one")
+                raise errors.InvalidInputError(
+                    f"rest: `{name}` holds the delimiter `{self._delimiter}`; set another one"
+                )
         return path("v1", kind, self._delimiter.join(identifier) or self._delimiter, *operation)
 
     def _post(
-        self, kind: str, identifier: Identifier, operation: str, body: _Fields, errors: _Errors, doing: str = ""
+        self, kind: str, identifier: Identifier, operation: str, body: _Fields, expected: _Errors, doing: str = ""
     ) -> dict[str, Any]:
         """Return the answer to an operation, which names itself in errors unless ``doing`` does."""
         doing, route = doing or f"{operation} {_named(kind, identifier)}", self._route(kind, identifier, operation)
         whole, reads = {"id": list(identifier), **body}, operation == "describe"
         return self._http.json(
-            "POST", route, doing=doing, query=self._query, body=whole, errors=errors, repeatable=reads
+            "POST", route, doing=doing, query=self._query, body=whole, errors=expected, repeatable=reads
         )
 
-    def _look(self, kind: str, identifier: Identifier, errors: _Errors) -> None:
+    def _look(self, kind: str, identifier: Identifier, expected: _Errors) -> None:
         doing, route = f"look for {_named(kind, identifier)}", self._route(kind, identifier, "exists")
         body = {"id": list(identifier)}
-        self._http.done("POST", route, doing=doing, query=self._query, body=body, errors=errors, repeatable=True)
+        self._http.done("POST", route, doing=doing, query=self._query, body=body, errors=expected, repeatable=True)
 
     def _listed(
         self, kind: str, parent: Identifier, query: Mapping[str, str], concerns: Callable[[str], bool], *operation: str
@@ -257,14 +246,14 @@ def _properties(answer: Mapping[str, Any], doing: str) -> dict[str, str]:
 def _texts(answer: Mapping[str, Any], key: str, doing: str) -> dict[str, str]:
     texts = answer.get(key) or {}
     if not isinstance(texts, Mapping) or not all(isinstance(value, str) for value in texts.values()):
-        raise InternalError(f"rest: {doing}: the {key.replace('_', ' ')} in the answer are not texts")
+        raise errors.InternalError(f"rest: {doing}: the {key.replace('_', ' ')} in the answer are not texts")
     return dict(texts)
 
 
 def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> LiveTable:
     location = answer.get("location") or answer.get("table_uri")
     if not isinstance(location, str):
-        raise InternalError(f"rest: {doing}: the answer names no location")
+        raise errors.InternalError(f"rest: {doing}: the answer names no location")
     is_managed = answer.get("managed_versioning") is True
     return LiveTable(identifier, location, _properties(answer, doing), managed_versioning=is_managed)
 
@@ -288,10 +277,10 @@ def translate(refusal: Refusal) -> VendorError | None:
     if isinstance(code, bool) or not isinstance(code, int):
         return VendorError(text) if text else None
     try:
-        known = ErrorCode(code)
+        known = errors.ErrorCode(code)
     except ValueError:
         return VendorError(f"{text} (code {code})")
-    kind = error_type(known)
-    if kind is InternalError and text.startswith("Not supported"):
-        kind = UnsupportedOperationError
+    kind = errors.error_type(known)
+    if kind is errors.InternalError and text.startswith("Not supported"):
+        kind = errors.UnsupportedOperationError
     return VendorError(f"{known.name}: {text}" if text else known.name, kind)

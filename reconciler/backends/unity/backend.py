@@ -22,21 +22,10 @@ from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.error_codes import translate
 from reconciler.backends.unity.scan import foreign_table, live_namespace, live_table, scan_catalogs
 from reconciler.backends.unity.service import UnityEntry, UnityService, double_problem
-from reconciler.model import locations
+from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import (
-    BackendError,
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    NotLanceTableError,
-    PermissionDeniedError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
@@ -108,7 +97,7 @@ class UnityBackend(
         if len(parent) == 2:
             self._read(parent)
             return []
-        self._require_ours(parent, NamespaceNotFoundError)
+        self._require_ours(parent, errors.NamespaceNotFoundError)
         listed = self._service.schemas(parent[0], lambda _: True) if parent else self._service.catalogs(lambda _: True)
         return [info.name for info in listed if rules.name_problem(info.name) is None]
 
@@ -140,7 +129,7 @@ class UnityBackend(
             if namespace:
                 self._read(namespace)
             return []
-        self._require_ours(namespace, NamespaceNotFoundError)
+        self._require_ours(namespace, errors.NamespaceNotFoundError)
         return self._service.tables(namespace, concerns)
 
     def shown_schema(self, identifier: Identifier) -> Schema | None:
@@ -153,7 +142,7 @@ class UnityBackend(
         def read(identifier: Identifier) -> ShownColumns:
             try:
                 return columns.shown(self._lance_table(identifier).columns)
-            except (TableNotFoundError, NamespaceNotFoundError, NotLanceTableError):
+            except (errors.TableNotFoundError, errors.NamespaceNotFoundError, errors.NotLanceTableError):
                 return ()
 
         found = in_parallel(read, identifiers, self.parallelism)
@@ -178,7 +167,7 @@ class UnityBackend(
         def create() -> UnityEntry:
             try:
                 return self._service.create_schema(identifier, properties)
-            except NamespaceAlreadyExistsError:
+            except errors.NamespaceAlreadyExistsError:
                 self._require_listed(identifier)
                 raise
 
@@ -190,7 +179,7 @@ class UnityBackend(
         A plan cannot know one that is not. Even its owner sees a schema only with a right to use it.
         """
         if identifier[-1] not in (info.name for info in self._service.schemas(identifier[0])):
-            raise PermissionDeniedError(
+            raise errors.PermissionDeniedError(
                 f"unity: namespace `{join(identifier)}` exists, and the service does not list it for this caller; "
                 f"grant `USE SCHEMA` on it or on the catalog `{identifier[0]}`, and plan again"
             )
@@ -204,7 +193,7 @@ class UnityBackend(
         inside = [info.name for info in self._service.tables(identifier)] or list(self._service.others(identifier))
         if inside:
             some = ", ".join(sorted(inside)[:5])
-            raise NamespaceNotEmptyError(f"unity: namespace `{join(identifier)}` is not empty: it holds {some}")
+            raise errors.NamespaceNotEmptyError(f"unity: namespace `{join(identifier)}` is not empty: it holds {some}")
         self._service.delete(identifier)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
@@ -221,21 +210,21 @@ class UnityBackend(
         kept = found.properties
         refused = sorted(key for key in {*changes.set, *changes.remove} if kept.get(key) != wanted.get(key))
         if refused:
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"unity: the service did not change the properties {', '.join(refused)} of `{join(identifier)}`"
             )
         return live_namespace(identifier, found)
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create a table's entry, with the columns of the dataset where one is there."""
-        self._require_ours(identifier, InvalidInputError)
+        self._require_ours(identifier, errors.InvalidInputError)
         if self.capabilities.makes_no_tables:
-            raise UnsupportedOperationError(
+            raise errors.UnsupportedOperationError(
                 f"unity: `{join(identifier)}` cannot be created: {self.capabilities.makes_no_tables}"
             )
         problem = rules.location_problem(location)
         if problem is not None:
-            raise InvalidInputError(f"unity: {locations.redact(location)}: {problem}")
+            raise errors.InvalidInputError(f"unity: {locations.redact(location)}: {problem}")
         schema = storage.probe(location, self.storage_options()).schema
         shown = columns.to_columns(schema) if schema is not None else []
         uri = rules.as_uri(location)
@@ -298,24 +287,26 @@ class UnityBackend(
     # ---- the catalogs --------------------------------------------------------------------------------------------
 
     def _read(self, identifier: Identifier) -> UnityEntry:
-        self._require_ours(identifier, NamespaceNotFoundError)
+        self._require_ours(identifier, errors.NamespaceNotFoundError)
         return self._service.read(identifier)
 
     def _lance_table(self, identifier: Identifier) -> UnityEntry:
         info = self._read(identifier)
         if not info.is_lance:
-            raise NotLanceTableError(
+            raise errors.NotLanceTableError(
                 f"unity: `{join(identifier)}` is not a Lance table but {info.kind or 'something else'}"
             )
         return info
 
-    def _require_ours(self, identifier: Identifier, error: type[BackendError]) -> None:
+    def _require_ours(self, identifier: Identifier, error: type[errors.BackendError]) -> None:
         """Raise ``error`` for an object in another catalog than the configured one."""
         catalog = self.config.catalog
         if catalog and identifier and identifier[0] != catalog:
             raise error(f"unity: `{join(identifier)}` is not in the catalog `{catalog}`, the one that is configured")
 
     def _require_schema(self, identifier: Identifier) -> None:
-        self._require_ours(identifier, InvalidInputError)
+        self._require_ours(identifier, errors.InvalidInputError)
         if len(identifier) == 1:
-            raise InvalidInputError(f"unity: the catalog `{identifier[0]}` is not created, changed or dropped here")
+            raise errors.InvalidInputError(
+                f"unity: the catalog `{identifier[0]}` is not created, changed or dropped here"
+            )

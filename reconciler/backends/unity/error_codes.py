@@ -11,28 +11,19 @@ from collections.abc import Mapping
 
 from reconciler.backends.http.listing import DoubledNameError
 from reconciler.backends.http.refusals import Refusal, UnknownRouteError, VendorError
-from reconciler.model.errors import (
-    BackendError,
-    ConcurrentModificationError,
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnauthenticatedError,
-)
+from reconciler.model import errors
 
-_KINDS: Mapping[str, type[BackendError]] = {
-    "ABORTED": ConcurrentModificationError,
-    "CATALOG_DOES_NOT_EXIST": NamespaceNotFoundError,
-    "CATALOG_NOT_FOUND": NamespaceNotFoundError,
+_KINDS: Mapping[str, type[errors.BackendError]] = {
+    "ABORTED": errors.ConcurrentModificationError,
+    "CATALOG_DOES_NOT_EXIST": errors.NamespaceNotFoundError,
+    "CATALOG_NOT_FOUND": errors.NamespaceNotFoundError,
     "ENDPOINT_NOT_FOUND": UnknownRouteError,
-    "SCHEMA_ALREADY_EXISTS": NamespaceAlreadyExistsError,
-    "SCHEMA_DOES_NOT_EXIST": NamespaceNotFoundError,
-    "SCHEMA_NOT_FOUND": NamespaceNotFoundError,
-    "TABLE_ALREADY_EXISTS": TableAlreadyExistsError,
-    "TABLE_DOES_NOT_EXIST": TableNotFoundError,
-    "TABLE_NOT_FOUND": TableNotFoundError,
+    "SCHEMA_ALREADY_EXISTS": errors.NamespaceAlreadyExistsError,
+    "SCHEMA_DOES_NOT_EXIST": errors.NamespaceNotFoundError,
+    "SCHEMA_NOT_FOUND": errors.NamespaceNotFoundError,
+    "TABLE_ALREADY_EXISTS": errors.TableAlreadyExistsError,
+    "TABLE_DOES_NOT_EXIST": errors.TableNotFoundError,
+    "TABLE_NOT_FOUND": errors.TableNotFoundError,
 }
 """Codes that say more than their status; of the others, such as ``PERMISSION_DENIED`` with 403, that is enough."""
 _STATUSES: Mapping[str, int] = {
@@ -50,9 +41,9 @@ _MISSING = ("_DOES_NOT_EXIST", "_NOT_FOUND")
 
 _TOKEN = re.compile(r"\binvalid access token\b|\btoken\b.{0,400}\bexpir", re.IGNORECASE)
 """The texts about a refused token. Databricks sends them with 403, and with the number as the code."""
-_WORDS: Mapping[str, type[BackendError]] = {
+_WORDS: Mapping[str, type[errors.BackendError]] = {
     "did not return a unique result": DoubledNameError,
-    "Value too long for column": InvalidInputError,
+    "Value too long for column": errors.InvalidInputError,
 }
 """The texts, with 500, of the reference server about a name that is there twice and about its database's limits."""
 
@@ -64,12 +55,12 @@ def translate(refusal: Refusal) -> VendorError | None:
     code, message = refusal.body.get("error_code"), refusal.body.get("message")
     if refusal.status in (401, 403) and isinstance(message, str) and _TOKEN.search(message):
         return VendorError(
-            f"{message.rstrip('.')}: it has expired, was revoked, or is another service's", UnauthenticatedError
+            f"{message.rstrip('.')}: it has expired, was revoked, or is another service's", errors.UnauthenticatedError
         )
     if not isinstance(code, str):
         return None
     text = f"{code}: {message}" if isinstance(message, str) and message else code
     kind = next((kind for words, kind in _WORDS.items() if code == "INTERNAL" and words in text), _KINDS.get(code))
     if kind is None and code not in _STATUSES and code.endswith(_MISSING):
-        kind = InvalidInputError
+        kind = errors.InvalidInputError
     return VendorError(text, kind, _STATUSES.get(code))

@@ -13,16 +13,7 @@ from reconciler.backends.http.client import HttpClient, Pages, path
 from reconciler.backends.http.listing import list_without_doubles, require_kept
 from reconciler.backends.http.refusals import UnknownRouteError
 from reconciler.backends.unity.rules import in_parts, put_together
-from reconciler.model.errors import (
-    BackendError,
-    InternalError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
+from reconciler.model import errors
 from reconciler.model.names import Identifier, join
 
 _LANCE = "lance"
@@ -125,7 +116,7 @@ class UnityService:
         """POST /temporary-table-credentials: return the vended storage options."""
         table = self.read(identifier).row
         if writes:
-            with suppress(PermissionDeniedError):
+            with suppress(errors.PermissionDeniedError):
                 return self._credentials(identifier, table, "READ_WRITE")
         return self._credentials(identifier, table, "READ")
 
@@ -146,8 +137,8 @@ class UnityService:
         """POST /schemas."""
         doing = f"create the {_called(identifier)}"
         body = {"name": identifier[-1], "catalog_name": identifier[0], "properties": in_parts(properties)}
-        errors = {404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError}
-        return _entry(self._http.json("POST", "/schemas", doing=doing, body=body, errors=errors), "schema", doing)
+        expected = {404: errors.NamespaceNotFoundError, 409: errors.NamespaceAlreadyExistsError}
+        return _entry(self._http.json("POST", "/schemas", doing=doing, body=body, errors=expected), "schema", doing)
 
     def set_schema_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
         """PATCH /schemas/{full_name}: the properties given replace all there are."""
@@ -169,8 +160,8 @@ class UnityService:
             "storage_location": location,
             "properties": {**in_parts(properties), _TABLE_TYPE: _LANCE},
         }
-        errors = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
-        return _entry(self._http.json("POST", "/tables", doing=doing, body=body, errors=errors), "table", doing)
+        expected = {404: errors.NamespaceNotFoundError, 409: errors.TableAlreadyExistsError}
+        return _entry(self._http.json("POST", "/tables", doing=doing, body=body, errors=expected), "table", doing)
 
     def delete(self, identifier: Identifier, before_repeat: Callable[[], object] = lambda: None) -> None:
         """DELETE /schemas/{full_name} or /tables/{full_name}, the entry alone.
@@ -178,10 +169,10 @@ class UnityService:
         Never with ``force``: the server refuses a schema that holds anything. Of a managed table, it deletes the data.
         """
         doing = f"remove the entry of the {_called(identifier)}"
-        errors = _missing(identifier)
+        expected = _missing(identifier)
         if _kind(identifier) == "schema":
-            errors |= dict.fromkeys((409, 412, 422), NamespaceNotEmptyError)
-        self._http.done("DELETE", _route(identifier), doing=doing, errors=errors, before_repeat=before_repeat)
+            expected |= dict.fromkeys((409, 412, 422), errors.NamespaceNotEmptyError)
+        self._http.done("DELETE", _route(identifier), doing=doing, errors=expected, before_repeat=before_repeat)
 
     # ---- lists ---------------------------------------------------------------------------------------------------
 
@@ -241,8 +232,8 @@ def _route(identifier: Identifier) -> str:
     return path(f"{_kind(identifier)}s", ".".join(identifier))
 
 
-def _missing(identifier: Identifier) -> dict[int, type[BackendError]]:
-    return {404: TableNotFoundError if _kind(identifier) == "table" else NamespaceNotFoundError}
+def _missing(identifier: Identifier) -> dict[int, type[errors.BackendError]]:
+    return {404: errors.TableNotFoundError if _kind(identifier) == "table" else errors.NamespaceNotFoundError}
 
 
 def _parent(namespace: Identifier) -> dict[str, str]:
@@ -274,7 +265,7 @@ def _resume(token: str, entries: Sequence[Mapping[str, Any]], doing: str) -> str
 def _name(entry: Mapping[str, Any], doing: str) -> str:
     name = entry.get("name")
     if not isinstance(name, str) or not name:
-        raise InternalError(f"unity: {doing}: the answer holds an entry without a name")
+        raise errors.InternalError(f"unity: {doing}: the answer holds an entry without a name")
     return name
 
 
@@ -299,7 +290,7 @@ def _entry(answer: Mapping[str, Any], kind: str, doing: str) -> UnityEntry:
         {key: value for key, value in properties.items() if value is not None} if isinstance(properties, dict) else {}
     )
     if not isinstance(properties, dict | None) or not all(isinstance(value, str) for value in known.values()):
-        raise InternalError(f"unity: {doing}: the properties of `{name}` are not texts")
+        raise errors.InternalError(f"unity: {doing}: the properties of `{name}` are not texts")
     is_table = kind == "table"
     return UnityEntry(
         name,
