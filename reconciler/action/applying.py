@@ -168,11 +168,11 @@ def _apply_saved(job: Job) -> StepEnd:
 
 
 def _carry_out(job: Job, plan: Plan) -> StepEnd:
-    stop = threading.Event()
+    stop, manifest = threading.Event(), job.manifest  # it is loaded, and masks secrets, while commands are read
     with verbatim("Apply"), _interruptible(stop):
         report = carry_out(
             plan,
-            job.manifest,
+            manifest,
             journal=job.context.temporary / "lancens-journal",
             allow_mass_removal=job.inputs.allow_mass_removal,
             skip_blocked=job.inputs.skip_blocked,

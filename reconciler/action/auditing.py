@@ -32,11 +32,15 @@ def audit(job: Job) -> StepEnd:
     """
     title = f"lancens audit of {code(job.manifest.name)}"  # loading masks its secrets in the log
     folder = job.folder / "audit"
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier step of the job
     output, problems, exit_code = _run(job, folder)
     report = folder if (folder / "audit.json").exists() else None
+    complete = True
     if report is not None:
+        text = (report / "audit.json").read_text(encoding="utf-8")
+        complete = json.loads(text)["complete"]
         try:
-            job.secrets.check("the report", (report / "audit.json").read_text(encoding="utf-8"))
+            job.secrets.check("the report", text)
         except BaseException:
             shutil.rmtree(report)
             raise
@@ -44,7 +48,7 @@ def audit(job: Job) -> StepEnd:
         return StepEnd(page=_page(title, output), report=report)
     if exit_code == _FINDINGS:
         reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or higher"
-    elif report is not None:
+    elif not complete:
         reason, message = FailureReason.AUDIT_FAILED, "the audit is incomplete; the report lists what could not be read"
     else:
         reason, message = FailureReason.AUDIT_FAILED, "\n".join(problems)[:_LONGEST_ANNOTATION] or "the audit failed"

@@ -181,10 +181,10 @@ class Job:
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 
-        inputs, started = self.inputs, monotonic()
+        inputs, started, manifest = self.inputs, monotonic(), self.manifest  # which masks secrets, before `verbatim`
         with self._engine() as plan:
             made = plan(
-                self.manifest,
+                manifest,
                 select=inputs.select,
                 adopt=inputs.adopt,
                 take_over=inputs.take_over,

@@ -8,7 +8,7 @@ from reconciler.action.approval import Shown, marked, marker, shown_in
 from reconciler.action.comments import Comment, close_issue, find_comments, put_comment, put_issue
 from reconciler.action.config_changes import config_changes
 from reconciler.action.context import PullRequest
-from reconciler.action.inputs import CommentWhen
+from reconciler.action.inputs import CommentWhen, digest_of
 from reconciler.action.job import Job
 from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
 from reconciler.action.pages import called, code, fenced, plan_body, plan_comment, plan_summary
@@ -169,8 +169,9 @@ def drift(job: Job) -> StepEnd:
 
 
 def _keep_issue(job: Job, made: Plan) -> str:
-    # All workflows share one issue.
-    first_line, run_url = marker("drift", job.key.digest, "any"), job.context.run_url
+    # All workflows share one issue of what they select.
+    selected = digest_of(sorted(job.inputs.select)) if job.inputs.select else "any"
+    first_line, run_url = marker("drift", job.key.digest, selected), job.context.run_url
     if not _exit_code(made):
         return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
     named = display.shorten(called(job.key).replace("`", ""), _LONGEST_NAME)

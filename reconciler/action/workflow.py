@@ -115,7 +115,7 @@ def _print_all(annotations: Sequence[Annotation], what: str) -> None:
 
 
 def mask(secret: str) -> None:
-    """Mask ``secret`` in the log; the runner does not print this command.
+    """Mask ``secret`` in the log; outside of :func:`verbatim`, the runner does not print this command.
 
     The runner masks single lines, so each line of a longer text is masked.
     """

@@ -226,7 +226,12 @@ def field_code(child: Child) -> str:
 
 
 def text_code(text: str) -> str:
-    """Return ``text`` as a Python literal, in double quotes where it is printable."""
+    """Return ``text`` as a Python expression, in double quotes where it is printable.
+
+    A remedy stands in backticks, which end at the first one.
+    """
+    if "`" in text:
+        return f"chr(96).join([{', '.join(map(text_code, text.split('`')))}])"
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else ascii(text)
 
 

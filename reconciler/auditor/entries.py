@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -66,7 +66,7 @@ table with a location.
 _ROWS_AT_ONCE = 4_096
 
 MOST_NAMED = 5
-"""How many of the related tables of a table are named."""
+"""How many of the related tables of a table are named, at one place in each catalog."""
 
 _READ = pa.unify_schemas([rows.ROWS, ENTRIES])
 """An entry, whose kind is ``TABLE``, or one of the other ``rows.ROWS``."""
@@ -169,7 +169,7 @@ def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
             around.add((row["place"], row["inner"]))
     named = {
         place: {
-            "sharing": sorted(row["address"] for row in at)[: MOST_NAMED + 1],
+            "sharing": [*chain.from_iterable(_first_of_each_catalog(row["address"] for row in at))],
             "schemes": sorted({row["scheme"] for row in at}),
         }
         for place, at in tables.items()
@@ -177,6 +177,12 @@ def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
     around |= {(place, "") for place, at in tables.items() if len(at) > 1}
     found = ({"place": place, "inner": inner, **named[place]} for place, inner in around if place in named)
     return record_batches(found, _AT_PLACE)
+
+
+def _first_of_each_catalog(addresses: Iterable[str]) -> Iterator[Iterable[str]]:
+    """Yield a few ``addresses`` of each catalog in order: those of some catalogs are not counted."""
+    for _, found in groupby(sorted(addresses), lambda one: one.partition("/")[0]):
+        yield islice(found, MOST_NAMED + 1)
 
 
 def tables_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -27,8 +27,6 @@ FORMAT_VERSION = 1
 _MARK = b"lancens.history"
 _ATTEMPTS = 30
 _RUNS_SHOWN = 200
-# What a first audit that was interrupted before its commit can leave; Lance never reads it.
-_CUT_OFF = frozenset({"data", "_transactions", "_versions", FOLDER})
 
 
 def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> None:
@@ -189,7 +187,8 @@ def _open(uri: str, options: Mapping[str, str]) -> Any:
     """Return the dataset at ``uri``, None if there is none yet."""
     dataset = storage.examine(uri, options, lambda opened: opened)
     if isinstance(dataset, Storage):
-        cut_off = dataset.kind is StorageKind.NOT_LANCE and _CUT_OFF.issuperset(storage.list_directory(uri, options))
+        # What a first audit that was interrupted before its commit leaves, Lance never reads.
+        cut_off = dataset.kind is StorageKind.NOT_LANCE and storage.holds_first_write(uri, _MARK, options, FOLDER)
         if dataset.kind is StorageKind.NOTHING or cut_off:
             return None
         raise _unusable(uri, dataset.detail)

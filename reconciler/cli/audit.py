@@ -120,7 +120,7 @@ def command(
         raise click.UsageError("--since-last needs --history, which keeps what the last run saw")
     applied = _applied(rules, skipped, source.impl)
     manifest = source.load_existing()
-    run.manifest = manifest.name
+    run.manifest = manifest.name if source.impl is None else "no manifest"  # no label holds a location
     folder = None if out is None else _create_folder(out)
     from reconciler.auditor import history as runs
     from reconciler.auditor.audit import AuditOptions, audit

@@ -82,14 +82,16 @@ def manifest_of_service(impl: str, implementation: Implementation, properties: M
     Raises:
         ConfigError: ``properties`` cannot be used.
     """
-    name, catalog, where, folder = "no manifest", "main", "--config", str(Path.cwd())
+    catalog, where, folder = "main", "--config", str(Path.cwd())
     source, thresholds = Source(where, 0, 0), Thresholds()
     entries = tuple(ConfigEntry(key, (text,), folder, source) for key, text in properties.items())
     config = ConfigText(impl, implementation, source, entries)
     problems = [problem.message.removeprefix("config: ") for problem in config.problems()]
-    if problems:
+    known = config.known_config()
+    if problems or known is None:
         raise ConfigError(f"{where} of {impl}: {'; '.join(problems)}")
-    desired = DesiredCatalog(name=catalog, owner=f"{name}/{catalog}", source=source)
+    name = f"{impl}: {known.identity()}"  # by which audits find the earlier ones of the same service
+    desired = DesiredCatalog(name=catalog, owner=f"no manifest/{catalog}", source=source)
     catalogs = {catalog: ManifestCatalog(catalog, impl, desired, config, Resolver(Policy(outside=True)))}
     return Manifest(name, digest_of(name, thresholds, [], folder), (), folder, thresholds, catalogs)
 

@@ -70,7 +70,7 @@ class Policies:
 
     def of(self, table: Identifier) -> TablePolicy | None:
         """Return what the policies ask of a table without a block; None if none matches."""
-        if not self.policies or not table:  # a saved plan that somebody edited may name the root
+        if not self.policies:
             return None
         known = self._known.get(table[:-1])
         if known is None:

@@ -75,7 +75,7 @@ class _Subject(Document):
 
     catalog: str
     kind: Kind
-    identifier: tuple[str, ...]
+    identifier: tuple[str, ...] = Field(min_length=1)
 
     @property
     def address(self) -> str:

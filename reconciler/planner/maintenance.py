@@ -160,7 +160,7 @@ class _Dataset:
         return Note(catalog=self._catalog, code=code, params=named)
 
     def _call(self, method: str) -> str:
-        return f"lance.dataset({self._place!r}).{method}"
+        return f"lance.dataset({locations.redact(locations.pylance_uri(self._live.location))!r}).{method}"
 
 
 def _is_as_wanted(index: LiveIndex, wanted: WantedIndex) -> bool:

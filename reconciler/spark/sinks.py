@@ -27,7 +27,6 @@ Form = Literal["lance", "parquet", "json"]
 _MARK, _FORMAT_VERSION = b"lancens.inventory", b"1"
 _PREFIX = ".lancens-"
 _ROWS_IN_A_GROUP = 65_536
-_CUT_OFF = frozenset({"data", "_transactions", "_versions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +191,16 @@ def _version_there(place: str) -> int | None:
 def _is_cut_off(place: str) -> bool:
     """Return whether a first inventory was interrupted here before its commit; one on this machine leaves nothing."""
     with suppress(BackendError), storage.translated(place, {}):
-        return storage.local_path(place) is None and _CUT_OFF.issuperset(storage.list_directory(place, {}))
+        return storage.local_path(place) is None and storage.holds_first_write(place, _MARK, {})
     return False
 
 
 def _write_fragments(place: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
     from lance.fragment import write_fragments
 
-    reader = pa.RecordBatchReader.from_batches(schema, record_batches(rows, schema))
-    fragments = write_fragments(reader, storage.pylance_uri(place), _marked(schema), mode="overwrite")
+    marked = _marked(schema)
+    reader = pa.RecordBatchReader.from_batches(marked, record_batches(rows, marked))
+    fragments = write_fragments(reader, storage.pylance_uri(place), marked, mode="overwrite")
     return json.dumps([fragment.to_json() for fragment in fragments])
 
 

@@ -17,6 +17,7 @@ from reconciler.storage.files import (
     ObjectFolder,
     as_plain_path,
     holds_data_files,
+    holds_first_write,
     is_object,
     list_directory,
     local_path,

@@ -272,6 +272,8 @@ DEEPEST = 10
 
 _VERSIONS, _DATA = "_versions", "data"
 _DATA_FILE = ".lance"
+_MOST_OPENED = 10
+"""Of how many data files the schema is read: in an object store each takes a request or two."""
 _PASSED_OVER = ("_", ".")
 # Characters with a meaning in a URI; in a path they have none.
 _URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
@@ -329,3 +331,27 @@ def holds_data_files(location: str, options: Mapping[str, str]) -> bool:
     """
     with translated(location, options):
         return any(name.endswith(_DATA_FILE) for name in list_directory(locations.join(location, _DATA), options))
+
+
+def holds_first_write(location: str, mark: bytes, options: Mapping[str, str], *others: str) -> bool:
+    """Return whether ``location`` has only what a first write leaves that was interrupted before its commit.
+
+    ``mark`` is in the metadata of the schema that it writes; ``others`` are directories that may be there as well.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as for :func:`list_directory`.
+    """
+    if not {_VERSIONS, _DATA, "_transactions", *others}.issuperset(list_directory(location, options)):
+        return False
+    names, session = list_directory(locations.join(location, _DATA), options), session_at(location, options)
+    return all(_DATA_FILE in name for name in names) and all(
+        _has_mark(session, f"{_DATA}/{name}", mark) for name in names[:_MOST_OPENED]
+    )
+
+
+def _has_mark(session: Any, path: str, mark: bytes) -> bool:
+    """Return whether the schema of a data file has ``mark``; a file that was cut off has no schema to read."""
+    try:
+        return mark in (session.open_reader(path).metadata().schema.metadata or {})
+    except (OSError, ValueError):
+        return True

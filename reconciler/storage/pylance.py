@@ -52,6 +52,7 @@ ATTEMPTS = 10
 _USER_INPUT = "Invalid user input: "
 _EVALUATION = re.compile(
     r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error|LanceError\(Arrow\)"
+    r"|This feature is not implemented"
 )
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
@@ -162,10 +163,13 @@ def expression_problem(schema: pa.Schema, evaluate: Callable[[Any], object]) -> 
     try:
         evaluate(in_memory(schema.empty_table()))
     except (OSError, ValueError) as error:
-        reason = expression_error(error)
-        if reason is not None:
-            return reason
+        return expression_error(error) or reason_of(error)
     return "a value in its rows does not fit"
+
+
+def reason_of(error: Exception) -> str:
+    """Return the text of an error of pylance without its place in the source."""
+    return str(error).removeprefix("LanceError(Schema): ").partition(", /")[0]
 
 
 def in_memory(table: pa.Table, **options: Any) -> LanceDataset:

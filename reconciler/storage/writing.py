@@ -27,6 +27,7 @@ from reconciler.storage.pylance import (
     is_storage_error,
     message_of,
     open_dataset,
+    reason_of,
     translated,
 )
 from reconciler.storage.reading import probe
@@ -81,7 +82,8 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
     """Write a new dataset from an Arrow IPC stream, and return its version.
 
     Raises:
-        InvalidInputError: ``ipc_stream`` is not an Arrow IPC stream, or has billions of rows in next to no bytes.
+        InvalidInputError: ``ipc_stream`` is not an Arrow IPC stream, has billions of rows in next to no bytes, or a
+            column of a type or name that Lance does not store.
         TableAlreadyExistsError, InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as
             :func:`create_empty`.
     """
@@ -99,6 +101,11 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
     # A column of nulls takes no bytes, so no limit on bytes holds its rows back.
     if table.num_rows > max(_ROWS_WITHOUT_BYTES, _ROWS_A_BYTE * table.nbytes):
         raise InvalidInputError(f"the data has {table.num_rows:,} rows in {table.nbytes:,} bytes: too many nulls")
+    with translated(location, options):
+        try:
+            in_memory(table.schema.empty_table())
+        except (OSError, ValueError) as error:
+            raise InvalidInputError(f"Lance does not store these columns: {reason_of(error)}") from None
     return _write_new(location, table, options)
 
 

@@ -72,6 +72,15 @@ def test_what_could_not_be_read_fails_the_step_with_a_report(workspace: Workspac
     assert (Path(failed.outputs["report"]) / "audit.html").exists()
 
 
+def test_an_audit_that_fails_has_no_report_of_an_earlier_step(workspace: Workspace, tmp_path: Path) -> None:
+    apply(workspace)
+    workspace.environment["RUNNER_TEMP"] = str(tmp_path)
+    assert audit(workspace).outputs["report"] != ""
+    failed = audit(workspace, rules="no-rule")
+    assert (failed.outputs["failure-reason"], failed.outputs.get("report", "")) == ("audit-failed", "")
+    assert "no-rule" in failed.commands("error")[0]
+
+
 def test_a_report_that_would_show_a_secret_of_the_job_is_not_kept(workspace: Workspace) -> None:
     workspace.environment["DB_PASSWORD"] = SECRET
     workspace.edit("events: {}", f"{SECRET}: {{}}")

@@ -63,6 +63,18 @@ def test_labels_and_other_peoples_issues_are_kept_apart(workspace: Workspace, ap
     assert states(api) == ["open", "closed", "open"]
 
 
+def test_what_is_selected_has_an_issue_of_its_own(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.edit("    namespaces:\n", "    namespaces:\n      other: {tables: {t: {}}}\n")
+    workspace.push(command="apply", require_approved_plan="false")
+    workspace.edit("tier: gold", "tier: silver")
+    for select in ("lake/features/**", "lake/other/**", ""):
+        assert drift(workspace, select=select).code == 0
+    assert states(api) == ["open", "open"]
+    workspace.edit("tier: silver", "tier: gold")
+    drift(workspace, select="lake/features/**")
+    assert sorted(states(api)) == ["closed", "open"]
+
+
 def test_drift_fails_only_where_it_is_asked_to(workspace: Workspace) -> None:
     failed = drift(workspace, fail_on_drift="true")
     assert (failed.code, failed.outputs["failure-reason"], failed.outputs["exit-code"]) == (1, "drift", "2")

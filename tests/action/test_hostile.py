@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from reconciler.action.approval import ConfigChanges, Shown, approval_in, approv
 from reconciler.action.inputs import PlanKey
 from reconciler.action.pages import fenced, plan_comment
 from reconciler.action.workflow import Annotation, annotate
+from reconciler.operations import plan as planning
 from reconciler.planner.plan import ManifestRef, Plan
 from tests.action.step import MERGE, Workspace
 from tests.servers.github_api import TOKEN, GitHubApi
@@ -168,6 +170,23 @@ def test_no_secret_is_shown_anywhere(workspace: Workspace, api: GitHubApi, monke
         seen = everything(workspace, api, step.log, step.summary)
         for secret in ("hunter2", "opensesame", TOKEN):
             assert secret not in seen
+
+
+@pytest.mark.parametrize("inputs", [{"command": "apply"}, {"command": "drift", "engine": "spark"}], ids=str)
+def test_secrets_are_masked_while_the_runner_reads_commands(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, inputs: dict[str, str]
+) -> None:
+    monkeypatch.setenv("STORAGE_KEY", "hunter2-hunter2")
+    workspace.edit("{root: ./lake}", '{root: ./lake, storage.account_key: "${env:STORAGE_KEY}"}')
+    monkeypatch.setattr("reconciler.spark.session.spark_session", lambda _: nullcontext())
+    monkeypatch.setattr("reconciler.spark.engine.plan_on_spark", lambda _, *of, **given: planning.plan(*of, **given))
+    planned = workspace.pull_request(environment="STORAGE_KEY", comment="never")
+    saved = {"plan_file": planned.outputs["plan-file"]} if inputs["command"] == "apply" else {}
+    step = workspace.push(environment="STORAGE_KEY", comment="never", **inputs, **saved)
+    assert step.code == 0, step.log
+    masked = step.commands("add-mask")
+    assert masked
+    assert [line for line in step.log.splitlines() if "hunter2" in line] == masked
 
 
 def test_a_plan_that_would_show_a_secret_of_the_job_is_refused(

@@ -44,8 +44,10 @@ def by_pairs(tables: list[tuple[str, str | None]]) -> Related:
         around = [other for other, place in others if locations.is_under(place, location or "")]
         around = [other for other in around if other not in dict(same)]
         shared = len(same) > 1
+        named = sorted(other for other, _ in same)
+        of = [one.partition("/")[0] for one in named]
         found[address] = (
-            sorted(other for other, _ in same)[: MOST_NAMED + 1] if shared else [],
+            [one for at, one in enumerate(named) if of[:at].count(of[at]) <= MOST_NAMED] if shared else [],
             sorted({locations.scheme(place) for _, place in same}) if shared else [],
             sorted(around)[:MOST_NAMED],
         )
@@ -73,9 +75,9 @@ def test_everything_is_inside_the_root_of_the_machine_and_nothing_is_inside_itse
 
 
 def test_of_many_at_one_place_a_few_are_named(engine: SparkSession | None) -> None:
-    tables: list[tuple[str, str | None]] = [(f"t{number}", "/a") for number in range(9)]
-    sharing, schemes, _ = related(engine, [*tables, ("inner", "/a/b")])["t8"]
-    assert (sharing, schemes) == ([f"t{number}" for number in range(MOST_NAMED + 1)], ["file"])
+    tables: list[tuple[str, str | None]] = [(f"a/t{number}", "/a") for number in range(9)]
+    sharing, schemes, _ = related(engine, [*tables, ("z/t", "/a"), ("z/inner", "/a/b")])["a/t8"]
+    assert (sharing, schemes) == ([*(f"a/t{number}" for number in range(MOST_NAMED + 1)), "z/t"], ["file"])
 
 
 @pytest.mark.soak
@@ -87,5 +89,5 @@ def test_grouping_finds_what_comparing_every_pair_finds(engine: SparkSession | N
             start = random.choice(("s3://b", "s3a://b", "s3n://b/", "gs://b", "/b", "file:///b", "file:/b/", "", "/"))
             path = PurePosixPath(*random.choices(("a", "ab", "x y", "z"), k=random.randrange(5)))
             location = f"{start}/{path}" if path.parts else start
-            tables.append((f"t{number:03}", location or None))
+            tables.append((f"{random.choice('az')}/t{number:03}", location or None))
         assert related(engine, tables) == by_pairs(tables)

@@ -166,6 +166,18 @@ def test_a_full_audit_looks_at_everything_again(lake: Path, audit: Audit, looked
     assert looked_at(audit("--since-last")[1]) == 9
 
 
+def test_audits_without_a_manifest_go_on_from_those_of_the_same_service(
+    lake: Path, audit: Audit, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    Path("other").mkdir()
+    for root, figures in (("./lake", (9, 9, 1)), ("./other", (0, 0, 1)), (f"{lake.parent}/", (9, 0, 2))):
+        given = ("--impl", "dir", "--config", f"root={root}", "--metrics", "run.prom")
+        document = audit(*given, "--since-last")[1]
+        assert (document["totals"]["tables"], looked_at(document), len(document["history"])) == figures
+        assert "dir:" not in Path("run.prom").read_text("utf-8")
+
+
 def test_looks_do_not_pile_up(lake: Path, audit: Audit, monkeypatch: Any) -> None:
     monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
     for _ in range(8):

@@ -470,6 +470,45 @@ def test_a_stream_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "columns",
+    [
+        [("a", pa.month_day_nano_interval())],
+        [("a", pa.list_view(pa.int8()))],
+        [("a", pa.list_(pa.int8(), 0))],
+        [("a", pa.list_(pa.list_(pa.int8()), 1))],
+        [("a", pa.int8()), ("a", pa.int8())],
+        [("a.b", pa.int8())],
+    ],
+    ids=str,
+)
+def test_columns_that_lance_does_not_store_are_an_error_of_the_input(tmp_path: Path, columns: list[Any]) -> None:
+    place = tmp_path / "a.lance"
+    with pytest.raises(InvalidInputError) as refused:
+        storage.write_stream(str(place), _ipc(pa.schema(columns).empty_table()), {})
+    assert ".rs:" not in str(refused.value)
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("cast", ["arrow_cast(id, 'Interval(MonthDayNano)')", "arrow_cast(id, 'Nope')"])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda place, cast: storage.count_rows(place, {}, None, None, f"{cast} IS NULL"),
+        lambda place, cast: storage.compute_columns(place, {"new": cast}, {}),
+    ],
+    ids=["count", "compute"],
+)
+def test_a_cast_that_cannot_be_is_an_error_of_the_input(
+    tmp_path: Path, work: Callable[[str, str], object], cast: str
+) -> None:
+    place = str(tmp_path / "a.lance")
+    lance.write_dataset(pa.table({"id": [1]}), place)
+    with pytest.raises(InvalidInputError) as refused:
+        work(place, cast)
+    assert "a value" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     "kind", [pa.decimal128(10, 2), pa.decimal256(50, 2), pa.string_view(), pa.binary_view()], ids=str
 )
 def test_a_stream_of_values_of_16_bytes_is_written(tmp_path: Path, kind: pa.DataType) -> None:

@@ -30,11 +30,6 @@ def test_a_policy_has_a_pattern_properties_and_expectations(load_text: Load) -> 
     assert Policies((ads,)).of(("web", "hits")) is None
 
 
-def test_nothing_is_asked_of_the_root_that_an_edited_plan_names(load_text: Load) -> None:
-    loaded = load_text(policies("{match: '**', properties: {tier: gold}}", "{match: '*', properties: {team: ml}}"))
-    assert Policies(loaded.catalogs["lake"].desired.policies).of(()) is None
-
-
 @pytest.mark.parametrize("none", ["{}", "null"])
 def test_a_later_policy_can_ask_for_no_index(load_text: Load, none: str) -> None:
     first = "{match: '**', maintain: {compact: {}, indices: {id: {type: BTREE}}}}"

@@ -85,6 +85,14 @@ def test_a_summary_that_counts_something_else_is_refused() -> None:
         Plan.from_json(resealed(document))
 
 
+@pytest.mark.parametrize("part", ["changes", "fingerprints"])
+def test_an_object_without_a_name_is_refused(part: str) -> None:
+    document = json.loads(render(small_plan(), "json"))
+    document.setdefault(part, [{"catalog": "lake", "kind": "table"}])[0]["identifier"] = []
+    with pytest.raises(PlanFileError, match="identifier"):
+        Plan.from_json(resealed(document))
+
+
 def test_another_major_version_is_refused() -> None:
     document = json.loads(render(small_plan(), "json"))
     document["format_version"] = "2.0"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from itertools import count
 from multiprocessing.synchronize import Barrier, Semaphore
 from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
 from reconciler.auditor import history
@@ -50,8 +53,6 @@ def test_runs_are_read_as_they_were_appended_whatever_their_clocks_said(uri: Pat
 
 
 def test_every_run_is_one_commit(uri: Path) -> None:
-    import lance
-
     for run_id in "abc":
         history.append(str(uri), document(run_id), {})
     assert [lance.dataset(str(uri), version=version).count_rows() for version in (1, 2, 3)] == [1, 2, 3]
@@ -59,8 +60,6 @@ def test_every_run_is_one_commit(uri: Path) -> None:
 
 
 def test_what_was_counted_can_be_queried(uri: Path) -> None:
-    import lance
-
     history.append(str(uri), document("a"), {})
     (row,) = lance.dataset(str(uri)).to_table(filter="totals.findings.error >= 3 AND NOT complete").to_pylist()
     assert {"rule": "dangling", "error": 1, "warning": 0, "note": 0} in row["by_rule"]
@@ -68,8 +67,6 @@ def test_what_was_counted_can_be_queried(uri: Path) -> None:
 
 
 def test_the_first_run_of_somebody_else_that_comes_meanwhile_stays(uri: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import lance
-
     genuine: Any = lance.fragment.write_fragments
 
     def meanwhile(*given: object, **named: object) -> object:
@@ -83,8 +80,6 @@ def test_the_first_run_of_somebody_else_that_comes_meanwhile_stays(uri: Path, mo
 
 
 def test_a_history_that_would_clean_itself_up_is_left_alone(uri: Path) -> None:
-    import lance
-
     history.append(str(uri), document("a"), {})
     lance.dataset(str(uri)).update_config({"lance.auto_cleanup.interval": "3"})
     with pytest.raises(LancensError, match=r"lance\.auto_cleanup\.interval"):
@@ -137,20 +132,18 @@ def test_a_run_that_is_killed_shows_nothing_of_itself(uri: Path) -> None:
 
 
 def test_a_first_run_that_was_cut_off_is_no_obstacle(uri: Path) -> None:
-    import pyarrow as pa
     from lance.fragment import write_fragments
 
-    write_fragments(pa.table({"run_id": ["cut off"]}), str(uri), schema=pa.schema({"run_id": pa.string()}))
-    assert list((uri / "data").iterdir())
+    schema = pa.schema({"run_id": pa.string()}, metadata=history.schema().metadata)
+    write_fragments(pa.table({"run_id": ["cut off"]}, schema=schema), str(uri))
+    [file] = (uri / "data").iterdir()
+    (uri / "data/cut.lance").write_bytes(file.read_bytes()[:20])
     assert history.read(str(uri), {}) == []
     history.append(str(uri), document("a"), {})
     assert ids(uri) == ["a"]
 
 
 def test_a_dataset_of_something_else_is_refused_and_left_alone(uri: Path) -> None:
-    import lance
-    import pyarrow as pa
-
     lance.write_dataset(pa.table({"run_id": ["x"]}), str(uri))
     for use in (lambda: history.read(str(uri), {}), lambda: history.append(str(uri), document("a"), {})):
         with pytest.raises(LancensError, match="dataset that is not an audit history"):
@@ -167,8 +160,6 @@ def test_a_later_history_is_not_read_wrongly(uri: Path, monkeypatch: pytest.Monk
 
 
 def test_an_earlier_history_is_refused_before_the_audit_reads_from_it(uri: Path) -> None:
-    import lance
-
     history.append(str(uri), document("a"), {})
     lance.dataset(str(uri)).drop_columns(["findings"])
     for use in (lambda: history.read(str(uri), {}), lambda: history.append(str(uri), document("b"), {})):
@@ -177,19 +168,21 @@ def test_an_earlier_history_is_refused_before_the_audit_reads_from_it(uri: Path)
 
 
 def test_a_damaged_run_is_named(uri: Path) -> None:
-    import lance
-
     history.append(str(uri), document("a"), {})
     lance.dataset(str(uri)).update({"manifest": "NULL"})
     with pytest.raises(LancensError, match="damaged at manifest"):
         history.read(str(uri), {})
 
 
-@pytest.mark.parametrize("content", ["a folder", "a file"])
+@pytest.mark.parametrize("content", ["a folder", "a folder of data", "data without versions", "a file"])
 def test_a_place_with_other_files_is_refused(uri: Path, content: str) -> None:
-    if content == "a folder":
-        uri.mkdir()
-        (uri / "notes.txt").write_text("mine", encoding="utf-8")
+    if content.startswith("a folder"):
+        folder = uri / "data" if content == "a folder of data" else uri
+        folder.mkdir(parents=True)
+        (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    elif content == "data without versions":
+        lance.write_dataset(pa.table({"run_id": ["mine"]}), str(uri))
+        shutil.rmtree(uri / "_versions")
     else:
         uri.write_text("mine", encoding="utf-8")
     with pytest.raises(LancensError, match=r"history\.lance cannot be used as ") as caught:

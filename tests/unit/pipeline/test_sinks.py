@@ -92,6 +92,24 @@ def test_a_first_inventory_in_an_object_store_that_was_cut_off_is_no_obstacle(
     assert content(out, "lance") == WITHOUT_NULLS
 
 
+@pytest.mark.parametrize("content", ["a file", "lance"])
+def test_data_of_somebody_in_an_object_store_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    monkeypatch.setattr(storage, "local_path", lambda _: None)
+    out = tmp_path / "out"
+    if content == "lance":  # its versions are lost
+        lance.write_dataset(pa.table({"name": ["mine"]}), str(out))
+        shutil.rmtree(out / "_versions")
+    else:
+        (out / "data").mkdir(parents=True)
+        (out / "data/rows.csv").write_text("mine")
+    before = sorted(out.rglob("*"))
+    with pytest.raises(LancensError), open_sink(str(out), "lance", SCHEMA):
+        pass
+    assert sorted(out.rglob("*")) == before
+
+
 def test_a_worker_that_does_not_share_the_place_says_so(tmp_path: Path) -> None:
     with open_sink(str(tmp_path / "out.json"), "json", SCHEMA) as sink:
         for folder in tmp_path.iterdir():

@@ -57,6 +57,16 @@ def test_what_is_in_the_way_of_no_job_is_not_told() -> None:
     assert planned(replace(WELL, cleanup=AutoCleanup("1", 8), cleanable=5)) == [NoteCode.CLEANABLE]
 
 
+def test_a_call_opens_the_location_that_pylance_knows() -> None:
+    live = replace(LIVE, location="s3a://lake/t.lance")
+    [note] = jobs_of("lake", TABLE, live, replace(WELL, cleanable=5))
+    [other] = jobs_of("lake", TABLE, live, replace(WELL, indices=(replace(INDEX, type="Bitmap"),)))
+    assert isinstance(note, Note)
+    assert isinstance(other, Blocked)
+    for one in (note, other):
+        assert one.params["code"].startswith("lance.dataset('s3://lake/t.lance').")
+
+
 def test_jobs_of_one_dataset_run_one_after_the_other() -> None:
     jobs = [one for one in jobs_of("lake", TABLE, LIVE, NEEDY) if isinstance(one, Change)]
     others = [one.model_copy(update={"identifier": ("a", "u")}) for one in jobs]

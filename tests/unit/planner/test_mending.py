@@ -24,7 +24,7 @@ from reconciler.planner.schemas import SchemaDifference, compare
 ROWS = 1000
 ID = make_column("id", "int64")
 CODE = re.compile(r"`((?:ds = )?lance\.dataset\(.*?\))`(?=;|$)")
-"""A call in a remedy; a column's name with a backtick in it would be quoted by one more."""
+"""A call in a remedy, which has no backtick in it."""
 
 
 def remedy(
@@ -194,6 +194,27 @@ def test_all_of_it_is_one_line_of_calls(tmp_path: Path) -> None:
     [code] = codes(place, *wanted, extra=ExtraColumns.CONFLICT)
     run(code)
     assert not difference(place, *wanted, extra=ExtraColumns.CONFLICT)
+
+
+@pytest.mark.parametrize("name", ["a`b", "`c`"])
+@pytest.mark.parametrize("wanted", [("int64", {}), ("int32", {"unit": "m"})], ids=["type", "metadata"])
+def test_a_name_may_have_backticks(tmp_path: Path, name: str, wanted: tuple[str, dict[str, str]]) -> None:
+    place = written(tmp_path / "t.lance", make_column(name, "int32"))
+    desired = make_column(name, wanted[0], metadata=wanted[1]), make_column("new`", "int8")
+    [code] = codes(place, *desired)
+    run(code)
+    assert not difference(place, *desired)
+    renamed = *desired[:1], make_column("other", "int8")
+    [_, rename] = codes(place, *renamed)
+    run(rename)
+    assert not difference(place, *renamed)
+
+
+def test_what_pylance_cannot_do_by_a_name_with_backticks_is_said(tmp_path: Path) -> None:
+    inside, required = make_column("a`b", "struct<a: int8>"), make_column("a`b", "int8", nullable=False)
+    for desired, found in (((ID,), (ID, inside)), ((ID, required), (ID,)), ((ID, inside), (ID, required))):
+        whole = compare(desired, found)
+        assert "pylance cannot change `a`b`" in remedy(whole, (), str(tmp_path), Evolve.NEVER)
 
 
 NULLABLE: Schema = (ID, make_column("c", "int8"))
