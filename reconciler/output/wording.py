@@ -5,7 +5,7 @@ Values are redacted but not escaped: each renderer escapes them for its own form
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.model import display, locations
@@ -174,9 +174,9 @@ class ShownField:
         return "+" if self.before is None else "-" if self.after is None else "~"
 
     @property
-    def text(self) -> str:
+    def values(self) -> Sequence[str]:
         """Its value, or both values if it changes."""
-        return " -> ".join(value for value in (self.before, self.after) if value is not None)
+        return [value for value in (self.before, self.after) if value is not None]
 
     @property
     def is_location(self) -> bool:
