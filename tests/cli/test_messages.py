@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import socket
 import threading
@@ -70,6 +71,8 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
         (("plan", "-o", "lancens.yaml"), "must end in .json: pass -o lancens.json"),
         (("plan", "-o", "tfplan"), "must end in .json: pass -o tfplan.json"),
         (("plan", "-o", "no/such/p.json"), "there is no folder no/such"),
+        (("plan", "-o", "no/such/p.txt"), "pass -o no/such/p.json"),
+        (("completion",), "Choose from: bash, zsh, fish"),
         (("plan", "--var-file", "list.yaml"), "expected a block of keys such as `region:"),
         (("plan", "--var-file", "unused.yaml", "--var", "b=1"), "variable `b` is defined, but nothing uses it"),
         (("plan", "binary.json"), "is not a manifest, whose name ends in .yaml or .yml"),
@@ -236,6 +239,16 @@ def test_junit_fails_for_what_is_blocked(folder: Path, capsys: pytest.CaptureFix
     [suite] = ElementTree.fromstring(ran.out.encode())  # noqa: S314 - our own
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("lake", "2", "1")
     assert [case.get("name") for case in suite] == ["blocked lake/a", "declare lake/b"]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_a_renamed_column_is_shown_without_quotes(folder: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    lancens(capsys, "apply", "--auto-approve")
+    renamed = GOOD.replace("schema: [{name: x,", "evolve: additive, schema: [{name: y, renamed_from: x,")
+    (folder / "lancens.yaml").write_text(renamed)
+    shown = html.unescape(lancens(capsys, "plan", "--format", form).out)
+    assert "x int64 -> y int64" in shown
+    assert '"x int64' not in shown
 
 
 def test_a_catalog_that_is_not_selected_needs_no_credentials(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
