@@ -107,7 +107,8 @@ def closing_line(plan: Plan) -> str:
     if plan.is_empty and not plan.blocked:
         named = sum(catalog.desired_objects + (catalog.mirrored_tables or 0) for catalog in plan.catalogs)
         beside = sum(catalog.unnamed_tables for catalog in plan.catalogs)
-        matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} match the manifest"
+        verb = "matches" if named == 1 else "match"
+        matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} {verb} the manifest"
         only_there = f"; {count(beside, 'more table')} only in the catalogs" if beside else ""
         return f"No changes. {matching}{only_there}.{protected}"
     listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
