@@ -258,7 +258,7 @@ def _remarks(live: _Live) -> Iterator[str]:
 def _missing_root(live: _Live) -> str | None:
     """Return the message for a missing root of a directory catalog, None where it exists."""
     root = missing_root(live.backend)
-    return None if root is None else f"{live.label}: the root {root} is not there."
+    return None if root is None else f"{live.label}: the root {root} does not exist."
 
 
 def _search(lives: Sequence[_Live], parallelism: int) -> None:
