@@ -178,6 +178,21 @@ def test_a_root_that_does_not_exist_is_said(
     assert hint in ran.err
 
 
+@pytest.mark.parametrize("command", ["plan", "import", "list"])
+@pytest.mark.parametrize("root", ["${env:LAKE_ROOT}", "${env:LAKE_ROOT}/../other"])
+def test_a_root_of_the_environment_is_named_by_its_variable(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, root: str, command: str
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", str(folder / "hidden"))
+    (folder / "lancens.yaml").write_text(GOOD.replace("./lake", f'"{root}"'))
+    ran = lancens(capsys, command)
+    assert f"the root {root} does not exist" in ran.err
+    (folder / "hidden").mkdir()
+    (folder / "other").mkdir()
+    again = lancens(capsys, command)
+    assert str(folder) not in ran.out + ran.err + again.out + again.err
+
+
 def test_the_python_interface_names_what_it_expected() -> None:
     manifest = reconciler.load("lancens.yaml")
     plan = reconciler.plan(manifest)
