@@ -30,6 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("text", "said"),
     [
         (HEAD + "    config: {root: ${env:X}}\n", '6:21: `${env:X}` inside `{…}` must be quoted: "${env:X}"'),
+        (HEAD + "    tables: {a: {schema: [{name: e, type: list<int8>[8]}]}}\n", 'must be quoted: "list<int8>[8]"'),
+        (HEAD + "    tables: {a: {schema: [{name: e, type: timestamp[us, tz=UTC]}]}}\n", '"timestamp[us, tz=UTC]"'),
         (HEAD + "    config:\n\troot: ./lake\n", "7:1: a tab; YAML indents with spaces"),
         (HEAD + "    config: {root: {{ root }}}\n", "belongs to another tool; write `${var:name}`"),
         (HEAD + "    config: {root: ./{{ root }}/x}\n", "write `${var:name}`, in double quotes"),
