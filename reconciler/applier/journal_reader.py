@@ -47,7 +47,7 @@ class JournalRecord:
     def tally(self) -> str:
         """How its changes ended, such as `3 done, 1 failed`."""
         counts = self.summary or Counter(outcome["status"] for outcome in self.outcomes.values())
-        return ", ".join(f"{counts[status]} {status}" for status in Status if counts.get(status)) or "none"
+        return ", ".join(f"{counts[status]:,} {status}" for status in Status if counts.get(status)) or "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,13 +111,13 @@ def summary_line(report: ApplyReport) -> str:
     """Return the last line of apply: counts by status, and the path of the journal."""
     counts, total = report.counts, len(report.results)
     applied = counts[Status.DONE] + counts[Status.ALREADY]
-    parts = [f"{counts[Status.FAILED]} failed", f"{counts[Status.SKIPPED]} skipped"]
+    parts = [f"{counts[Status.FAILED]:,} failed", f"{counts[Status.SKIPPED]:,} skipped"]
     if counts[Status.KEPT]:
-        parts.append(f"{counts[Status.KEPT]} kept")
+        parts.append(f"{counts[Status.KEPT]:,} kept")
     if counts[Status.ALREADY]:
-        parts.append(f"{counts[Status.ALREADY]} already done")
+        parts.append(f"{counts[Status.ALREADY]:,} already done")
     stopped = "Stopped. " if report.interrupted else ""
     journal = display.message(report.journal)
     if report.journal_error:
         journal += f" (incomplete: {display.message(report.journal_error)})"
-    return f"{stopped}Applied {applied} of {count(total, 'change')}: {', '.join(parts)}. Journal: {journal}"
+    return f"{stopped}Applied {applied:,} of {count(total, 'change')}: {', '.join(parts)}. Journal: {journal}"

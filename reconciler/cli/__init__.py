@@ -178,7 +178,7 @@ def _usage(error: click.ClickException) -> Iterator[str]:
         yield error.ctx.get_usage()
         yield f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help."
         yield ""
-    yield f"Error: {display.message(error.format_message())}"
+    yield f"Error: {display.message(' '.join(error.format_message().split()))}"
 
 
 def _message(error: Exception) -> str:

@@ -62,7 +62,9 @@ def check_plan_file(out: str) -> None:
     """
     path = Path(out)
     if path.suffix != PLAN_SUFFIX and (path.is_file() or not path.exists()):
-        raise click.UsageError(f"the name of a saved plan must end in {PLAN_SUFFIX}: pass -o {path.stem}{PLAN_SUFFIX}")
+        raise click.UsageError(
+            f"the name of a saved plan must end in {PLAN_SUFFIX}: pass -o {path.with_suffix(PLAN_SUFFIX)}"
+        )
     check_folder(out)
 
 

@@ -24,7 +24,15 @@ from reconciler.manifest.nodes import Mapping, Node, ScalarNode, Sequence, entri
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.problems import Problems
 from reconciler.manifest.table_policies import read_policies
-from reconciler.manifest.variables import FileValue, Resolver, TemplateError, environment_values, is_unresolved
+from reconciler.manifest.variables import (
+    FileValue,
+    Placeholder,
+    Resolver,
+    Template,
+    TemplateError,
+    environment_values,
+    is_unresolved,
+)
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredCatalog, Source, Suppression, Thresholds
 from reconciler.model.display import did_you_mean
@@ -257,18 +265,17 @@ class _Loading:
             for name, text in (value if isinstance(value, Mapping) else {"": value}).items():
                 full = f"{key}.{name}" if name else key
                 where = f"`{full}` in the config of {what}"
-                if not isinstance(text, ScalarNode):
-                    self._problems.at(text.place, f"{where} is not text; dots join nested names")
-                elif full in seen:
+                if full in seen:
                     self._problems.at(text.key_place, f"{where} is a duplicate key")
-                else:
-                    seen.add(full)
-                    try:
+                    continue
+                seen.add(full)
+                template: Template = (Placeholder("env", ""),)  # after an error: the key is there, its value unknown
+                try:
+                    if isinstance(text, ScalarNode):
                         template = self._resolver.template(text.text)
-                    except TemplateError as error:
-                        self._problems.at(text.place, str(error))
-                        continue
-                    source = self._problems.source(text.key_place)
-                    yield ConfigEntry(
-                        key=full, template=template, folder=self._problems.folder(text.place), source=source
-                    )
+                    else:
+                        self._problems.at(text.place, f"{where} is not text; dots join nested names")
+                except TemplateError as error:
+                    self._problems.at(text.place, str(error))
+                source = self._problems.source(text.key_place)
+                yield ConfigEntry(key=full, template=template, folder=self._problems.folder(text.place), source=source)

@@ -25,7 +25,8 @@ NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
-_PLACEHOLDER = re.compile(r"\$\{[^}]*\}?")
+# What a flow block cannot hold unquoted: a placeholder, and a type with brackets.
+_UNQUOTED = re.compile(r"\$\{[^}]*\}?|(?<=type: )\w+(?:<[^\"]{,99}>)?\[[^\]\"]{,99}\]")
 _TEMPLATE = "`{{ … }}` belongs to another tool; write `${var:name}`"
 
 
@@ -63,7 +64,7 @@ def _hint(line: str, column: int) -> str | None:
     """Return the cause of a syntax error at ``column`` of ``line``, if it is a common one."""
     if "{{" in line:
         return f"{_TEMPLATE}, in double quotes"
-    if (found := _PLACEHOLDER.search(line)) is not None and "{" in line[: found.start()]:
+    if (found := _UNQUOTED.search(line)) is not None and "{" in line[: found.start()]:
         return f'`{found[0]}` inside `{{…}}` must be quoted: "{found[0]}"'
     if line[column - 1 : column] == "\t" or line.startswith("\t"):
         return "a tab; YAML indents with spaces"

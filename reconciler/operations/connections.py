@@ -18,6 +18,7 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
 from reconciler.model.names import EVERYTHING, Scope
 from reconciler.model.redaction import is_sensitive, scrub, slow_digest
+from reconciler.planner.placeholders import hiding
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -261,11 +262,12 @@ def missing_roots(manifest: Manifest, names: Collection[str] | None = None) -> l
 
     Outside a plan, a typo would pass unnoticed.
     """
-    said = []
+    said, hide = [], hiding(secret_places_of(manifest))
     for spec in catalog_specs(manifest, names):
         with spec.connect() as backend:
             root = missing_root(backend)
         if root is not None:
             hint = " `$` is not expanded; write `${env:NAME}`." if "$" in root else ""
-            said.append(scrub(f"{spec.name} ({spec.impl}): the root {root} does not exist.{hint}", spec.secrets))
+            shown = scrub(hide(root), spec.secrets)
+            said.append(f"{spec.name} ({spec.impl}): the root {shown} does not exist.{hint}")
     return said

@@ -154,7 +154,7 @@ class _Doctor:
             detail = ", ".join(filter(None, (f"{locations.redact(table.location)}: {found.kind.value}", found.detail)))
             yield self._check("storage", "ok" if opened else "warning", detail, perf_counter() - began)
         if (missing := missing_root(self._backend)) is not None:
-            yield self._check("storage", "warning", f"the root {missing} is not there; the first apply makes it")
+            yield self._check("storage", "warning", f"the root {missing} does not exist; the first apply creates it")
         for root in self._backend.roots():
             listed, took = self._tried(partial(storage.look_into, root, self._backend.storage_options()))
             if isinstance(listed, CatalogError):
@@ -175,7 +175,7 @@ class _Doctor:
     def _write(self, what: str, call: Callable[[], object]) -> DoctorCheck:
         answer, took = self._tried(call)
         if not isinstance(answer, CatalogError) or answer.code in _NOT_THERE:
-            return self._check("writing", "ok", f"{what}: tried on what is not there, and not refused", took)
+            return self._check("writing", "ok", f"{what}: not refused on a name that does not exist", took)
         said = {ErrorCode.UNSUPPORTED: " is not offered", **dict.fromkeys(_REFUSED, f" is refused: {answer}")}
         return self._check("writing", "warning", what + said.get(answer.code, f": {answer}"), took)
 

@@ -105,7 +105,8 @@ def _names(fold: Fold) -> list[str]:
 def _column(column: ShownField) -> str:
     # GitHub colours `+` and `-`; `!` is its sign for a changed line.
     symbol = "!" if column.symbol == "~" else column.symbol
-    return display.shorten(f"{symbol} {display.key(column.label)}: {display.value(column.text)}", _LONGEST_COLUMN)
+    text = " -> ".join(map(display.value, column.values))
+    return display.shorten(f"{symbol} {display.key(column.label)}: {text}", _LONGEST_COLUMN)
 
 
 @dataclass(slots=True)

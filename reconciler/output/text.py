@@ -253,7 +253,8 @@ class _View:
     def _column_lines(self, found: Iterable[ShownField]) -> Iterator[Line]:
         for column in found:
             label = self._value(column.label, display.key)
-            yield from self._signed(column.symbol, f"column {label}: {self._value(column.text)}")
+            text = " -> ".join(map(self._value, column.values))
+            yield from self._signed(column.symbol, f"column {label}: {text}")
 
     def _signed(self, symbol: str, text: str) -> Iterator[Line]:
         yield from self._paragraph(text, f"{_INDENT}{symbol} ", SYMBOLS[symbol])

@@ -5,7 +5,7 @@ Values are redacted but not escaped: each renderer escapes them for its own form
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.model import display, locations
@@ -107,7 +107,8 @@ def closing_line(plan: Plan) -> str:
     if plan.is_empty and not plan.blocked:
         named = sum(catalog.desired_objects + (catalog.mirrored_tables or 0) for catalog in plan.catalogs)
         beside = sum(catalog.unnamed_tables for catalog in plan.catalogs)
-        matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} match the manifest"
+        verb = "matches" if named == 1 else "match"
+        matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} {verb} the manifest"
         only_there = f"; {count(beside, 'more table')} only in the catalogs" if beside else ""
         return f"No changes. {matching}{only_there}.{protected}"
     listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
@@ -174,9 +175,9 @@ class ShownField:
         return "+" if self.before is None else "-" if self.after is None else "~"
 
     @property
-    def text(self) -> str:
+    def values(self) -> Sequence[str]:
         """Its value, or both values if it changes."""
-        return " -> ".join(value for value in (self.before, self.after) if value is not None)
+        return [value for value in (self.before, self.after) if value is not None]
 
     @property
     def is_location(self) -> bool:

@@ -220,7 +220,7 @@ def _check_seal(document: Mapping[str, Any], summary: Summary) -> None:
     content = {key: value for key, value in document.items() if key != _DIGEST}
     if document.get(_DIGEST) != _digest_of(content):
         raise PlanFileError(
-            "the plan was edited or damaged: its `digest` is not that of what it holds. Make the plan again."
+            "the plan was edited or damaged: its `digest` does not match its content. Make the plan again."
         )
     counted = summary.model_dump(by_alias=True)
     said = content.get("summary")

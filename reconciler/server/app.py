@@ -214,7 +214,7 @@ async def _http_refusal(request: Request, error: Exception) -> Response:
     """Answer requests without an operation, such as those with no such route."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for this class only
     if error.status_code in (404, 405):
-        message = f"{request.method} is nothing here; /openapi.json lists what is served"
+        message = f"there is no such route for {request.method}; /openapi.json lists the routes"
         return refusal(ErrorCode.UNSUPPORTED, message, error.status_code, error.headers)
     return refusal(ErrorCode.INVALID_INPUT, error.detail, error.status_code, error.headers)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from reconciler import storage
 from reconciler.backends import optional, registry
@@ -29,6 +28,7 @@ from reconciler.operations.connections import (
 from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
 from reconciler.planner.moves import moves_of, pairs
+from reconciler.planner.placeholders import hiding
 from reconciler.writing.export import ExportCatalog, to_yaml
 from reconciler.writing.importable import (
     is_owned_outside,
@@ -215,7 +215,7 @@ def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Impor
         live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
     if options.from_storage:
         _search(lives, options.parallelism)
-    remarks = list(chain.from_iterable(map(_remarks, lives)))
+    remarks = [hiding(live.places)(line) for live in lives for line in _remarks(live)]
     _select(lives, options.select)
     for live in lives:
         if existing := (options.beside or {}).get(live.name):  # has blocks already
@@ -246,7 +246,7 @@ def _remarks(live: _Live) -> Iterator[str]:
     """Yield remarks on an empty catalog, and on data without a block."""
     yield from (f"{live.label}: {line}" for line in live.found.nameless)
     if not (live.snapshot.namespaces or live.snapshot.tables or live.found.tables):
-        roots = ", ".join(map(locations.redact, live.backend.roots()))
+        roots = ", ".join(map(hiding(live.places), map(locations.redact, live.backend.roots())))
         where = f" under {roots}" if roots else ""
         within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
         yield _missing_root(live) or (
@@ -258,7 +258,7 @@ def _remarks(live: _Live) -> Iterator[str]:
 def _missing_root(live: _Live) -> str | None:
     """Return the message for a missing root of a directory catalog, None where it exists."""
     root = missing_root(live.backend)
-    return None if root is None else f"{live.label}: the root {root} is not there."
+    return None if root is None else f"{live.label}: the root {root} does not exist."
 
 
 def _search(lives: Sequence[_Live], parallelism: int) -> None:

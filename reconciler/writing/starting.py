@@ -55,7 +55,8 @@ def _config(impl: str, model: type[BackendConfig]) -> list[str]:
     lines = ["    # More keys of config:"] if len(required) < len(described) else []
     for one in described:
         if not one.is_required:
-            secret = f'"${{env:{impl.upper()}_{one.key.upper().replace(".", "_")}}}"'
+            variable = re.sub(r"\W", "_", f"{impl}_{one.key}".upper())
+            secret = f'"${{env:{variable}}}"'
             value = secret if is_sensitive_key(one.key) else one.default or ""
             lines += [f"    #   {one.key}: {value}".rstrip()]
     lines += ["    # Options for opening datasets: storage.region and the like."]

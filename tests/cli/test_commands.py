@@ -153,7 +153,7 @@ def test_an_edited_plan_is_refused(
     text = (folder / "plan.json").read_text()
     assert found in text
     edited = text.replace(found, put)
-    for content, message in ((edited, "its `digest` is not that of what it holds"), (resealed(edited), said)):
+    for content, message in ((edited, "its `digest` does not match"), (resealed(edited), said)):
         (folder / "plan.json").write_text(content)
         refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
         assert refused.code == 1

@@ -67,7 +67,7 @@ def test_a_root_that_is_not_there_is_said(lake: Path, capsys: pytest.CaptureFixt
     ran = lancens(capsys, "doctor", "--impl", "dir", "--config", "root=./lkae")
 
     assert ran.code == 0
-    assert f"the root {lake}/lkae is not there" in ran.out
+    assert f"the root {lake}/lkae does not exist" in ran.out
 
 
 def test_a_service_that_does_not_answer_is_a_failure_beside_those_that_do(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -92,6 +93,19 @@ def test_a_first_manifest_is_valid_for_every_implementation(
     assert "1 catalog, 0 namespaces, 0 tables" in done(capsys, "validate", "first.yaml").out
     [catalog] = reconciler.load("first.yaml").catalogs.values()
     assert catalog.impl == impl
+
+
+@pytest.mark.parametrize("impl", registry.names())
+def test_each_commented_key_of_a_first_manifest_can_be_used(
+    folder: Path, capsys: pytest.CaptureFixture[str], impl: str
+) -> None:
+    done(capsys, "init", "--impl", impl, "-o", "first.yaml")
+    text = Path("first.yaml").read_text().replace("config: {}", "config:")
+    config, _, rest = text.partition("    config:\n")
+    for line in re.findall(r"^    # {3}(\S+: \S.*)$", config, re.MULTILINE):
+        Path("first.yaml").write_text(f"{config}    config:\n      {line}\n{rest}")
+        refused = lancens(capsys, "validate", "first.yaml").err
+        assert refused == "" or "env:" not in refused, line
 
 
 def test_init_overwrites_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

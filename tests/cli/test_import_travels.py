@@ -123,7 +123,7 @@ def test_a_root_that_is_not_there_is_an_error(folder: Path, capsys: pytest.Captu
     made = lancens(capsys, "import", "--impl", "dir", "--config", "root=./lkae", "-o", "made.yaml")
 
     assert (made.code, Path("made.yaml").exists()) == (1, False)
-    assert f"root {folder}/here/lkae is not there" in made.err
+    assert f"root {folder}/here/lkae does not exist" in made.err
 
 
 def test_a_root_with_nothing_in_it_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

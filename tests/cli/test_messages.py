@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import socket
 import threading
@@ -29,6 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("text", "said"),
     [
         (HEAD + "    config: {root: ${env:X}}\n", '6:21: `${env:X}` inside `{…}` must be quoted: "${env:X}"'),
+        (HEAD + "    tables: {a: {schema: [{name: e, type: list<int8>[8]}]}}\n", 'must be quoted: "list<int8>[8]"'),
+        (HEAD + "    tables: {a: {schema: [{name: e, type: timestamp[us, tz=UTC]}]}}\n", '"timestamp[us, tz=UTC]"'),
         (HEAD + "    config:\n\troot: ./lake\n", "7:1: a tab; YAML indents with spaces"),
         (HEAD + "    config: {root: {{ root }}}\n", "belongs to another tool; write `${var:name}`"),
         (HEAD + "    config: {root: ./{{ root }}/x}\n", "write `${var:name}`, in double quotes"),
@@ -70,6 +73,8 @@ def test_a_manifest(folder: Path, capsys: pytest.CaptureFixture[str], text: str,
         (("plan", "-o", "lancens.yaml"), "must end in .json: pass -o lancens.json"),
         (("plan", "-o", "tfplan"), "must end in .json: pass -o tfplan.json"),
         (("plan", "-o", "no/such/p.json"), "there is no folder no/such"),
+        (("plan", "-o", "no/such/p.txt"), "pass -o no/such/p.json"),
+        (("completion",), "Choose from: bash, zsh, fish"),
         (("plan", "--var-file", "list.yaml"), "expected a block of keys such as `region:"),
         (("plan", "--var-file", "unused.yaml", "--var", "b=1"), "variable `b` is defined, but nothing uses it"),
         (("plan", "binary.json"), "is not a manifest, whose name ends in .yaml or .yml"),
@@ -175,6 +180,21 @@ def test_a_root_that_does_not_exist_is_said(
     assert hint in ran.err
 
 
+@pytest.mark.parametrize("command", ["plan", "import", "list"])
+@pytest.mark.parametrize("root", ["${env:LAKE_ROOT}", "${env:LAKE_ROOT}/../other"])
+def test_a_root_of_the_environment_is_named_by_its_variable(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, root: str, command: str
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", str(folder / "hidden"))
+    (folder / "lancens.yaml").write_text(GOOD.replace("./lake", f'"{root}"'))
+    ran = lancens(capsys, command)
+    assert f"the root {root} does not exist" in ran.err
+    (folder / "hidden").mkdir()
+    (folder / "other").mkdir()
+    again = lancens(capsys, command)
+    assert str(folder) not in ran.out + ran.err + again.out + again.err
+
+
 def test_the_python_interface_names_what_it_expected() -> None:
     manifest = reconciler.load("lancens.yaml")
     plan = reconciler.plan(manifest)
@@ -236,6 +256,16 @@ def test_junit_fails_for_what_is_blocked(folder: Path, capsys: pytest.CaptureFix
     [suite] = ElementTree.fromstring(ran.out.encode())  # noqa: S314 - our own
     assert (suite.get("name"), suite.get("tests"), suite.get("failures")) == ("lake", "2", "1")
     assert [case.get("name") for case in suite] == ["blocked lake/a", "declare lake/b"]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_a_renamed_column_is_shown_without_quotes(folder: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
+    lancens(capsys, "apply", "--auto-approve")
+    renamed = GOOD.replace("schema: [{name: x,", "evolve: additive, schema: [{name: y, renamed_from: x,")
+    (folder / "lancens.yaml").write_text(renamed)
+    shown = html.unescape(lancens(capsys, "plan", "--format", form).out)
+    assert "x int64 -> y int64" in shown
+    assert '"x int64' not in shown
 
 
 def test_a_catalog_that_is_not_selected_needs_no_credentials(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -362,7 +362,7 @@ def test_the_document_lists_what_is_answered_and_nothing_else(memory: MemoryBack
         for method, path in listed:
             answer = api(method.upper(), path.replace("{id}", "a%24none").replace("{index_name}", "none"))
             said = answer.text
-            assert "is nothing here" not in said, (method, path)
+            assert "no such route" not in said, (method, path)
             assert "is not served" not in said, (method, path)
         assert api("POST", "/v1/table/a%24t/drop").error == (406, 0)
         assert api("POST", "/DropTable", {"id": ["a", "t"]}).error == (406, 0)

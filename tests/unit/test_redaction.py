@@ -80,6 +80,7 @@ def test_keys_of_secrets(key: str) -> None:
         "compass",
         "authority",
         "account_name",
+        "unity.vend_credentials",
     ],
 )
 def test_keys_of_plain_values(key: str) -> None:

@@ -118,7 +118,7 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     ),
     NoteCode.KEPT_NAMESPACE: [
         "{where} is kept: it holds {count:object} that {count:stays|stay}",
-        ", among them {names:code}",
+        ", {count:namely|among them} {names:code}",
     ],
     NoteCode.KEPT_NAMESPACES: (
         "{count:,} namespaces are kept, because each holds objects that stay: {names} and {more:,} more"

@@ -66,6 +66,10 @@ def test_the_last_line_counts_everything() -> None:
     line = summary_line(report(done, *rest, interrupted=True))
     assert line.startswith("Stopped. Applied 2 of 3 changes: ")
     assert "0 failed, 0 skipped, 1 kept, 1 already" in line
+    many = [ChangeResult(GONE, status, "why") for status in (Status.DONE, Status.SKIPPED) for _ in range(1200)]
+    line = summary_line(report(*many))
+    assert "Applied 1,200 of 2,400 " in line
+    assert " 1,200 skipped" in line
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,16 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "placeholder that is malformed in a required key of config",
+        manifest("", "dir", '{root: "${HOME}/lake"}'),
+        [f"{L}:6:20: unknown placeholder `${{HOME}}`; expected env:, var: or file:"],
+    ),
+    (
+        "list in a required key of config",
+        manifest("", "dir", "{root: [lake]}"),
+        [f"{L}:6:20: `root` in the config of catalog lake is not text; dots join nested names"],
+    ),
+    (
         "placeholder that is malformed in config",
         manifest("", "memory", '{name: "${env:}"}'),
         [f"{L}:6:20: `` is not a name in `${{env:}}`; expected `${{env:NAME}}`"],

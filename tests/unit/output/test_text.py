@@ -86,6 +86,13 @@ def test_an_empty_plan_says_what_matches() -> None:
     assert render(plan, "text").startswith("No changes. 1,260 objects in 2 ")
 
 
+def test_one_object_matches() -> None:
+    [first, *_] = small_plan().catalogs
+    alone = first.model_copy(update={"desired_objects": 1, "unnamed_tables": 0})
+    plan = small_plan().model_copy(update={"catalogs": (alone,), "changes": (), "guards": ()})
+    assert "1 object in 1 catalog matches " in closing_line(plan)
+
+
 def test_what_is_protected_is_said_when_nothing_changes() -> None:
     plan = small_plan().model_copy(update={"changes": ()})
     assert closing_line(plan).endswith("match the manifest. 1 protected.")
