@@ -194,12 +194,12 @@ class Play:
 
     def expect_modelled(self) -> None:
         """Check that the servers hold what the model says."""
-        state = self.target.state(self.room)
-        self.model.expect(self.wanted, state)
+        state, data = self.target.state(self.room), self.target.data(self.room)
+        self.model.expect(self.wanted, state, data)
         if self.scenario.is_tagged:
-            self.model.expect_tagged(self.wanted, self.target.data(self.room))
+            self.model.expect_tagged(self.wanted, data)
         if self.second_model is not None and self.second_wanted is not None:
-            self.second_model.expect(self.second_wanted, self.second_state())
+            self.second_model.expect(self.second_wanted, self.second_state(), data)
         if self.second is not None and self.scenario.mirrors:
             self.model.expect_mirrored(self.wanted, state, self.second_state())
 

@@ -17,8 +17,10 @@ from tests.soak import sampled
 from tests.torture.__main__ import main
 from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
+from tests.torture.play import Play
 from tests.torture.raced import run_race
 from tests.torture.sabotages import SABOTAGES
+from tests.torture.scenario import Existing, Scenario, Table, Wanted
 from tests.torture.tally import Tally, Violation, again
 from tests.torture.targets import SERVERS
 from tests.torture.targets.base import Target
@@ -90,6 +92,21 @@ def test_the_harness_sees_what_is_broken_on_purpose(name: str, tmp_path: Path, m
         assert any(map(_violates, runs))
 
 
+@pytest.mark.parametrize("name", ["leaves-locations", "adds-no-columns"])
+def test_the_model_sees_what_no_second_run_of_lancens_does(name: str, tmp_path: Path) -> None:
+    before = Wanted({("a",): None}, {("a", "users"): Table("create"), ("a", "clicks"): Table("register")})
+    after = Wanted(before.namespaces, {("a", "users"): Table("create", evolves=True)})
+    after.tables["a", "clicks"] = Table("register", moved=True)
+    with SERVERS["dir"](tmp_path) as target:
+        play = Play(target, Scenario(False, (), (before, after)))
+        play.write(0)
+        play.calm()
+        play.write(1)
+        with SABOTAGES[name](), pytest.raises(Violation, match="not what the manifest"):
+            play.calm()
+        play.calm()
+
+
 def _violates(run: Callable[[], None]) -> bool:
     try:
         run()
@@ -115,9 +132,6 @@ def test_a_missing_server_is_named_before_anything_is_played(
 
 def test_what_is_lost_twice_or_not_planned_is_a_violation(tmp_path: Path) -> None:
     """The oracle sees what it is there to see: without this it might be blind and say that all is well."""
-    from tests.torture.play import Play
-    from tests.torture.scenario import Existing, Scenario, Table, Wanted
-
     wanted = Wanted({("a",): {"team": "ml"}}, {("a", "users"): Table("create"), ("a", "clicks"): Table("register")})
     theirs = [Existing("namespace", ("theirs",)), Existing("lance", ("theirs", "data"))]
     with SERVERS["dir"](tmp_path) as target:
