@@ -14,8 +14,7 @@ from reconciler.planner.plan import Plan
 from tests.servers.fault_proxy import Call, Fault, FaultProxy
 from tests.torture.manifests import SECOND
 from tests.torture.others import Act
-from tests.torture.play import IMPATIENT_SECONDS, Play, failures, unread_in
-from tests.torture.scenario import draw
+from tests.torture.play import IMPATIENT_SECONDS, Play, drawn, failures, unread_in
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
 
@@ -57,6 +56,7 @@ class _Weather:
         self.second_calls += 1
         if self.dies_at is not None and self.second_calls > self.dies_at:
             self.tally.faults["second catalog gone"] += 1
+            self.tally.drawn["second catalog dies"] += 1
             self.happened.append(f"second catalog gone at {call.action or call.name}")
             return Fault.RESET
         return self._fault(self.play.second, call)
@@ -96,7 +96,7 @@ def run_faults(target: Target, seed: int, tally: Tally) -> None:
         Violation: a promise was not kept.
     """
     dice = random.Random(seed)
-    scenario = draw(dice, target.abilities, target.second.abilities if target.second else None)
+    scenario = drawn(target, dice, tally)
     clean = Play(target, scenario)
     with target.impatient(), target.proxy() as proxy, second_proxy(target) as second:
         disturbed = Play(target, scenario, proxy.port, second.port if second else 0)
@@ -171,6 +171,7 @@ def _planned(play: Play, weather: _Weather, parallelism: int) -> Plan | None:
 
 def _applied(play: Play, plan: Plan, weather: _Weather, parallelism: int, tally: Tally) -> bool:
     """Apply ``plan``, and return whether all of it is done."""
+    play.touched.clear()  # what others did before is in the state already
     before, faults = play.state(), len(weather.happened)
     started = time.monotonic()
     tally.applies += 1

@@ -62,9 +62,9 @@ class Model:
             self._labelled.add(act.properties["place"])
         if not act.path:
             return
-        key = self._key("table", act.path)
+        key = self._key("namespace" if act.what == "space" else "table", act.path)
         match act.what:
-            case "add" | "remake":
+            case "add" | "remake" | "space":
                 self._theirs[key] = dict(act.properties)
                 self._ours.pop(key, None)
                 self._drifted.pop(key, None)
