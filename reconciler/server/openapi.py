@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -52,18 +52,13 @@ _IDENTIFIER = {
 
 
 _NAMES = {"type": "object", "properties": {"operations": {"type": "array", "items": {"type": "string"}}}}
-_LIST_OPERATIONS = {
-    "operationId": "ListOperations",
-    "summary": "The names of the operations that every catalog here supports.",
-    "responses": {"200": {"description": "Done.", "content": {"application/json": {"schema": _NAMES}}}},
+_ABOUT_THE_SERVER: Mapping[str, tuple[str, str, str, Collection[str]]] = {
+    "/healthz": ("health", "That the server runs.", "application/json", ()),
+    "/readyz": ("readiness", "Whether the catalogs answer; 503 where one does not.", "application/json", {"503"}),
+    "/metrics": ("metrics", "Counts of requests, for Prometheus.", "text/plain", {"401", "403", "503"}),
+    "/openapi.json": ("openapi", "This document.", "application/json", {"503"}),
 }
-_ABOUT_THE_SERVER = {
-    "/healthz": ("health", "That the server runs.", "application/json"),
-    "/readyz": ("readiness", "Whether the catalogs answer; 503 where one does not.", "application/json"),
-    "/metrics": ("metrics", "Counts of requests, for Prometheus.", "text/plain"),
-    "/openapi.json": ("openapi", "This document.", "application/json"),
-}
-"""The routes about the server itself: operation id, summary and media type."""
+"""The routes about the server itself: operation id, summary, media type and refusals."""
 
 
 def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str, Any]:
@@ -83,7 +78,7 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
             if operation.takes_data:
                 described["parameters"] = [_query("id"), _DELIMITER, _query("mode"), _query("properties")]
             paths[f"/{name}"] = {"post": described}
-    paths["/ListOperations"] = {"post": _LIST_OPERATIONS}
+    paths["/ListOperations"] = {"post": _list_operations()}
     paths |= {path: {"get": _about(path, *about)} for path, about in _ABOUT_THE_SERVER.items()}
     components: dict[str, Any] = {"schemas": schemas}
     found: dict[str, Any] = {
@@ -126,21 +121,35 @@ def _current(operation: Operation, path: str, method: str) -> dict[str, Any]:
 def _described(operation: Operation, operation_id: str) -> dict[str, Any]:
     """Describe the request and the responses of an operation."""
     stream = {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}}
-    error = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorResponse")}}}
     return {
         "operationId": operation_id,
         "summary": operation.summary,
         "requestBody": {"required": True, "content": stream} if operation.takes_data else _json(operation.request),
         "responses": {
             "200": {"description": "Done.", **_json(operation.response)},
-            **{status: {"description": text, "content": error} for status, text in _REFUSALS.items()},
+            **_refused(_REFUSALS),
         },
     }
 
 
-def _about(path: str, operation_id: str, summary: str, media_type: str) -> dict[str, Any]:
-    answer = {"description": summary, "content": {media_type: {}}}
-    described = {"operationId": operation_id, "summary": summary, "responses": {"200": answer}}
+def _refused(statuses: Iterable[str]) -> dict[str, Any]:
+    """Describe the responses with ``statuses``, which are errors."""
+    error = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorResponse")}}}
+    return {status: {"description": _REFUSALS[status], "content": error} for status in sorted(statuses)}
+
+
+def _list_operations() -> dict[str, Any]:
+    summary = "The names of the operations that every catalog here supports."
+    done = {"description": "Done.", "content": {"application/json": {"schema": _NAMES}}}
+    refused = _refused(_REFUSALS.keys() - {"404", "406", "409", "413"})  # it names nothing, and reads no body
+    return {"operationId": "ListOperations", "summary": summary, "responses": {"200": done, **refused}}
+
+
+def _about(path: str, operation_id: str, summary: str, media_type: str, refusals: Collection[str]) -> dict[str, Any]:
+    answers = {"200": {"description": summary, "content": {media_type: {}}}, **_refused(refusals)}
+    if path == "/readyz":
+        answers["503"]["content"] = {media_type: {}}  # what it says of the catalogs has no code
+    described = {"operationId": operation_id, "summary": summary, "responses": answers}
     return {**described, "security": []} if path in OPEN_PATHS else described
 
 

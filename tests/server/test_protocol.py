@@ -7,6 +7,7 @@ import re
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NoReturn
 from urllib.parse import quote
 
 import lance
@@ -22,15 +23,18 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.backends.optional import LearnsCapabilities
 from reconciler.backends.rest import RestBackend
 from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import ServiceUnavailableError
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.server.answers import status_of
 from reconciler.server.app import make_app
 from reconciler.server.catalogs import ManyCatalogs, OneCatalog
+from reconciler.server.guard import Tokens
 from reconciler.server.operations import OPERATIONS, REFUSED
 from tests.server.client import Api
 from tests.server.conftest import Serve
 from tests.servers.lance_rest import adapter, served
 
+TOKEN = "protocol-token-51d7"
 OPTION = "storage-secret-3f8a"
 
 
@@ -367,6 +371,53 @@ def test_the_document_lists_what_is_answered_and_nothing_else(memory: MemoryBack
         assert api("POST", "/v1/table/a%24t/drop").error == (406, 0)
         assert api("POST", "/DropTable", {"id": ["a", "t"]}).error == (406, 0)
         api.close()
+
+
+REFUSALS: list[tuple[str, str, dict[str, str], int]] = [
+    ("POST", "/ListOperations", {}, 401),
+    ("POST", "/ListOperations", {"origin": "http://page"}, 403),
+    ("POST", "/ListOperations", {"x_api_key": TOKEN}, 503),
+    ("GET", "/readyz", {}, 503),
+    ("GET", "/metrics", {}, 401),
+    ("GET", "/metrics", {"origin": "http://page"}, 403),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "header", "status"), REFUSALS)
+def test_the_document_has_each_status_of_the_servers_own_routes(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, method: str, path: str, header: Any, status: int
+) -> None:
+    def down(*_: object) -> NoReturn:
+        raise ServiceUnavailableError("the catalog is down")
+
+    monkeypatch.setattr(MemoryBackend, "child_namespaces", down)
+    monkeypatch.setattr("reconciler.backends.optional.asked_capabilities", down)
+    with closing(Api(serve(tokens=Tokens(read_write=[TOKEN])))) as api:
+        assert api(method, path, **header).status == status
+        described = api("GET", "/openapi.json").json["paths"][path][method.lower()]
+    assert str(status) in described["responses"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/DescribeTable", {"POST"}),
+        ("GET", "/v1/table/a%24t/describe", {"POST"}),
+        ("DELETE", "/v1/table/a%24t/describe", {"POST"}),
+        ("POST", "/v1/namespace/a/list", {"GET", "HEAD"}),
+        ("PUT", "/v1/table/a%24t/count_rows", {"GET", "HEAD", "POST"}),
+        ("POST", "/healthz", {"GET", "HEAD"}),
+    ],
+)
+def test_another_method_is_told_those_of_the_route(api: Api, method: str, path: str, allowed: set[str]) -> None:
+    refused = api(method, path)
+    assert refused.error == (405, 0)
+    assert set(refused.headers["Allow"].split(", ")) == allowed
+
+
+@pytest.mark.parametrize("path", ["/", "/v2/table/a%24t/describe", "/describetable"])
+def test_where_there_is_no_route_nothing_is_found(api: Api, path: str) -> None:
+    assert api("POST", path).error == (404, 0)
 
 
 @pytest.mark.parametrize("behind", ["adapter", "serve"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+import time
 from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +20,14 @@ from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import InvalidInputError, ServiceUnavailableError
 from reconciler.server.catalogs import OneCatalog
-from reconciler.server.guard import Settings
+from reconciler.server.guard import Settings, Tokens
 from reconciler.server.sandbox import FUNCTIONS, Sandbox, check_expressions
 from tests.server.client import Api
 from tests.servers.lance_rest import served
 from tests.servers.process import HUNG_SECONDS
 from tests.soak import count, seeded
 
+READER, WRITER = "sandbox-reads-3f8a", "sandbox-writes-3f8a"
 SECRET = "cell-secret-77"
 COUNT, ADD = "/v1/table/t/count_rows", "/v1/table/t/add_columns"
 SLOW = f"greatest({', '.join(['sqrt(id)'] * 2000)}) > 3"
@@ -202,7 +204,7 @@ def test_the_page_names_the_functions() -> None:
 
 
 @pytest.mark.soak
-def test_hostile_expressions_and_bodies_leave_the_server_as_it_was(hurried: str) -> None:
+def test_hostile_expressions_and_bodies_leave_the_server_as_it_was(lake: Path) -> None:
     """Whatever is sent: each list is answered within its time-out, and the memory stays."""
     random = seeded("hostile expressions")
     calls = [*sorted(FUNCTIONS), "repeat", "lpad", "replace", "sleep", "range"]
@@ -214,18 +216,29 @@ def test_hostile_expressions_and_bodies_leave_the_server_as_it_was(hurried: str)
         given = ", ".join(expression(depth - 1) for _ in range(random.choice((1, 2, 3, 50))))
         return f"{random.choice(calls)}({given})"
 
-    api, statuses = Api(hurried), Counter[int]()
-    before = resident()
-    for number in range(count(100, 10_000)):
-        text = f"{expression(random.choice((1, 2, 2, 3)))} {random.choice(('> 3', '= 1', 'is null', ''))}"
-        statuses[api("POST", COUNT, {"predicate": text}).status] += 1
-        if number % 50 == 0:
-            body = ipc(pa.table({"a": pa.Array.from_buffers(pa.int8(), 10**9, [None, pa.py_buffer(bytes(10**9))])}))
-            statuses[
-                api("POST", f"/v1/table/b{number}/create", data=body[: random.choice((len(body), 500))]).status
-            ] += 1
-            assert "long" in api("GET", "/v1/namespace/%24/table/list").json["tables"]
-    api.close()
+    tokens = Tokens(read_only=[READER], read_write=[WRITER])
+    settings = Settings(timeout_seconds=8, workers=16, tokens=tokens)
+    statuses = Counter[int]()
+    with (
+        served(OneCatalog(DirBackend(root=str(lake))), settings) as url,
+        closing(Api(url, READER)) as reader,
+        closing(Api(url, WRITER)) as writer,
+    ):
+        assert counts_again(reader)
+        before = resident()
+        for number in range(count(100, 10_000)):
+            text = f"{expression(random.choice((1, 2, 2, 3)))} {random.choice(('> 3', '= 1', 'is null', ''))}"
+            statuses[reader("POST", COUNT, {"predicate": text}).status] += 1
+            if number % 50 == 0:
+                column = {"name": f"c{number}", "expression": text}
+                assert reader("POST", ADD, {"new_columns": [column]}).error == (403, 15)
+                statuses[writer("POST", ADD, {"new_columns": [column]}).status] += 1
+                body = ipc(pa.table({"a": pa.Array.from_buffers(pa.int8(), 10**9, [None, pa.py_buffer(bytes(10**9))])}))
+                sent = body[: random.choice((len(body), 500))]
+                statuses[writer("POST", f"/v1/table/b{number}/create", data=sent).status] += 1
+                began = time.monotonic()
+                assert "long" in reader("GET", "/v1/namespace/%24/table/list").json["tables"]
+                assert time.monotonic() - began < settings.timeout_seconds
     assert set(statuses) <= {200, 400, 503}, statuses
     assert resident() < before + 300 * 1024
 

@@ -77,7 +77,10 @@ class Fault(Enum):
 
 BODY_FAULTS = (Fault.BROKEN_OFF, Fault.STALLED, Fault.DAMAGED, Fault.PAGE)
 """Of JSON services whose answers say their length."""
-THRIFT_FAULTS = (Fault.RESET, Fault.TIME_OUT, Fault.LOST, Fault.SILENT, Fault.CUT, Fault.SLOW)
+THRIFT_FAULTS = (
+    *(Fault.RESET, Fault.TIME_OUT, Fault.LOST, Fault.SILENT, Fault.CUT, Fault.SLOW),
+    *(Fault.BROKEN_OFF, Fault.STALLED),
+)
 HTTP_FAULTS = tuple(fault for fault in Fault if fault not in (*BODY_FAULTS, Fault.SHAPE))
 JSON_FAULTS = tuple(Fault)
 _LOSE_REPLIES = (
@@ -98,7 +101,7 @@ _REFUSALS = {
     Fault.BAD_GATEWAY: b"HTTP/1.1 502 Bad Gateway\r\n",
     Fault.PAGE: b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 22\r\n\r\n<html>Sign in!</html>\n",
 }
-_OTHER_SHAPE = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{"status": ["?"]}'
+_OTHER_SHAPES = (b'{"status": ["?"]}', b"[]", b"null", b'["?"]', b"7")
 _REFUSED = b"Content-Type: text/plain\r\nContent-Length: 9\r\n\r\ntry again"
 
 
@@ -205,13 +208,15 @@ class FaultProxy:
         if fault is Fault.DAMAGED and not reply.endswith(b"\r\n\r\n"):
             reply = _damaged(reply)
         if fault is Fault.SHAPE:
-            reply = _OTHER_SHAPE
+            content = _OTHER_SHAPES[len(reply) % len(_OTHER_SHAPES)]
+            reply = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+            reply += b"Content-Length: %d\r\n\r\n%s" % (len(content), content)
         if fault is Fault.CUT:
             reply = reply[: len(reply) // 2]
         if fault not in (Fault.BROKEN_OFF, Fault.STALLED):
             client.sendall(reply)
             return fault is not Fault.CUT
-        client.sendall(_half(reply))
+        client.sendall(_half(reply) if self.speaks == "http" else reply[: len(reply) // 2])
         if fault is Fault.STALLED:
             self._wait_for_the_end_of(client)
         else:

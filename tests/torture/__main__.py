@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.torture.disk import is_there
 from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
 from tests.torture.raced import run_race
@@ -117,6 +118,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what there is until then is printed
     counts = {"runs": told.runs, "kills": told.kills, "races": told.races}
     print(f"seed {told.seed}")
+    if "dir" in (told.servers or SERVERS) and not is_there():
+        print("strace is missing or may not trace: the disk of dir gets full, and no other call fails")
     seeds = {what: seeds_of(told.seed, number) for what, number in counts.items()}
     tallies = [Tally(name) for name in told.servers or SERVERS]
     gone = list(missing([tally.server for tally in tallies if tally.server not in WITHOUT_REGISTRY]))

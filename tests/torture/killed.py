@@ -12,13 +12,12 @@ from reconciler.model.errors import LancensError
 from reconciler.planner.plan import Plan
 from tests.servers.fault_proxy import Call, Fault, FaultProxy
 from tests.torture.disk import DiskFault, is_there
-from tests.torture.play import Play, failures
-from tests.torture.scenario import draw
+from tests.torture.play import Play, drawn, failures
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
 from tests.torture.workers import Ended, Worker, Workers
 
-__all__ = ["apply_arguments", "run_kill"]
+__all__ = ["apply_arguments", "expect_true", "run_kill"]
 
 
 _SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -65,7 +64,7 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
         Violation: a promise was not kept.
     """
     dice = random.Random(seed)
-    scenario = draw(dice, target.abilities, target.second.abilities if target.second else None)
+    scenario = drawn(target, dice, tally)
     parallelism = dice.choice((1, 4))
     with target.proxy() as proxy:
         clean, killed = Play(target, scenario, proxy.port), Play(target, scenario, proxy.port)
@@ -75,10 +74,11 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
                 if number:
                     play.others_act(scenario.between, cleans_up=True)
             end = _End.drawn(dice)
+            by: signal.Signals | None = end.number
             clean.others_act(meanwhile)
             saved = _saved(ready.take(1)[0], killed) if end.saved else None
             if target.faults:
-                at = _killed_at_call(proxy, clean, killed, ready, parallelism, end)
+                at, ended = _killed_at_call(proxy, clean, killed, ready, parallelism, end)
             else:
                 counted = _apply(ready.take(1)[0], clean, parallelism, counted=True)
                 _expect_ok(counted)
@@ -90,18 +90,21 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
                         ended = unlucky.run(killed.room.folder, line)
                     if end.fault.only_delays:
                         _expect_ok(ended)
+                    by = None
                     tally.faults[end.fault.name] += 1
                 elif end.largest is not None:
-                    worker.run(killed.room.folder, line, largest=end.largest)
+                    ended = worker.run(killed.room.folder, line, largest=end.largest)
+                    by = None
                     tally.faults["disk full"] += 1
                 else:
-                    worker.run(killed.room.folder, line, lives=lives, counted=True, number=end.number)
+                    ended = worker.run(killed.room.folder, line, lives=lives, counted=True, number=end.number)
                     worker.end()
                 at = f"call {lives} of {counted.calls}, or {end.fault or end.largest}"
             clean.expect_modelled()
             tally.applies += 1
             tally.acts += len(meanwhile)
             try:
+                expect_true(ended, by, killed)
                 killed.others_act(meanwhile)
                 killed.expect_files()
                 _go_on(killed, saved)
@@ -114,7 +117,9 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
     killed.forget()
 
 
-def _killed_at_call(proxy: FaultProxy, clean: Play, killed: Play, ready: Workers, parallelism: int, end: _End) -> str:
+def _killed_at_call(
+    proxy: FaultProxy, clean: Play, killed: Play, ready: Workers, parallelism: int, end: _End
+) -> tuple[str, Ended]:
     """Apply in peace in one room, and count the calls; in the other one, end the apply at one of them."""
     target = clean.target
     proxy.reset()
@@ -124,11 +129,11 @@ def _killed_at_call(proxy: FaultProxy, clean: Play, killed: Play, ready: Workers
     lives = first + int(end.where * (len(calls) - first))
     worker = ready.take(1)[0]
     proxy.reset(lambda call: _kill(worker, call, lives, end))
-    _apply(worker, killed, parallelism, saved=end.saved)
+    ended = _apply(worker, killed, parallelism, saved=end.saved)
     worker.end()
     name = (proxy.calls[lives:] or ["-"])[0]
     proxy.reset()
-    return f"call {lives} of {len(calls)}, {name}, answered={end.answered}"
+    return f"call {lives} of {len(calls)}, {name}, answered={end.answered}", ended
 
 
 def _saved(worker: Worker, play: Play) -> Path:
@@ -166,6 +171,14 @@ def _apply(
 def _expect_ok(ended: Ended) -> None:
     if ended.code != 0:
         raise Violation(f"a calm apply fails: {ended.text}")
+
+
+def expect_true(ended: Ended, by: signal.Signals | None, play: Play) -> None:
+    """Check that an apply says how it ended, unless SIGKILL ended it, and that it is done if it says so."""
+    if ended.code is None and by is not signal.SIGKILL:
+        raise Violation(f"it dies{f' of {by.name}' if by else ''}, and says nothing")
+    if ended.code == 0:
+        play.expect_modelled()
 
 
 def _kill(worker: Worker, call: Call, lives: int, end: _End) -> Fault | None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.torture.scenario import Scenario, Table, Wanted
 from tests.torture.targets.base import OWNER, Path_, Room, Target
 
-__all__ = ["SECOND", "WATCHED", "mirrored_name", "place_name", "set_up", "write_manifest"]
+__all__ = ["SECOND", "WATCHED", "columns_of", "location_of", "mirrored_name", "place_name", "set_up", "write_manifest"]
 
 SECOND = "second"
 WATCHED = "watched"
 """The property that policies set."""
-_COLUMNS = (
+_COLUMNS: Sequence[Sequence[Mapping[str, Any]]] = (
     [{"name": "id", "type": "int64"}],
     [{"name": "id", "type": "int64", "nullable": False}, {"name": "embedding", "type": "fixed_size_list<float32>[4]"}],
 )
@@ -46,6 +46,20 @@ def set_up(target: Target, room: Room, scenario: Scenario) -> None:
 def place_name(path: Path_, table: Table) -> str:
     """Return the name of the dataset that is there before for a table."""
     return "-".join(table.home or path) + ("-moved" if table.moved else "")
+
+
+def location_of(target: Target, room: Room, path: Path_, table: Table) -> str | None:
+    """Return the location that a table's block names, if it names one."""
+    if table.kind == "register":
+        return target.raw_place(room, place_name(path, table))
+    if table.kind != "known" and target.abilities.names_locations:
+        return target.default_place(room, table.home or path)
+    return None
+
+
+def columns_of(table: Table) -> list[Mapping[str, Any]]:
+    """Return the columns that the data of a created table is to have."""
+    return [*_COLUMNS[table.columns], *([_MORE] if table.evolves else [])]
 
 
 def write_manifest(
@@ -106,16 +120,13 @@ def _entry(target: Target, room: Room, path: Path_, table: Table) -> dict[str, A
     if table.differs:
         entry["schema"] = _OTHER
     elif table.kind == "create":
-        entry["schema"] = [*_COLUMNS[table.columns], *([_MORE] if table.evolves else [])]
+        entry["schema"] = columns_of(table)
     if table.evolves:
         entry["evolve"] = "additive"
     if table.tags:
         entry["tags"] = dict(table.tags)
-    if table.kind == "register":
-        entry["location"] = target.raw_place(room, place_name(path, table))
-    elif table.kind != "known" and target.abilities.names_locations:
-        entry["location"] = target.default_place(room, table.home or path)
-    return entry
+    location = location_of(target, room, path, table)
+    return entry if location is None else {**entry, "location": location}
 
 
 # ---- mirrors ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.torture.manifests import WATCHED, mirrored_name, place_name
+from tests.torture.manifests import WATCHED, columns_of, location_of, mirrored_name, place_name
 from tests.torture.others import LABEL, Act
 from tests.torture.scenario import Existing, Wanted
 from tests.torture.tally import Violation
@@ -18,6 +18,8 @@ from tests.torture.targets.base import OWNER, Path_, Room, Target
 __all__ = ["Model"]
 
 _OWN = "lancens."
+_ARROW = {"fixed_size_list<float32>[4]": "fixed_size_list<item: float>[4]"}
+"""How Arrow writes a type, where it is not as a manifest does."""
 _CHANGING = re.compile(r"^file:(//)?|\b[0-9a-f]{8}_(?=\S*\$)|HASH_")
 
 
@@ -60,9 +62,9 @@ class Model:
             self._labelled.add(act.properties["place"])
         if not act.path:
             return
-        key = self._key("table", act.path)
+        key = self._key("namespace" if act.what == "space" else "table", act.path)
         match act.what:
-            case "add" | "remake":
+            case "add" | "remake" | "space":
                 self._theirs[key] = dict(act.properties)
                 self._ours.pop(key, None)
                 self._drifted.pop(key, None)
@@ -82,11 +84,11 @@ class Model:
         asked |= {self._key("namespace", path): dict(found or {}) for path, found in wanted.namespaces.items()}
         self._ours |= asked
 
-    def expect(self, wanted: Wanted, state: Mapping[str, Any]) -> None:
+    def expect(self, wanted: Wanted, state: Mapping[str, Any], data: Mapping[str, Any]) -> None:
         """Check what is there once ``wanted`` has been applied, and remember it.
 
         Raises:
-            Violation: something is missing, has another value, or is still there.
+            Violation: something is missing, has another value, location or columns, or is there that nobody asked for.
         """
         for path, origin in wanted.moves.items():
             to, old = self._key("table", path), self._key("table", origin)
@@ -100,7 +102,7 @@ class Model:
         for key in going:
             self._theirs.pop(key, None)
         expected = self._expected(asked, blocked, going)
-        problems = [*self._faults(expected, going, asked, state)]
+        problems = [*self._faults(expected, going, asked, state), *self._misplaced(wanted, state, data)]
         problems += [*self._unwatched(wanted.policy, (self._theirs.keys() - self._ours.keys()) - asked.keys(), state)]
         moved = {self._key("table", origin) for origin in wanted.moves.values()}
         problems += [f"{key} has moved and is still there" for key in sorted(moved & state.keys())]
@@ -148,10 +150,28 @@ class Model:
             gone = self._ours.get(key, {}).keys() - values.keys() if key in asked else set()
             yield from (f"{key}: {name} is still there" for name in sorted(gone & found.keys()))
         yield from (f"{key} is not there" for key in sorted(self._foreign - state.keys()))
+        known = expected.keys() | self._foreign | going
+        yield from (f"{key} is nobody's" for key in sorted(state.keys() - known) if key.startswith("table "))
         for key in sorted(going):
             inside = key.replace("namespace ", "table ", 1) + "/"
             if key in state and not any(one.startswith(inside) for one in state):
                 yield f"{key} is still there"
+
+    def _misplaced(self, wanted: Wanted, state: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the tables that are elsewhere than their block says, or whose data has other columns."""
+        for path, table in wanted.tables.items():
+            key = self._key("table", path)
+            if table.differs or key not in state:
+                continue
+            found, place = _location(state[key]), location_of(self._target, self._room, path, table)
+            if place is not None and not _is_at(place, found):
+                yield f"{key} is at {found!r}, not {place!r}"
+            if table.kind == "create":
+                columns = [f"{one['name']}: {_ARROW.get(one['type'], one['type'])}" for one in columns_of(table)]
+                names = [name for name in data if _is_at(found, _CHANGING.sub("", name.removeprefix("dataset ")))]
+                there = [data[name]["columns"] for name in names]
+                if columns not in there:
+                    yield f"{key}: its columns are {there}, not {columns}"
 
     def _unwatched(self, policy: str, others: set[str], state: Mapping[str, Any]) -> Iterator[str]:
         """Yield what is wrong with the property that policies set on the tables of ``others``."""
@@ -210,7 +230,7 @@ class Model:
         problems += [f"{key} is mirrored from nothing" for key in sorted(tables - named.keys() - blocked)]
         for key in sorted((named.keys() & tables) - blocked):
             there, found = _location(state[named[key]]), _location(mirror[key])
-            if not (there.endswith(found.lstrip("/")) or found.endswith(there)):
+            if not (_is_at(there, found) or _is_at(found, there)):
                 problems.append(f"{key} is at {found}, and its source at {there}")
             values, has = self._ours.get(named[key], {}), dict(_leaves(mirror[key]))
             problems += [
@@ -232,6 +252,11 @@ def _location(entry: Mapping[str, Any]) -> str:
     """Return where an entry points, without what differs from one notation to another."""
     place = entry["location"] if "location" in entry else entry["StorageDescriptor"]["Location"]
     return _CHANGING.sub("", str(place))
+
+
+def _is_at(place: str, found: str) -> bool:
+    """Return whether ``found``, which may be relative, is ``place``."""
+    return bool(found) and f"/{place}".endswith(f"/{found.lstrip('/')}")
 
 
 def _leaves(value: Any) -> Iterator[tuple[str, Any]]:

@@ -46,10 +46,12 @@ def draw_acts(dice: random.Random, able: Abilities, first: Wanted, edited: Wante
                 acts.append(Act("remove", path))
             case "remake" if stays and is_named and able.updates:
                 acts.append(Act("remake", path))
-    if not bare:
+    if bare:
+        acts += [Act("space", ("theirs",), {"owner": "else"})]
+    else:
         acts += [Act("write", ("theirs", "data"), {"by": dice.choice(("pylance", "lancedb"))})]
-        if first.prune != "all":
-            acts += [Act("add", ("theirs", "more"), {"owner": "else"})]
+    if bare or first.prune != "all":
+        acts += [Act("add", ("theirs", "more"), {"owner": "else"})]
     return [*acts, Act("compact")]
 
 
@@ -68,11 +70,11 @@ def draw_meanwhile(dice: random.Random, prune: str, phase: int, *, bare: bool, m
 def do(target: Target, room: Room, act: Act) -> None:
     """Carry it out, past lancens."""
     match act.what:
-        case "change":
-            target.change(room, act.path, act.properties)
-        case "tag":
+        case "change" | "tag":
             if target.abilities.updates:
                 target.change(room, act.path, act.properties)
+        case "space":
+            target.add_namespace(room, act.path, act.properties)
         case "add":
             location = target.write_dataset(room, "-".join(act.path), 2)
             target.add_lance(room, act.path, location, act.properties)
@@ -119,4 +121,5 @@ def _write(target: Target, room: Room, name: str, by: str) -> None:
 
 def touched(target: Target, room: Room, acts: Sequence[Act]) -> set[str]:
     """Return the keys of the state that ``acts`` change."""
-    return {f"table {'/'.join(target.identifier(room, act.path))}" for act in acts if act.path}
+    kinds = {"space": "namespace"}
+    return {f"{kinds.get(act.what, 'table')} {'/'.join(target.identifier(room, act.path))}" for act in acts if act.path}

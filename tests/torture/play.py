@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 import time
@@ -19,11 +20,11 @@ from reconciler.planner.plan import Plan
 from tests.torture.manifests import SECOND, set_up, write_manifest
 from tests.torture.model import Model
 from tests.torture.others import Act, do, touched
-from tests.torture.scenario import Scenario, Wanted
-from tests.torture.tally import Violation, difference
+from tests.torture.scenario import Scenario, Wanted, draw
+from tests.torture.tally import Tally, Violation, difference
 from tests.torture.targets.base import Path_, Room, Target, plain_state
 
-__all__ = ["IMPATIENT_SECONDS", "LONGEST_SECONDS", "Play", "failures", "is_unclean", "unread_in", "within"]
+__all__ = ["IMPATIENT_SECONDS", "LONGEST_SECONDS", "Play", "drawn", "failures", "is_unclean", "unread_in", "within"]
 
 LONGEST_SECONDS = 600
 """What takes longer counts as hanging: many times what the worst schedule of faults can cost."""
@@ -194,12 +195,12 @@ class Play:
 
     def expect_modelled(self) -> None:
         """Check that the servers hold what the model says."""
-        state = self.target.state(self.room)
-        self.model.expect(self.wanted, state)
+        state, data = self.target.state(self.room), self.target.data(self.room)
+        self.model.expect(self.wanted, state, data)
         if self.scenario.is_tagged:
-            self.model.expect_tagged(self.wanted, self.target.data(self.room))
+            self.model.expect_tagged(self.wanted, data)
         if self.second_model is not None and self.second_wanted is not None:
-            self.second_model.expect(self.second_wanted, self.second_state())
+            self.second_model.expect(self.second_wanted, self.second_state(), data)
         if self.second is not None and self.scenario.mirrors:
             self.model.expect_mirrored(self.wanted, state, self.second_state())
 
@@ -254,17 +255,29 @@ class Play:
         self.target.forget(self.room)
 
 
+def drawn(target: Target, dice: random.Random, tally: Tally) -> Scenario:
+    """Draw a scenario for a server, and count what it holds."""
+    scenario = draw(dice, target.abilities, target.second.abilities if target.second else None)
+    tally.drawn.update(scenario.holds)
+    return scenario
+
+
 def unread_in(plan: Plan) -> frozenset[tuple[str, Path_]]:
     """Return the tables that a plan blocks because it could not read their storage."""
     return frozenset((one.catalog, one.identifier) for one in plan.blocked if one.code is ReasonCode.STORAGE_UNREADABLE)
 
 
 def _changes(plan: Plan, without: Collection[tuple[str, Path_]] = ()) -> dict[str, str]:
-    """Return what a plan does, in a form that two plans of one state share."""
-    return {
-        f"{change.action.value} {'/'.join(change.identifier)}": f"{change.before} -> {change.after}"
-        for change in plan.changes
-        if (change.catalog, change.identifier) not in without
+    """Return what a plan does and what it blocks, in a form that two plans of one state share."""
+    changes = {
+        f"{one.action.value} {one.catalog}/{'/'.join(one.identifier)}": f"{one.before} -> {one.after}"
+        for one in plan.changes
+        if (one.catalog, one.identifier) not in without
+    }
+    return changes | {
+        f"blocked {one.catalog}/{'/'.join(one.identifier)}": one.code.value
+        for one in plan.blocked
+        if (one.catalog, one.identifier) not in without
     }
 
 

@@ -12,8 +12,8 @@ from contextlib import ExitStack, suppress
 from tests.servers.fault_proxy import Call, Decide
 from tests.torture.killed import apply_arguments
 from tests.torture.others import Act
-from tests.torture.play import Play
-from tests.torture.scenario import Scenario, draw
+from tests.torture.play import Play, drawn
+from tests.torture.scenario import Scenario
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
 from tests.torture.workers import Ended, Worker, Workers
@@ -35,7 +35,7 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int 
         Violation: a promise was not kept.
     """
     dice = random.Random(seed)
-    scenario = draw(dice, target.abilities, target.second.abilities if target.second else None)
+    scenario = drawn(target, dice, tally)
     number = dice.randrange(2, most + 1)
     clean, raced = Play(target, scenario), Play(target, scenario)
     if dice.random() < 0.3 and _are_simple(scenario):
@@ -56,6 +56,8 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int 
         limit = _limit(target, [one.text for one in ended])
         try:
             raced.expect_files()
+            if all(one.code == 0 for one in ended):  # each says that it is done
+                raced.expect_modelled()
             raced.calm()
             raced.expect_files()
             raced.expect_same(clean)
@@ -65,6 +67,7 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int 
                 said = "\n".join(f"  {one.code}: {one.text[-400:]}" for one in ended)
                 raise Violation(f"{error}\n  after {number} at once, which said\n{said}") from error
             tally.limits[named] += 1
+            raced.expect_files()  # which no limit excuses
             break
     clean.forget()
     raced.forget()
@@ -85,8 +88,10 @@ def _run_two_manifests(target: Target, play: Play, ready: Workers, number: int, 
         play.second_model.may_have(play.second_wanted)
     play.write(1)
     files = [_MANIFEST if one % 2 else _OTHER for one in range(number)]
-    ended = _race(target, play, ready, files, ())
+    meanwhile = play.scenario.meanwhile[0]
+    ended = _race(target, play, ready, files, meanwhile)
     tally.racers += number
+    tally.acts += len(meanwhile)
     try:
         play.expect_files()
         play.calm()
@@ -97,6 +102,7 @@ def _run_two_manifests(target: Target, play: Play, ready: Workers, number: int, 
             said = "\n".join(f"  {one.code}: {one.text[-400:]}" for one in ended)
             raise Violation(f"{error}\n  after two manifests at once, which said\n{said}") from error
         tally.limits[named] += 1
+        play.expect_files()
 
 
 def _limit(target: Target, texts: list[str]) -> str | None:

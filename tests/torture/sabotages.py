@@ -19,7 +19,8 @@ from reconciler.model import ownership
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.tags import FoundTags
-from reconciler.planner import outcome
+from reconciler.planner import outcome, tables
+from reconciler.planner.schemas import SchemaDifference
 from tests.torture.targets.base import OWNER
 
 __all__ = ["SABOTAGES"]
@@ -84,6 +85,8 @@ SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "takes-all-for-its-own": partial(mock.patch.object, ownership, "owner_of", lambda _: OWNER),
     "removes-no-table": partial(mock.patch.object, outcome, "_removal", partial(_keeps, LiveTable)),
     "removes-no-namespace": partial(mock.patch.object, outcome, "_removal", partial(_keeps, LiveNamespace)),
+    "leaves-locations": partial(mock.patch.object, tables, "is_relocated", lambda *_: False),
+    "adds-no-columns": partial(mock.patch.object, SchemaDifference, "grows", False),
     "says-done": partial(mock.patch.object, GlueBackend, "alter_table", _says_done),
     "skips-fingerprints": partial(mock.patch.object, check, "_moved", lambda *_: ()),
     "ignores-page-tokens": partial(mock.patch.object, service, "every_page", _first_page),

@@ -94,6 +94,22 @@ class Scenario:
         """Whether a table of a manifest has tags."""
         return any(table.tags for wanted in self.manifests for table in wanted.tables.values())
 
+    @property
+    def holds(self) -> set[str]:
+        """Those of ``tally.DRAWN`` that it has."""
+        wanted = (*self.manifests, *self.second)
+        found = {
+            "second catalog": bool(self.second),
+            "mirror": self.mirrors,
+            "moved": any(one.moves for one in wanted),
+            "defaults": any(one.defaults for one in wanted),
+            "evolve": any(table.evolves for one in wanted for table in one.tables.values()),
+            "blocked": any(one.blocked for one in wanted),
+            "policies": any(one.policy for one in wanted),
+            "tags": self.is_tagged,
+        }
+        return {what for what, has in found.items() if has} | {f"prune {self.manifests[0].prune}"}
+
 
 def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) -> Scenario:
     """Draw a run; ``second`` is what the other catalog can hold, if there is one."""

@@ -6,9 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["KINDS", "Tally", "Violation", "again", "difference", "table"]
+__all__ = ["DRAWN", "KINDS", "Tally", "Violation", "again", "difference", "table"]
 
 
+DRAWN = (
+    *("second catalog", "second catalog dies", "mirror", "moved", "defaults", "evolve", "blocked", "policies", "tags"),
+    *("prune never", "prune all"),
+)
+"""What a scenario may hold; the table says which of it no run had, such as what a server cannot do."""
 KINDS = ("runs", "kills", "races")
 """What is counted: runs under faults, kills, races."""
 
@@ -33,6 +38,8 @@ class Tally:
     applies: int = 0
     racers: int = 0
     converged: int = 0
+    drawn: Counter[str] = field(default_factory=Counter)
+    """How many runs had each of what a scenario may hold."""
     limits: Counter[str] = field(default_factory=Counter)
     skipped: str = ""
     """Why the server did not run, empty where it did."""
@@ -92,6 +99,11 @@ def table(tallies: Sequence[Tally]) -> str:
     lines += ["", "Faults: " + ", ".join(f"{name} {number:,}" for name, number in sorted(every.items()))]
     lines += [
         f"Limit of {one.server}, {number} times: {name}" for one in tallies for name, number in one.limits.items()
+    ]
+    lines += [
+        f"Never drawn on {one.server}: {', '.join(never)}"
+        for one in tallies
+        if one.runs.total() and (never := [what for what in DRAWN if not one.drawn[what]])
     ]
     lines += [f"Skipped {one.server}: {one.skipped}" for one in tallies if one.skipped]
     lines += [f"VIOLATION on {one.server}: {text}" for one in tallies for text in one.violations]

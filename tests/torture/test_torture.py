@@ -5,6 +5,8 @@ A seed that fails here is run again alone with the command it prints.
 
 from __future__ import annotations
 
+import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -16,13 +18,15 @@ from tests.servers.fault_proxy import Fault
 from tests.soak import sampled
 from tests.torture.__main__ import main
 from tests.torture.faulted import run_faults
-from tests.torture.killed import run_kill
+from tests.torture.killed import expect_true, run_kill
+from tests.torture.play import Play
 from tests.torture.raced import run_race
 from tests.torture.sabotages import SABOTAGES
-from tests.torture.tally import Tally, Violation, again
+from tests.torture.scenario import Existing, Scenario, Table, Wanted
+from tests.torture.tally import DRAWN, Tally, Violation, again, table
 from tests.torture.targets import SERVERS
 from tests.torture.targets.base import Target
-from tests.torture.workers import Workers, workers
+from tests.torture.workers import Ended, Workers, workers
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +94,38 @@ def test_the_harness_sees_what_is_broken_on_purpose(name: str, tmp_path: Path, m
         assert any(map(_violates, runs))
 
 
+@pytest.mark.parametrize("name", ["leaves-locations", "adds-no-columns"])
+def test_the_model_sees_what_no_second_run_of_lancens_does(name: str, tmp_path: Path) -> None:
+    before = Wanted({("a",): None}, {("a", "users"): Table("create"), ("a", "clicks"): Table("register")})
+    after = Wanted(before.namespaces, {("a", "users"): Table("create", evolves=True)})
+    after.tables["a", "clicks"] = Table("register", moved=True)
+    with SERVERS["dir"](tmp_path) as target:
+        play = Play(target, Scenario(False, (), (before, after)))
+        play.write(0)
+        play.calm()
+        play.write(1)
+        with SABOTAGES[name](), pytest.raises(Violation, match="not what the manifest"):
+            play.calm()
+        play.calm()
+
+
+def test_the_end_of_an_apply_has_to_be_true(tmp_path: Path) -> None:
+    wanted = Wanted({("a",): None}, {("a", "users"): Table("create")})
+    with SERVERS["dir"](tmp_path) as target:
+        play = Play(target, Scenario(False, (), (wanted,)))
+        play.write(0)
+        for code, by in ((0, signal.SIGKILL), (None, signal.SIGTERM), (None, None)):
+            with pytest.raises(Violation):
+                expect_true(Ended(code), by, play)
+        expect_true(Ended(1), signal.SIGTERM, play)
+        expect_true(Ended(None), signal.SIGKILL, play)
+
+
+def test_the_table_says_what_no_run_had() -> None:
+    tally = Tally("dir", runs=Counter(kills=1), drawn=Counter(DRAWN[2:]))
+    assert f"Never drawn on dir: {DRAWN[0]}, {DRAWN[1]}\n" in table([tally]) + "\n"
+
+
 def _violates(run: Callable[[], None]) -> bool:
     try:
         run()
@@ -115,9 +151,6 @@ def test_a_missing_server_is_named_before_anything_is_played(
 
 def test_what_is_lost_twice_or_not_planned_is_a_violation(tmp_path: Path) -> None:
     """The oracle sees what it is there to see: without this it might be blind and say that all is well."""
-    from tests.torture.play import Play
-    from tests.torture.scenario import Existing, Scenario, Table, Wanted
-
     wanted = Wanted({("a",): {"team": "ml"}}, {("a", "users"): Table("create"), ("a", "clicks"): Table("register")})
     theirs = [Existing("namespace", ("theirs",)), Existing("lance", ("theirs", "data"))]
     with SERVERS["dir"](tmp_path) as target:

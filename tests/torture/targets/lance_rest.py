@@ -79,8 +79,10 @@ def serve(folder: Path) -> Iterator[Serve]:
     """Run lancens' server over a directory."""
     root = folder / "root"
     root.mkdir()
-    with _serving(root) as url:
-        yield Serve(folder, root, url)
+    with _serving(root) as url, serve_beside(folder) as second:
+        made = Serve(folder, root, url)
+        made.second = second
+        yield made
 
 
 @contextmanager

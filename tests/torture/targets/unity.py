@@ -14,6 +14,7 @@ from tests.servers.unity_contract import API, Contract
 from tests.servers.unity_contract_server import serving
 from tests.torture.targets.base import Abilities, Path_, Room, State, Target
 from tests.torture.targets.http import Plain
+from tests.torture.targets.lance_rest import serve_beside
 
 __all__ = ["Unity", "unity", "unity_stand_in"]
 
@@ -110,12 +111,16 @@ def _put(found: dict[str, Any], key: str, value: object) -> None:
 @contextmanager
 def unity(folder: Path) -> Iterator[Unity]:
     """Run the server; skip where the environment names none."""
-    with reference_server(required_home(), folder / "server") as server:
-        yield Unity(folder, server, server.url)
+    with reference_server(required_home(), folder / "server") as server, serve_beside(folder) as second:
+        made = Unity(folder, server, server.url)
+        made.second = second
+        yield made
 
 
 @contextmanager
 def unity_stand_in(folder: Path) -> Iterator[Unity]:
     """Run the stand-in, which answers as the server was recorded."""
-    with serving(Contract()) as server:
-        yield Unity(folder, server.contract, server.url)
+    with serving(Contract()) as server, serve_beside(folder) as second:
+        made = Unity(folder, server.contract, server.url)
+        made.second = second
+        yield made
