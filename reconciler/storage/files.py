@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from reconciler.model import locations
-from reconciler.model.errors import UnsupportedOperationError
+from reconciler.model.errors import InvalidTableStateError, UnsupportedOperationError
 from reconciler.storage.pylance import connection_of, translated
 
 MANIFEST_SUFFIX = ".manifest"
@@ -340,18 +340,21 @@ def holds_first_write(location: str, mark: bytes, options: Mapping[str, str], *o
 
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
+        BackendError: a data file could not be read.
     """
     if not {_VERSIONS, _DATA, "_transactions", *others}.issuperset(list_directory(location, options)):
         return False
     names, session = list_directory(locations.join(location, _DATA), options), session_at(location, options)
     return all(_DATA_FILE in name for name in names) and all(
-        _has_mark(session, f"{_DATA}/{name}", mark) for name in names[:_MOST_OPENED]
+        _has_mark(session, f"{_DATA}/{name}", mark, location, options) for name in names[:_MOST_OPENED]
     )
 
 
-def _has_mark(session: Any, path: str, mark: bytes) -> bool:
+def _has_mark(session: Any, path: str, mark: bytes, location: str, options: Mapping[str, str]) -> bool:
     """Return whether the schema of a data file has ``mark``; a file that was cut off has no schema to read."""
     try:
-        return mark in (session.open_reader(path).metadata().schema.metadata or {})
-    except (OSError, ValueError):
+        with translated(location, options), suppress(RuntimeError):  # of a file in Lance's first format
+            return mark in (session.open_reader(path).metadata().schema.metadata or {})
+    except InvalidTableStateError:
         return True
+    return False

@@ -190,6 +190,20 @@ def test_a_place_with_other_files_is_refused(uri: Path, content: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_data_that_cannot_be_read_now_is_not_taken_for_a_run_that_was_cut_off(
+    uri: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_: object) -> None:
+        raise OSError("403 Forbidden")
+
+    lance.write_dataset(pa.table({"run_id": ["mine"]}), str(uri))
+    shutil.rmtree(uri / "_versions")
+    monkeypatch.setattr(lance.file.LanceFileSession, "open_reader", forbidden)
+    with pytest.raises(LancensError, match="403 Forbidden"):
+        history.append(str(uri), document("a"), {})
+    assert not (uri / "_versions").exists()
+
+
 def test_no_error_shows_a_secret(tmp_path: Path) -> None:
     with pytest.raises(LancensError) as caught:
         history.append(f"nosuch://key:{SECRET}@host/history?sig={SECRET}", document("a"), {"token": SECRET})
