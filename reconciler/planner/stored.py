@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import AutoCleanup, unbound
 from reconciler.model.columns import Schema
@@ -70,7 +72,7 @@ def blocked_by_data(
         return Why(ReasonCode.RELOCATED_AND_ALTERED)
     if served_as is not None and not moved and (lacks_data(desired, facts) or difference.grows):
         code = ReasonCode.SERVICE_KEEPS_VERSIONS if difference else ReasonCode.SERVICE_MAKES_DATA
-        return Why(code, {"code": code_by_service(served_as, difference)})
+        return Why(code, {"code": code_by_service(served_as, replace(difference, extra=()))})
     if not difference.grows:
         return None
     return blocked_commits(facts.location or "", facts.storage.cleanup, difference.commits)

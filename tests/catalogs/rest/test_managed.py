@@ -96,13 +96,15 @@ def test_a_declared_table_gets_its_dataset_through_the_server_only(tracked: Trac
 
 
 def test_columns_are_added_through_the_server_only(tracked: Tracked) -> None:
-    schema = pa.schema([("id", pa.int64())])
+    schema = pa.schema([("id", pa.int64()), ("others", pa.int64())])
     lance.write_dataset(schema.empty_table(), namespace_client=tracked.namespace, table_id=TABLE, mode="create")
     manifest, plan = tracked.plan(f"{{t: {{schema: [{ID}, {NAME}], evolve: additive}}}}")
     assert not plan.changes
     assert "must not add columns in storage" in plan.blocked[0].reason
     tracked.run(plan, schema)
     assert tracked.versions() == [1, 2]
+    there = lance.dataset(namespace_client=tracked.namespace, table_id=TABLE)
+    assert there.schema.names == ["id", "others", "name"]
     assert reconciler.plan(manifest).is_empty
 
 
