@@ -106,7 +106,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             safeguard=backend.capabilities.safeguard,
             shows_columns=isinstance(backend, optional.ShowsColumns),
             opens_tables=backend.hosts is not None or isinstance(backend, optional.OpensData),
-            root_keys=optional.root_keys(backend),
+            root_keys=backend.capabilities.namespace_places,
             mirror=desired.mirror,
             policies=Policies(desired.policies),
         )

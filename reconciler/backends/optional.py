@@ -262,10 +262,6 @@ class Places(Backend):
         """
         return f"{taken.removesuffix(_SUFFIX)}_{uuid.uuid4().hex[:12]}{_SUFFIX}"
 
-    def root_keys(self) -> frozenset[str]:
-        """Return the properties of namespaces that name a root for the tables in them."""
-        return self.capabilities.namespace_places
-
     def stay_inside(self) -> None:
         """Ignore symbolic links that lead out of the root, from now on."""
 
@@ -291,7 +287,6 @@ direct_location = _asking(Places.direct_location)
 direct_properties = _asking(Places.direct_properties)
 identifier_at = _asking(Places.identifier_at)
 fresh_location = _asking(Places.fresh_location)
-root_keys = _asking(Places.root_keys)
 stay_inside = _asking(Places.stay_inside)
 
 

@@ -64,7 +64,7 @@ class ServedNamespace(CatalogNamespace):
         Raises:
             lance_namespace.errors.InvalidInputError: no table may be there.
         """
-        for key in optional.root_keys(self.backend):
+        for key in self.backend.capabilities.namespace_places:
             self.checked(properties.get(key))
         return properties
 
