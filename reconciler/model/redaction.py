@@ -61,7 +61,7 @@ def is_sensitive_key(key: str) -> bool:
     """
     words = [word.lower() for word in _WORD.findall(key)]
     secret = {word for word in words if word in _SECRET_WORDS or _SECRET_ENDINGS.fullmatch(word)}
-    if (secret == {"token"} and not _OF_LANGUAGE.isdisjoint(words)) or key.endswith("vend_credentials"):
+    if (secret == {"token"} and not _OF_LANGUAGE.isdisjoint(words)) or key.rpartition(".")[2] == "vend_credentials":
         secret = set()
     return bool(secret) or not _SECRET_PAIRS.isdisjoint(pairwise(words)) or _AZURE.fullmatch(key) is not None
 

@@ -90,6 +90,7 @@ class HttpConfig(ServiceLimits, BackendConfig):
     No secret goes to another machine over plain http unless ``allow_http`` is set.
     """
 
+    credentials = frozenset({"vend_credentials"})
     elsewhere: ClassVar[Mapping[str, str]] = {
         "connect_timeout_millis": "write `connect_timeout`, in seconds",
         "header.*": "write `headers.NAME`",

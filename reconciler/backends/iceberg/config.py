@@ -27,7 +27,9 @@ class IcebergConfig(HttpConfig):
     warehouses to scan beside those the manifest names.
     """
 
-    credentials = frozenset({"rest.access-key-id", "rest.secret-access-key", "rest.session-token"})
+    credentials = HttpConfig.credentials | frozenset(
+        {"rest.access-key-id", "rest.secret-access-key", "rest.session-token"}
+    )
     elsewhere: ClassVar[Mapping[str, str]] = {
         **HttpConfig.elsewhere,
         "connect_timeout_millis": "write `connect_timeout`, in milliseconds",
