@@ -66,7 +66,7 @@ table with a location.
 _ROWS_AT_ONCE = 4_096
 
 MOST_NAMED = 5
-"""How many of the related tables of a table are named, at one place in each catalog."""
+"""How many tables are named around a table, and of each catalog at its place."""
 
 _READ = pa.unify_schemas([rows.ROWS, ENTRIES])
 """An entry, whose kind is ``TABLE``, or one of the other ``rows.ROWS``."""
@@ -180,7 +180,7 @@ def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def _first_of_each_catalog(addresses: Iterable[str]) -> Iterator[Iterable[str]]:
-    """Yield a few ``addresses`` of each catalog in order: those of some catalogs are not counted."""
+    """Yield the first ``addresses`` of each catalog; those of mirrors are left out later."""
     for _, found in groupby(sorted(addresses), lambda one: one.partition("/")[0]):
         yield islice(found, MOST_NAMED + 1)
 

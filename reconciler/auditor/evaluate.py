@@ -149,7 +149,6 @@ class Evaluator:
     ) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
-        shared = row.get("sharing") or ()
         own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
         desired: DesiredTable | None = None if block is None else pickle.loads(block)  # noqa: S301 - our own
         found = None if live is None else live_table(identifier, live)
@@ -157,6 +156,7 @@ class Evaluator:
         if desired is None and found is not None and owner_of(found.properties) is None:
             policy = self.catalogs[catalog].policies.of(identifier)
             said = policy.block if policy is not None else said
+        sharing = (one for one in row.get("sharing") or () if one != own and one.partition("/")[0] not in mirrors)
         return TableRecord(
             catalog=catalog,
             id=identifier,
@@ -168,7 +168,7 @@ class Evaluator:
             live=found,
             foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
             stored=stored,
-            sharing=tuple(other for other in shared if other != own and other.partition("/")[0] not in mirrors),
+            sharing=tuple(sorted(sharing, key=lambda one: one.partition("/")[0] != catalog)),  # its own first
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
