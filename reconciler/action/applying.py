@@ -168,7 +168,7 @@ def _apply_saved(job: Job) -> StepEnd:
 
 
 def _carry_out(job: Job, plan: Plan) -> StepEnd:
-    stop, manifest = threading.Event(), job.manifest  # it is loaded, and masks secrets, while commands are read
+    stop, manifest = threading.Event(), job.manifest  # loaded before `verbatim`, in which the runner ignores masks
     with verbatim("Apply"), _interruptible(stop):
         report = carry_out(
             plan,

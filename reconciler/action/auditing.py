@@ -49,7 +49,8 @@ def audit(job: Job) -> StepEnd:
     if exit_code == _FINDINGS:
         reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or higher"
     elif not complete:
-        reason, message = FailureReason.AUDIT_FAILED, "the audit is incomplete; the report lists what could not be read"
+        message = "\n".join(("the audit is incomplete; the report lists what could not be read", *problems))
+        reason, message = FailureReason.AUDIT_FAILED, message[:_LONGEST_ANNOTATION]
     else:
         reason, message = FailureReason.AUDIT_FAILED, "\n".join(problems)[:_LONGEST_ANNOTATION] or "the audit failed"
     annotate("error", message, title=f"lancens: {reason}")

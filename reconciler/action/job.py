@@ -181,7 +181,8 @@ class Job:
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 
-        inputs, started, manifest = self.inputs, monotonic(), self.manifest  # which masks secrets, before `verbatim`
+        inputs, started = self.inputs, monotonic()
+        manifest = self.manifest  # loaded before `verbatim`, in which the runner ignores masks
         with self._engine() as plan:
             made = plan(
                 manifest,

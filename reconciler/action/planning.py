@@ -169,11 +169,12 @@ def drift(job: Job) -> StepEnd:
 
 
 def _keep_issue(job: Job, made: Plan) -> str:
-    # All workflows share one issue of what they select.
+    # Workflows with the same `select` share one issue.
     selected = digest_of(sorted(job.inputs.select)) if job.inputs.select else "any"
     first_line, run_url = marker("drift", job.key.digest, selected), job.context.run_url
     if not _exit_code(made):
-        return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
+        what = "What `select` names is" if job.inputs.select else "The catalogs are"
+        return close_issue(job.github, first_line, f"{what} what the manifest says again ([run]({run_url})).")
     named = display.shorten(called(job.key).replace("`", ""), _LONGEST_NAME)
     blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
     title = f"lancens: {named}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"

@@ -47,7 +47,7 @@ class JournalRecord:
     def tally(self) -> str:
         """How its changes ended, such as `3 done, 1 failed`."""
         counts = self.summary or Counter(outcome["status"] for outcome in self.outcomes.values())
-        return ", ".join(f"{counts[status]:,} {status}" for status in Status if counts.get(status)) or "none"
+        return ", ".join(f"{_number(counts[status])} {status}" for status in Status if counts.get(status)) or "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +207,10 @@ def _subject(entry: Mapping[str, Any]) -> str:
 def _moment(at: str) -> str:
     """Return a time of the journal, in UTC, to the second."""
     return f"{at[:19].replace('T', ' ')} UTC"
+
+
+def _number(found: object) -> str:
+    return f"{found:,}" if isinstance(found, int) else f"{found}"  # of a damaged journal
 
 
 def _changes(header: Mapping[str, Any]) -> str:

@@ -187,7 +187,7 @@ def _open(uri: str, options: Mapping[str, str]) -> Any:
     """Return the dataset at ``uri``, None if there is none yet."""
     dataset = storage.examine(uri, options, lambda opened: opened)
     if isinstance(dataset, Storage):
-        # What a first audit that was interrupted before its commit leaves, Lance never reads.
+        # Lance never reads what an interrupted first audit leaves.
         cut_off = dataset.kind is StorageKind.NOT_LANCE and storage.holds_first_write(uri, _MARK, options, FOLDER)
         if dataset.kind is StorageKind.NOTHING or cut_off:
             return None

@@ -217,9 +217,8 @@ def with_vended(
     except (errors.UnauthenticatedError, errors.ThrottlingError, errors.ServiceUnavailableError):
         raise
     except errors.BackendError as error:
-        if isinstance(
-            error, (errors.PermissionDeniedError, errors.InternalError)
-        ):  # others say that it vends none at all
+        # Other errors say that it vends none at all.
+        if isinstance(error, errors.PermissionDeniedError | errors.InternalError):
             # The text of an answer that makes no sense might hold a part of the credentials.
             said = str(error) if isinstance(error, errors.PermissionDeniedError) else "its answer makes no sense"
             _log.warning(

@@ -54,6 +54,7 @@ _ELSEWHERE: Mapping[str, str] = {
 }
 """Options of other tools, and what to write here."""
 
+_CHOICES = "\n\t"  # begins the choices of a missing argument, and each of them
 _EPILOG = """\b
 Start here:
   lancens audit --impl dir --config root=./lake
@@ -178,7 +179,7 @@ def _usage(error: click.ClickException) -> Iterator[str]:
         yield error.ctx.get_usage()
         yield f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help."
         yield ""
-    yield f"Error: {display.message(' '.join(error.format_message().split()))}"
+    yield f"Error: {display.message(error.format_message().replace(_CHOICES, ' '))}"
 
 
 def _message(error: Exception) -> str:

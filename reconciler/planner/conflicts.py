@@ -20,7 +20,7 @@ from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Blocked, Change, Note
 from reconciler.planner.facts import CatalogInput, LiveTables
-from reconciler.planner.moves import Moves, moves_of
+from reconciler.planner.moves import NO_MOVES, Moves, moves_of
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 from reconciler.planner.sharing import changes_columns, changes_tags, spoils
 
@@ -48,7 +48,7 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
     """
     candidates = outcomes.drops
     held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
-    moves = moves_of(source.desired)
+    moves = moves_of(source.desired) if candidates else NO_MOVES
     while True:
         waits = _waits(outcomes, held, moves)
         while waits is not None:

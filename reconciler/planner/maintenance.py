@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from reconciler.arrow_types.conversion import text_code
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
@@ -160,7 +161,7 @@ class _Dataset:
         return Note(catalog=self._catalog, code=code, params=named)
 
     def _call(self, method: str) -> str:
-        return f"lance.dataset({locations.redact(locations.pylance_uri(self._live.location))!r}).{method}"
+        return f"lance.dataset({text_code(locations.redact(locations.pylance_uri(self._live.location)))}).{method}"
 
 
 def _is_as_wanted(index: LiveIndex, wanted: WantedIndex) -> bool:

@@ -34,7 +34,7 @@ _REFUSALS = {
     "413": "The body is too long.",
     "429": "The catalog is asked too often.",
     "500": "The server failed.",
-    "503": "The catalog does not answer, or not in time.",
+    "503": "The catalog does not answer in time, or the server has too many requests.",
 }
 _DELIMITER = {
     "name": "delimiter",
@@ -54,7 +54,7 @@ _IDENTIFIER = {
 _NAMES = {"type": "object", "properties": {"operations": {"type": "array", "items": {"type": "string"}}}}
 _ABOUT_THE_SERVER: Mapping[str, tuple[str, str, str, Collection[str]]] = {
     "/healthz": ("health", "That the server runs.", "application/json", ()),
-    "/readyz": ("readiness", "Whether the catalogs answer; 503 where one does not.", "application/json", {"503"}),
+    "/readyz": ("readiness", "Whether the catalogs answer; 503 if one does not.", "application/json", {"503"}),
     "/metrics": ("metrics", "Counts of requests, for Prometheus.", "text/plain", {"401", "403", "503"}),
     "/openapi.json": ("openapi", "This document.", "application/json", {"503"}),
 }
@@ -148,7 +148,7 @@ def _list_operations() -> dict[str, Any]:
 def _about(path: str, operation_id: str, summary: str, media_type: str, refusals: Collection[str]) -> dict[str, Any]:
     answers = {"200": {"description": summary, "content": {media_type: {}}}, **_refused(refusals)}
     if path == "/readyz":
-        answers["503"]["content"] = {media_type: {}}  # what it says of the catalogs has no code
+        answers["503"]["content"] = {media_type: {}}  # its body is a status, not an ErrorResponse
     described = {"operationId": operation_id, "summary": summary, "responses": answers}
     return {**described, "security": []} if path in OPEN_PATHS else described
 

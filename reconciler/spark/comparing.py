@@ -319,7 +319,7 @@ class Lookup:
         """
         new = source.desired.namespaces.keys() - source.live.namespaces.keys()
         place_of = Facts(places=links_to(places, ())).place_of
-        writing = (one.destination for one in compared.outcomes.changes if _concerns_others_there(one))
+        writing = (one.destination for one in compared.outcomes.changes if _may_conflict(one))
         unfound = () if source.capabilities.folds_case else (block.id for block in compared.unfound(source))
         return cls(
             frozenset(new if source.capabilities.one_name_space else ()),
@@ -343,8 +343,8 @@ class Lookup:
                     yield table
 
 
-def _concerns_others_there(change: Change) -> bool:
-    """Return whether a change may be in conflict with other tables at its location."""
+def _may_conflict(change: Change) -> bool:
+    """Return whether a change may conflict with other tables at its location."""
     is_entered = change.action is Action.REGISTER_TABLE
     return is_entered or change.is_first_data or changes_columns(change) or changes_tags(change)
 

@@ -41,8 +41,8 @@ def is_quiet() -> bool:
 def stage(spark: SparkSession | None, name: str) -> Iterator[Callable[[str], None]]:
     """Show ``name`` and the progress of Spark's tasks while the block runs.
 
-    One line stays on stderr when the block has ended; none when it fails, since the error says enough. It has the
-    results of the stage, such as ``1,204 tables``, with which the block called the function that it got.
+    One line stays on stderr when the block has ended; none when it fails, since the error says enough. It ends
+    with the results that the block passed to the yielded function, such as ``1,204 tables``.
     """
     results: list[str] = []
     started = monotonic()

@@ -142,7 +142,7 @@ def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, s
     Raises:
         ConcurrentModificationError: another writer committed during each attempt.
         InvalidInputError: a column is not nullable, which existing rows need.
-        UnsupportedOperationError: the files of the dataset could not hold a column.
+        UnsupportedOperationError: the dataset's files cannot hold a column.
         TableSchemaValidationError: a column of this name exists with another type.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`next_versions`.
     """
@@ -190,7 +190,8 @@ def _expect_writable(location: str, version: str, new: pa.Schema) -> None:
             raise
         raise UnsupportedOperationError(
             f"{locations.redact(location)} has files of version {version}, in which pylance cannot rewrite rows with "
-            f"new columns {', '.join(f'`{name}`' for name in new.names)}: {message_of(error, '', {})}"
+            f"new columns {', '.join(f'`{name}`' for name in new.names)}: {message_of(error, '', {})}; leave them "
+            "out of the block, or write the dataset anew with a later `data_storage_version`"
         ) from None
 
 

@@ -177,7 +177,7 @@ class RestBackend(
         return self._existing(parent, self._server.tables(parent))
 
     def _existing(self, parent: Identifier, names: list[str]) -> list[str]:
-        """Return ``names``; a missing namespace may list as empty, which this tells."""
+        """Return ``names``; if there are none, raise unless ``parent`` exists."""
         if not names:
             self._server.require_namespace(parent)
         return names

@@ -64,7 +64,7 @@ def test_a_call_opens_the_location_that_pylance_knows() -> None:
     assert isinstance(note, Note)
     assert isinstance(other, Blocked)
     for one in (note, other):
-        assert one.params["code"].startswith("lance.dataset('s3://lake/t.lance').")
+        assert one.params["code"].startswith('lance.dataset("s3://lake/t.lance").')
 
 
 def test_jobs_of_one_dataset_run_one_after_the_other() -> None:
