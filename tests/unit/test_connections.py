@@ -51,3 +51,18 @@ def test_a_connection_is_closed_at_the_end(manifest: Path, monkeypatch: pytest.M
     with open_connections(load(manifest)):
         assert closed == []
     assert closed == ["memory"]
+
+
+def test_a_plan_is_for_its_address_whoever_vends_credentials(tmp_path: Path) -> None:
+    def service(uri: str, *, vends: bool) -> str:
+        path = tmp_path / "lancens.yaml"
+        path.write_text(
+            "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: rest\n"
+            f"    config: {{uri: {uri}, vend_credentials: {str(vends).lower()}}}\n"
+        )
+        with open_connections(load(path)) as connections:
+            return connections["lake"].service
+
+    made = service("http://127.0.0.1:1", vends=True)
+    assert service("http://127.0.0.1:1", vends=False) == made
+    assert service("http://127.0.0.1:2", vends=True) != made
