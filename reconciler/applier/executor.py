@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from queue import SimpleQueue
@@ -113,18 +113,22 @@ def _refuse_unusable(plan: Plan) -> None:
                 )
 
 
-@dataclass(slots=True)
 class _Run:
     """The changes of one run and their results so far."""
 
-    changes: Sequence[Change]
-    backends: Mapping[str, Backend]
-    journal: Journal
-    secrets: Collection[str]
-    missing: Collection[Key]
-    executors: Executors | None
-    results: dict[int, ChangeResult] = field(default_factory=dict)
-    working: threading.Semaphore = field(default_factory=threading.Semaphore)
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        backends: Mapping[str, Backend],
+        journal: Journal,
+        secrets: Collection[str],
+        missing: Collection[Key],
+        executors: Executors | None,
+    ) -> None:
+        self.changes, self.backends, self.journal = changes, backends, journal
+        self.secrets, self.missing, self.executors = secrets, missing, executors
+        self.results: dict[int, ChangeResult] = {}
+        self.working = threading.Semaphore()
 
     def carry_out(self, most: int, stop: threading.Event, on_event: Callable[[Event], None]) -> None:
         """Perform changes, ``most`` at a time, until none can start.
