@@ -246,7 +246,7 @@ def _remarks(live: _Live) -> Iterator[str]:
     """Yield remarks on an empty catalog, and on data without a block."""
     yield from (f"{live.label}: {line}" for line in live.found.nameless)
     if not (live.snapshot.namespaces or live.snapshot.tables or live.found.tables):
-        roots = ", ".join(map(locations.redact, live.backend.roots()))
+        roots = ", ".join(map(hiding(live.places), map(locations.redact, live.backend.roots())))
         where = f" under {roots}" if roots else ""
         within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
         yield _missing_root(live) or (

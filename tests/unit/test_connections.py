@@ -53,7 +53,7 @@ def test_a_connection_is_closed_at_the_end(manifest: Path, monkeypatch: pytest.M
     assert closed == ["memory"]
 
 
-def test_a_plan_is_for_its_address_whoever_vends_credentials(tmp_path: Path) -> None:
+def test_the_address_binds_a_plan_and_vend_credentials_does_not(tmp_path: Path) -> None:
     def service(uri: str, *, vends: bool) -> str:
         path = tmp_path / "lancens.yaml"
         path.write_text(
