@@ -52,7 +52,7 @@ ATTEMPTS = 10
 _USER_INPUT = "Invalid user input: "
 _EVALUATION = re.compile(
     r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error|LanceError\(Arrow\)"
-    r"|This feature is not implemented"
+    r"|This feature is not implemented|Error during planning"
 )
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
@@ -147,7 +147,12 @@ def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
 def expression_error(error: Exception) -> str | None:
     """Return pylance's reason for rejecting a SQL expression, else None."""
     _, is_user_input, said = str(error).partition(_USER_INPUT)
-    return said.partition(", /")[0] if is_user_input else None
+    return _said(said) if is_user_input else None
+
+
+def _said(text: str) -> str:
+    """Return what pylance says before a place in its source, or before it asks to report a bug of DataFusion."""
+    return text.partition(", /")[0].partition("\nThis issue was likely caused by a bug")[0]
 
 
 def is_expression_error(error: Exception) -> bool:
@@ -169,7 +174,7 @@ def expression_problem(schema: pa.Schema, evaluate: Callable[[Any], object]) -> 
 
 def reason_of(error: Exception) -> str:
     """Return the text of an error of pylance without its place in the source."""
-    return str(error).removeprefix("LanceError(Schema): ").partition(", /")[0]
+    return _said(str(error).removeprefix("LanceError(Schema): "))
 
 
 def in_memory(table: pa.Table, **options: Any) -> LanceDataset:

@@ -126,6 +126,16 @@ def test_an_error_says_what_is_wrong_with_the_condition_itself(api: Api) -> None
     assert "No field named nope" in api("POST", COUNT, {"predicate": "nope > 3"}).json["error"]
 
 
+@pytest.mark.parametrize(
+    "expression", ["ltrim(1e308, id)", "bit_length(ltrim(s, s, s)) > 3", "regexp_like(id, 'x')", "btrim(id, null)"]
+)
+def test_arguments_that_no_function_has_are_the_clients_fault(api: Api, expression: str) -> None:
+    refused = api("POST", ADD, {"new_columns": [{"name": "new", "expression": expression}]})
+    assert refused.error == (400, 13)
+    assert "failed to match any signature" in refused.json["error"]
+    assert "a bug in" not in refused.json["error"]
+
+
 def test_data_that_leads_out_of_itself_is_refused(api: Api) -> None:
     """The bytes behind it, of the server's process, were written as the row's."""
     sink = io.BytesIO()
