@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from reconciler.arrow_types.conversion import text_code
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
@@ -15,6 +14,7 @@ from reconciler.model.maintenance import LEAST_VECTORS, LiveIndex, Maintain, Met
 from reconciler.model.names import address
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
+from reconciler.planner.schema_calls import dataset_code
 from reconciler.planner.stored import blocked_commits
 from reconciler.planner.views import ObjectView
 
@@ -161,7 +161,7 @@ class _Dataset:
         return Note(catalog=self._catalog, code=code, params=named)
 
     def _call(self, method: str) -> str:
-        return f"lance.dataset({text_code(locations.redact(locations.pylance_uri(self._live.location)))}).{method}"
+        return f"{dataset_code(self._live.location)}.{method}"
 
 
 def _is_as_wanted(index: LiveIndex, wanted: WantedIndex) -> bool:

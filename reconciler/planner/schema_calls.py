@@ -83,6 +83,11 @@ def code_by_service(table: Identifier, difference: SchemaDifference) -> str:
     return calls.code()
 
 
+def dataset_code(location: str) -> str:
+    """Return Python that opens the dataset at ``location``."""
+    return f"lance.dataset({text_code(locations.redact(locations.pylance_uri(location)))})"
+
+
 def _by_service(table: Identifier) -> str:
     return f"namespace_client=namespace, table_id=[{', '.join(map(text_code, table))}]"
 
@@ -182,8 +187,7 @@ class _Calls:
     def code(self) -> str:
         """Return the Python of all calls; if one fails, those before it stay applied."""
         made = self.made()
-        opened = text_code(locations.redact(locations.pylance_uri(self.location)))
-        dataset = f"lance.dataset({_by_service(self.served_as) if self.served_as else opened})"
+        dataset = f"lance.dataset({_by_service(self.served_as)})" if self.served_as else dataset_code(self.location)
         if len(made) == 1:
             return f"{dataset}.{made[0]}"
         return "; ".join((f"ds = {dataset}", *(f"ds.{call}" for call in made)))

@@ -190,7 +190,7 @@ def _version_there(place: str) -> int | None:
 
 def _is_cut_off(place: str) -> bool:
     """Return whether a first inventory was interrupted here before its commit; one on this machine leaves nothing."""
-    with suppress(BackendError), storage.translated(place, {}):
+    with suppress(BackendError):
         return storage.local_path(place) is None and storage.holds_first_write(place, _MARK, {})
     return False
 

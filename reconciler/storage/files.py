@@ -339,12 +339,12 @@ def holds_first_write(location: str, mark: bytes, options: Mapping[str, str], *o
     ``mark`` is in the metadata of the schema that it writes; ``others`` are directories that may be there as well.
 
     Raises:
-        OSError, ValueError, RuntimeError: as for :func:`list_directory`.
-        BackendError: a data file could not be read.
+        BackendError: it could not be listed, or a data file could not be read.
     """
-    if not {_VERSIONS, _DATA, "_transactions", *others}.issuperset(list_directory(location, options)):
-        return False
-    names, session = list_directory(locations.join(location, _DATA), options), session_at(location, options)
+    with translated(location, options):
+        if not {_VERSIONS, _DATA, "_transactions", *others}.issuperset(list_directory(location, options)):
+            return False
+        names, session = list_directory(locations.join(location, _DATA), options), session_at(location, options)
     return all(_DATA_FILE in name for name in names) and all(
         _has_mark(session, f"{_DATA}/{name}", mark, location, options) for name in names[:_MOST_OPENED]
     )
