@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
 
@@ -70,6 +69,20 @@ def _lines(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) ->
             yield _Line(origin, to, item, is_glob)
 
 
+def _carried(names: Identifier, old: Identifier, new: Identifier) -> Identifier | None:
+    """Return the name that an object at or below ``old`` has once ``old`` is ``new``; None for any other object.
+
+    Each star stands for the same part of a name in both.
+    """
+    stars = re.escape("/".join(old)).replace(r"\*", "([^/]+)")
+    match = re.match(rf"{stars}(?=/|\Z)", "/".join(names))
+    parts = "/".join(new).split("*")
+    if match is None or len(match.groups()) != len(parts) - 1:
+        return None
+    between = zip(parts, (*match.groups(), ""), strict=True)
+    return (*"".join(chain(*between)).split("/"), *names[len(old) :])
+
+
 @dataclass
 class _Moves:
     """The entries of one catalog, checked against its blocks and each other."""
@@ -77,14 +90,20 @@ class _Moves:
     reader: CatalogReader
     lines: list[_Line]
     _first: dict[tuple[str, bool, Identifier], Place] = field(default_factory=dict)
+    _origins: set[Identifier] = field(default_factory=set)
+    _namespaces: dict[Identifier, _Line] = field(default_factory=dict)
+    _globs: dict[bool, list[_Line]] = field(default_factory=lambda: {True: [], False: []})
 
     def checked(self) -> Iterator[DesiredMove]:
         """Yield the moves of the entries without an error."""
         problems = self.reader.blocks.problems
         exact = [line for line in self.lines if not line.is_glob]
         taken = {names for line in exact for names in (line.origin, line.to)}
-        found = [each for line in self.lines if line.is_glob for each in self._expanded(line, taken)]
-        for line in (*exact, *found):
+        expanded = [each for line in self.lines if line.is_glob for each in self._expanded(line, taken)]
+        lines = [*exact, *expanded]
+        self._origins = {line.origin for line in lines}
+        self._namespaces = {line.to: line for line in lines if line.to not in self.reader.tables}
+        for line in lines:
             # A table comes before a namespace of the same name.
             block = self.reader.tables.get(line.to) or self.reader.namespaces.get(line.to)
             problem = next(self._problems(line, block), None)
@@ -107,17 +126,22 @@ class _Moves:
             expected = "expected as many `*` in `from` as in `to`, each for a part of one name"
             problems.at(line.place("from"), f"`from` in `moved`: `{origin}` and `to`: `{to}`; {expected}")
             return
-        pattern = re.compile(re.escape(to).replace(r"\*", "([^/]+)"))
         blocks: list[list[Identifier]] = [[*self.reader.tables], [*self.reader.namespaces]]
-        matches = [[found for names in each if (found := pattern.fullmatch("/".join(names)))] for each in blocks]
+        matches = [
+            [
+                (old, names)
+                for names in each
+                if len(names) == len(line.to) and (old := _carried(names, line.to, line.origin))
+            ]
+            for each in blocks
+        ]
+        self._globs[bool(matches[0])].append(line)
         if not any(matches):
             problems.at(
                 line.place("to"), f"`to` in `moved`: `{to}` matches nothing in the manifest of {self.reader.catalog}"
             )
         first: dict[Identifier, Identifier] = {}
-        for found in matches[0] or matches[1]:
-            between = zip(origin.split("*"), (*found.groups(), ""), strict=True)
-            names, old = tuple(found[0].split("/")), tuple("".join(chain(*between)).split("/"))
+        for old, names in matches[0] or matches[1]:
             block = self.reader.tables.get(names) or self.reader.namespaces[names]
             stays = old in (self.reader.tables if matches[0] else self.reader.namespaces)
             if stays or block.absent or old in taken or names in taken:
@@ -152,32 +176,51 @@ class _Moves:
             first = self._first.setdefault((key, is_table, names), line.place(key))
             if first != line.place(key):
                 yield key, f"is a duplicate, first at {reader.blocks.problems.shown(first)}"
+        before = self._before(line, is_table=is_table)
+        if before is not None:
+            other, origin = before
+            where, old, new = reader.blocks.problems.shown(other.node.place), "/".join(origin), "/".join(line.to)
+            yield (
+                "from",
+                (
+                    f"is where {where} moves `{old}`; write {{from: {old}, to: {new}}} instead, "
+                    f"or delete {where} if it has been applied"
+                ),
+            )
+
+    def _before(self, line: _Line, *, is_table: bool) -> tuple[_Line, Identifier] | None:
+        """Return the entry that moves something to the old name of ``line``, and that object's own old name."""
+        parents = (line.origin[:depth] for depth in range(len(line.origin) - 1, 0, -1))
+        others = [self._namespaces[parent] for parent in parents if parent in self._namespaces]
+        others += [glob for glob in self._globs[is_table] if len(glob.to) == len(line.origin)]
+        origins = (
+            (other, _carried(line.origin, other.to, other.origin)) for other in others if other.node is not line.node
+        )
+        return next(((other, one) for other, one in origins if one and one not in self._origins), None)
 
     def _hint(self, line: _Line) -> str:
-        onward = self._onward(line)
-        if onward:
-            where = self.reader.blocks.problems.shown(onward[0].node.place)
-            origin, to = "/".join(line.origin), "/".join(onward[-1].to)
-            return f"{where} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
         expected = "expected a table or a namespace that is in it"
         if len(self.reader.blocks.problems) >= _MOST_HINTS:
             return expected
+        onward, target = self._onward(line)
+        if onward is not None:
+            where = self.reader.blocks.problems.shown(onward.node.place)
+            origin, to = "/".join(line.origin), "/".join(target)
+            return f"{where} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
         known = map("/".join, (*self.reader.tables, *self.reader.namespaces))
         return did_you_mean("/".join(line.to), known, expected)
 
-    @cached_property
-    def _by_origin(self) -> dict[Identifier, _Line]:
-        return {line.origin: line for line in self.lines}
-
-    def _onward(self, line: _Line) -> list[_Line]:
-        """Return the chain of entries that move on what ``line`` moves; empty for a cycle."""
-        found, seen = [line], {line.origin, line.to}
-        while (after := self._by_origin.get(found[-1].to)) is not None:
-            if after.to in seen:
-                return []
-            found.append(after)
-            seen.add(after.to)
-        return found[1:]
+    def _onward(self, line: _Line) -> tuple[_Line | None, Identifier]:
+        """Return the next entry that moves what ``line`` moves, and the last name of all; no entry for a cycle."""
+        first, target, seen = None, line.to, {line.origin}
+        while target not in seen:
+            seen.add(target)
+            steps = ((other, _carried(target, other.origin, other.to)) for other in self.lines if other is not line)
+            onward = next(((other, to) for other, to in steps if to is not None), None)
+            if onward is None:
+                return first, target
+            first, target = first or onward[0], onward[1]
+        return None, target
 
     def _depth_problem(self, origin: Identifier, *, is_table: bool) -> str | None:
         able = self.reader.capabilities

@@ -136,6 +136,7 @@ class NoteCode(StrEnum):
     MOVE_DONE = "move-done"
     MOVE_LEAVES_NAMESPACE = "move-leaves-namespace"
     MOVE_LEAVES_PROPERTIES = "move-leaves-properties"
+    MOVE_MATCHES_NOTHING = "move-matches-nothing"
     POLICY_NOT_APPLIED = "policy-not-applied"
     POLICY_NOT_KEPT = "policy-not-kept"
     RENAMES_LIKELY = "renames-likely"

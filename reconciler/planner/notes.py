@@ -73,20 +73,21 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
     catalog, live = source.desired.name, source.live.namespaces
     waiting = {line.source for line in outcomes.moving}
     waiting |= {line.source for line in outcomes.moved if not line.is_table and line.origin in live}
-    found = sorted(outcomes.moved, key=lambda line: (line.source.file, line.source.line, line.to), reverse=True)
     # An entry of `moved` with stars stands for many: it is done when all of them are.
-    done = [*{line.source: line for line in found if line.source not in waiting}.values()][::-1]
-    if len(done) == 1:
-        [line] = done
-        params: Params = {"name": "/".join(line.origin), "other": "/".join(line.to), "line": str(line.source)}
-        yield Note(catalog=catalog, code=NoteCode.MOVE_DONE, params=params)
-    elif done:
-        names = tuple(str(line.source) for line in done)
-        yield Note(catalog=catalog, code=NoteCode.MOVE_DONE, params={"count": len(done), "names": names})
+    yield from _on_lines(catalog, NoteCode.MOVE_DONE, (line for line in outcomes.moved if line.source not in waiting))
+    matched, select = {line.source for line in outcomes.moving | outcomes.moved}, source.options.select
+    idle = (
+        line
+        for line in source.desired.moves
+        if line.source not in matched
+        and (select.contains(line.origin) or select.contains(line.to))
+        and (line.is_table or not {line.origin, line.to} & live.keys())
+    )
+    yield from _on_lines(catalog, NoteCode.MOVE_MATCHES_NOTHING, idle)
     for line in sorted(outcomes.moving, key=lambda line: line.to):
         there = None if line.is_table else live.get(line.origin)
         if there is not None and ownership.owner_of(there.properties) != source.desired.owner:
-            params = {"name": address(catalog, line.origin)}
+            params: Params = {"name": address(catalog, line.origin)}
             yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_NAMESPACE, params=params)
     for line in sorted(source.desired.moves, key=lambda line: line.to):
         left = () if line.is_table else _left_behind(source, line)
@@ -98,6 +99,19 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
         yield Note(catalog=catalog, code=code, params=hint)
     if len(hints) > _NAMED:
         yield Note(catalog=catalog, code=NoteCode.RENAMES_LIKELY, params={"count": len(hints) - _NAMED})
+
+
+def _on_lines(catalog: str, code: NoteCode, lines: Iterable[DesiredMove]) -> Iterator[Note]:
+    """Yield one note on all ``lines``, each entry of ``moved`` once."""
+    ordered = sorted(lines, key=lambda line: (line.source.file, line.source.line, line.to), reverse=True)
+    entries = [*{line.source: line for line in ordered}.values()][::-1]
+    if len(entries) == 1:
+        [line] = entries
+        params: Params = {"name": "/".join(line.origin), "other": "/".join(line.to), "line": str(line.source)}
+        yield Note(catalog=catalog, code=code, params=params)
+    elif entries:
+        names = tuple(str(line.source) for line in entries)
+        yield Note(catalog=catalog, code=code, params={"count": len(entries), "names": names})
 
 
 def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:

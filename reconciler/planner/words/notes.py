@@ -134,6 +134,10 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
         "{other} already exists and does not get these properties of {name}: {names:code}. "
         "Write those that it should have in its block."
     ),
+    NoteCode.MOVE_MATCHES_NOTHING: (
+        "The line of `moved` at {line} matches nothing: there is neither {name} nor {other}. Correct or remove it.",
+        "{count:,} lines of `moved` match nothing under either name. Correct or remove them: {names}.",
+    ),
     NoteCode.RENAMES_LIKELY: "{count:,} more {count:pair|pairs} of changes look like renames.",
     NoteCode.RENAME_LIKELY: (
         "{other} ({other_does}) and {name} ({does}) look like a rename. To keep the data under its new name, "

@@ -103,6 +103,36 @@ def test_what_is_wrong_is_said_at_its_place(write: Write, text: str, said: str) 
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        (("{from: old, to: new}", "{from: new/x, to: new/a}"), "`new/x` is where {first} moves `old/x`"),
+        (("{from: new/x, to: new/a}", "{from: old, to: new}"), "`new/x` is where {second} moves `old/x`"),
+        (("{from: old, to: new}", "{from: new/x, to: live/t}"), "write {{from: old/x, to: live/t}} instead"),
+        (("{from: old, to: deep}", "{from: deep/x, to: deep/er}"), "write {{from: old/x, to: deep/er}} instead"),
+        (("{from: 'old/*', to: 'new/*'}", "{from: new/x, to: new/a}"), "`new/x` is where {first} moves `old/x`"),
+        (("{from: 'old_*', to: 'ne*'}", "{from: new/x, to: new/a}"), "`new/x` is where {first} moves `old_w/x`"),
+        (("{from: old, to: new}", "{from: 'new/x*', to: 'new/*'}"), "write {{from: old/xa, to: new/a}} instead"),
+        (("{from: old/x, to: old/y}", "{from: old, to: new}"), "write one line for all: {{from: old/x, to: new/y}}"),
+        (
+            ("{from: old/x, to: y/a}", "{from: 'y/*', to: 'new/*'}"),
+            "write one line for all: {{from: old/x, to: new/a}}",
+        ),
+    ],
+)
+def test_a_name_that_another_line_moves_to_is_no_old_name(write: Write, entries: tuple[str, str], said: str) -> None:
+    deep = TABLES.replace("live:", "deep: {namespaces: {er: {}}, tables: {t: {}}}, live:")
+    with pytest.raises(ManifestError) as caught:
+        load(write(lancens=manifest(f"moved: [{', '.join(entries)}]\n{deep}")))
+    second = 13 + len(entries[0]) + 2
+    assert said.format(first=f"{AT}13", second=f"{AT}{second}") in str(caught.value)
+
+
+def test_a_line_for_the_name_before_and_one_for_the_name_between_are_two_tables(load_text: Load) -> None:
+    entries = "{from: old, to: new}", "{from: old/x, to: new/a}", "{from: new/x, to: new/b}"
+    assert moves_of(load_text(lines(*entries))) == {"old": "new", "old/x": "new/a", "new/x": "new/b"}
+
+
 def test_names_are_compared_as_the_catalog_compares_them(write: Write) -> None:
     text = (
         "version: 1\nname: s\ncatalogs:\n  lake:\n    impl: glue\n    config: {region: r}\n    moved:\n"

@@ -119,8 +119,14 @@ def test_a_move_that_takes_a_new_entry_is_blocked_where_none_can_be_made() -> No
     ]
 
 
-def test_neither_there_is_any_table() -> None:
-    assert steps(plan_of(RENAMED, live(live_namespace("features")))) == ["declare-table features/customers"]
+def test_neither_there_is_any_table_and_a_note() -> None:
+    plan = plan_of(RENAMED, live(live_namespace("features")))
+    assert steps(plan) == ["declare-table features/customers"]
+    assert noted(plan, "name", "other", "line") == [
+        (NoteCode.MOVE_MATCHES_NOTHING, "features/users", "features/customers", "lancens.yaml:9")
+    ]
+    elsewhere = plan_of(RENAMED, live(live_namespace("features")), options=PlanOptions(select=Scope(("other/**",))))
+    assert noted(elsewhere) == []
 
 
 def test_moved_already_is_no_change_and_a_note() -> None:
