@@ -26,7 +26,7 @@ from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.manifests import expect
 from reconciler.operations.plan import input_of, reference, selected_in, selection_of, with_sources_of
 from reconciler.operations.profile import Profile
-from reconciler.planner.entries import Action
+from reconciler.planner.entries import Action, Key
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
@@ -188,8 +188,8 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
     return input_of(connection, PlanOptions(options.adopt, options.take_over, selected_in(connection, selection)))
 
 
-def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Identifier]:
-    """Return the removals of leftovers that the catalog confirms or has done.
+def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Key]:
+    """Return the keys of leftovers that the catalog confirms or has done.
 
     Raises:
         CatalogError: the catalog could not be read.
@@ -201,7 +201,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     with connection.spec.errors():
         there = {one.id for one in optional.leftovers(backend, source.desired.scope)}
         return {
-            change.identifier
+            change.key
             for change in named
             if change.identifier in there or load(backend, change.kind, change.identifier) is None
         }

@@ -83,11 +83,15 @@ def _following(mirrored: Mirrored, desired: DesiredCatalog, change: Change) -> C
 def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change]:
     """Yield the removals of entries that interrupted runs of lancens left.
 
-    Nobody owns these: ``prune``, ``protect`` and the removal limits do not apply. Their parents may be unread.
+    Nobody owns these: ``prune``, ``protect`` and the removal limits do not apply. Their parents may be unread. A block
+    that wants an object of this name and kind creates it in the entry's place.
     """
-    named = source.desired.namespaces.keys() | source.desired.tables.keys()
     for live in source.facts.leftovers:
-        if live.id not in named and source.options.select.contains(live.id):
+        blocks: Mapping[Identifier, DesiredNamespace | DesiredTable] = (
+            source.desired.tables if isinstance(live, LiveTable) else source.desired.namespaces
+        )
+        wanted = blocks.get(live.id)
+        if (wanted is None or wanted.absent) and source.options.select.contains(live.id):
             before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
             yield change_of(context, action, live.id, before, None, _LEFTOVER)

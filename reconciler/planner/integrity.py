@@ -26,7 +26,7 @@ from reconciler.model.redaction import is_stand_in, redact_value
 from reconciler.model.tags import FoundTags
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import entry_columns
-from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
+from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
 from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, TablesInMemory, storage_question
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
@@ -97,15 +97,15 @@ def _check_summary(summary: CatalogSummary, impl: str, desired: DesiredCatalog, 
         raise _edited(f"its `removed_tables` of `{summary.name}` are not those that it deregisters")
 
 
-def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]) -> Recorded:
+def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> Recorded:
     desired = source.desired
     said: tuple[Change | Blocked, ...] = (*plan.changes, *plan.waiting, *plan.blocked)
     entries = {one.identifier: one for one in said if one.catalog == desired.name and one.kind == "table"}
     blocked = [one for one in entries.values() if isinstance(one, Blocked)]
     own = [one for one in plan.fingerprints if one.catalog == desired.name]
-    aside = [one for one in own if one.identifier in leftovers]
-    tables = {one.identifier: one for one in own if one.kind == "table" and one.identifier not in leftovers}
-    namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one.identifier not in leftovers}
+    aside = [one for one in own if one.key in leftovers]
+    tables = {one.identifier: one for one in own if one.kind == "table" and one.key not in leftovers}
+    namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one.key not in leftovers}
     moves = moves_of(desired)
     # Where a table leaves a name, a mirror may ask for one of this name.
     wanted_as = {key: moves.target_of(key) or key for key in tables}
@@ -145,7 +145,7 @@ def follow(
     saved: Plan,
     manifest: ManifestRef,
     thresholds: Thresholds,
-    catalogs: Mapping[str, tuple[CatalogInput, Collection[Identifier]]],
+    catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
     places_of: Callable[[Recorded], Facts],
     shown: Mapping[str, str],
 ) -> Plan:

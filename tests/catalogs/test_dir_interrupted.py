@@ -106,8 +106,9 @@ def test_a_removal_cut_off_before_its_commit_is_a_removal(
 
 
 @pytest.mark.parametrize("apply_saved", [False, True])
+@pytest.mark.parametrize("removed", ["", "users: {absent: true}"], ids=["no block", "absent"])
 def test_what_a_removal_cut_off_before_its_commit_left_goes_with_the_next_apply(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, apply_saved: bool
+    lake: Path, monkeypatch: pytest.MonkeyPatch, removed: str, apply_saved: bool
 ) -> None:
     """It is gone to all who look at its directory; to pylance that does not, and to who wants its name, it is not."""
     monkeypatch.chdir(lake.parent)
@@ -115,7 +116,7 @@ def test_what_a_removal_cut_off_before_its_commit_left_goes_with_the_next_apply(
     (lake.parent / "lancens.yaml").write_text(text % "users: {schema: [{name: id, type: int64}]}")
     manifest = reconciler.load("lancens.yaml")
     assert reconciler.apply(reconciler.plan(manifest), manifest).ok
-    (lake.parent / "lancens.yaml").write_text(text % "")
+    (lake.parent / "lancens.yaml").write_text(text % removed)
     manifest = reconciler.load("lancens.yaml")
     plan = reconciler.plan(manifest, allow_mass_removal=True)
     with monkeypatch.context() as patch:
@@ -130,6 +131,16 @@ def test_what_a_removal_cut_off_before_its_commit_left_goes_with_the_next_apply(
     assert namespace.list_tables(ListTablesRequest(id=[])).tables == []
     assert DirManifest(DirectoryPlaces(str(lake)), {}).read().find("users") is None
     assert lance.dataset(str(lake / "users.lance")).count_rows() == 0
+    assert reconciler.plan(manifest).is_empty
+
+
+def test_what_a_removal_left_goes_before_a_namespace_of_its_name(lake: Path) -> None:
+    DirBackend(root=str(lake)).insert_table(("users",), "users.lance", {})
+    Directory(str(lake), {}).mark("users.lance")
+    manifest = load_manifest(
+        lake.parent, {"lake": {"impl": "dir", "config": {"root": str(lake)}, "namespaces": {"users": {}}}}
+    )
+    assert reconciler.apply(reconciler.plan(manifest), manifest).ok
     assert reconciler.plan(manifest).is_empty
 
 

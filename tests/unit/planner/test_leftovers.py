@@ -48,6 +48,15 @@ def test_one_goes_before_its_namespace() -> None:
     assert plan.changes[1].depends_on == (0,)
 
 
+def test_one_goes_whose_block_is_absent_or_of_the_other_kind() -> None:
+    left = live_table("users")
+    gone = plan_of(desired(table("users", absent=True)), live(), leftovers=[left])
+    assert steps(gone) == ["deregister-table users"]
+    renamed = plan_of(desired(claim("users")), live(), leftovers=[left])
+    assert steps(renamed) == ["deregister-table users", "create-namespace users"]
+    assert renamed.changes[1].depends_on == (0,)
+
+
 def test_what_is_not_selected_or_is_in_the_manifest_stays() -> None:
     assert plan_of(desired(), live(), leftovers=LEFT, options=PlanOptions(select=Scope(("b/**",)))).is_empty
     assert "drop-namespace lancens_1" not in steps(plan_of(desired(claim("lancens_1")), live(), leftovers=LEFT))
