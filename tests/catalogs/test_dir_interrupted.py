@@ -226,6 +226,39 @@ def test_a_move_out_of_the_root_cut_off_at_any_step_leaves_no_second_table(
     assert "first" not in namespace.list_tables(ListTablesRequest(id=[])).tables
 
 
+@pytest.mark.parametrize("moves", [False, True], ids=["all removed", "one moves"])
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize(("owner", "step"), [(Directory, "mark"), (DirManifest, "commit")])
+def test_tables_that_leave_one_directory_together_cut_off_at_any_step_leave_no_table(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, done: bool, moves: bool
+) -> None:
+    write_dataset(lake / "users.lance")
+    write_dataset(lake / "elsewhere.lance")
+    leaves = {"location": f"{lake}/elsewhere.lance"} if moves else None
+    places = {"location": f"{lake}/users.lance"}
+
+    def manifest(leaves: object, **block: Any) -> reconciler.Manifest:
+        blocks = blocks_of({("root",): block, ("eu", "first"): block, ("eu", "second"): leaves or block})
+        return load_manifest(lake.parent, {"lake": {"impl": "dir", "config": {"root": str(lake)}, **blocks}})
+
+    there, gone = manifest(None, **places), manifest(leaves, absent=True)
+    assert reconciler.apply(reconciler.plan(there), there).ok
+    plan = reconciler.plan(gone, allow_mass_removal=True)
+    genuine = getattr(owner, step)
+
+    def die(*arguments: Any) -> None:
+        if done:
+            genuine(*arguments)
+        raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, die)
+        with suppress(_Killed):
+            reconciler.apply(plan, gone, allow_mass_removal=True)
+    assert reconciler.apply(reconciler.plan(gone), gone, allow_mass_removal=True).ok
+    assert set(DirBackend(root=str(lake)).scan().tables) == ({("eu", "second")} if moves else {("elsewhere",)})
+
+
 def _die(*_: object) -> None:
     raise _Killed
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -272,10 +272,11 @@ class DirBackend(
         row = contents.find(join(identifier)) if len(identifier) == 1 else None
         left = self._half_gone([row]) if row is not None else []
         removed = self._checked(left[0] if left else self._table(contents, identifier))
-        is_shared = not self._release(removed, going=join(identifier))
+        text = join(identifier)
+        is_shared = not self._release(removed, lambda: self._manifest.read().without(text))
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
-            row = contents.find(join(identifier))
+            row = contents.find(text)
             if row is None or row.object_type != TABLE:
                 return contents, None
             live = self._live_table(row)
@@ -284,11 +285,12 @@ class DirBackend(
             except Exception:
                 self._retain(live)
                 raise
-            return _put(contents.without(join(identifier)), identifier), None
+            after = _put(contents.without(text), identifier)
+            if is_shared:  # the others may leave with this commit
+                self._release(removed, lambda: self._newest(after))
+            return after, None
 
-        self._manifest.update(change, join(identifier))
-        if is_shared:  # the others may have left with this commit
-            self._release(removed)
+        self._manifest.update(change, text)
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
@@ -309,16 +311,18 @@ class DirBackend(
             row = replace(entry, location=wanted or entry.location, metadata=entry.metadata_after(changes))
             altered = self._live_table(row)
             if not locations.same(live.location, altered.location):
-                contents = contents.without(row.object_id)  # drops the rows of its versions, which are of the old data
+                left = contents = contents.without(
+                    row.object_id
+                )  # and the rows of its versions, which are of the old data
                 self._claim(altered)
                 if len(identifier) > 1:
-                    self._release(live, going=join(identifier))
+                    self._release(live, lambda: self._newest(left))
             return _put(contents, identifier, row), (live, altered)
 
         before, altered = self._manifest.update(change, join(identifier))
         if not locations.same(before.location, altered.location):
             self._claim(altered)
-            self._release(before)
+            self._release(before, self._manifest.read)
         return altered
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
@@ -445,18 +449,21 @@ class DirBackend(
             with storage.translated(self.config.root, self.config.storage):
                 self._directory.unmark(first)
 
-    def _release(self, table: LiveTable, *, going: str = "") -> bool:
+    def _newest(self, contents: ManifestRows) -> ManifestRows:
+        """Return ``contents``, which are about to be committed; the current rows if another client committed first."""
+        current = self._manifest.read()
+        return contents if current.version == contents.version else current
+
+    def _release(self, table: LiveTable, after: Callable[[], ManifestRows]) -> bool:
         """Mark the directory that a table leaves if it would become a table; return False if an entry may keep it.
 
-        ``going``: the table whose entry is about to be removed. A client that registers a table claims its directory
+        ``after`` returns the rows without the table that leaves. A client that registers a table claims its directory
         afterwards. So a table registered before the mark is found here, and one registered later removes the mark.
         """
         first = first_directory(self._places.relative(table.location))
 
         def is_left() -> bool:
-            return self._directory.is_listable(
-                first, lambda directory: self._manifest.read().without(going).is_occupied(directory)
-            )
+            return self._directory.is_listable(first, lambda directory: after().is_occupied(directory))
 
         if not first or not is_left():
             return not first

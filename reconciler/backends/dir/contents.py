@@ -51,6 +51,11 @@ class ManifestRows:
             for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 yield Row(*values)
 
+    @property
+    def version(self) -> int:
+        """The version of ``__manifest`` that was read; 0 without one."""
+        return int(self.dataset.version) if self.dataset is not None else 0
+
     @cached_property
     def rows(self) -> pa.Table:
         """All rows after the changes; columns unknown here keep their values."""
@@ -238,7 +243,7 @@ class ManifestRows:
         ends = pc.utf8_slice_codeunits(names, len(object_id))
         new = pc.binary_join_element_wise(pa.scalar(to, names.type), ends, pa.scalar("", names.type))
         changed = pc.if_else(pc.is_in(names, value_set=going), new, names)
-        return ManifestRows(self.places, rows.set_column(index, rows.schema.field(index), changed))
+        return ManifestRows(self.places, rows.set_column(index, rows.schema.field(index), changed), self.dataset)
 
 
 def _version_names(rows: pa.Table) -> pa.ChunkedArray:
