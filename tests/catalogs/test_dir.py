@@ -570,12 +570,16 @@ def test_two_tables_at_one_dataset_by_different_ways_are_blocked(
     assert (lake / "real/x/t.lance").is_dir()
 
 
+@pytest.mark.parametrize("place", ["", "/inner"], ids=["itself", "below it"])
+@pytest.mark.parametrize("suffix", ["", ".lance"])
 @pytest.mark.parametrize("name", ["é", "x%20y"])
-def test_tags_that_pylance_writes_beside_a_dataset_are_no_table(tmp_path: Path, name: str) -> None:
+def test_tags_that_pylance_writes_beside_a_dataset_are_no_table(
+    tmp_path: Path, name: str, suffix: str, place: str
+) -> None:
     """pylance 14 keeps those of a path that needs percent-encoding in a directory with the encoded name."""
-    catalog = DirBackend(root=str(tmp_path))
-    write_dataset(tmp_path / f"{name}.lance")
-    lance.dataset(tmp_path / f"{name}.lance").tags.create("prod", 1)
+    catalog, location = DirBackend(root=str(tmp_path)), tmp_path / f"{name}{suffix}{place}"
+    write_dataset(location)
+    lance.dataset(location).tags.create("prod", 1)
     assert {*catalog.scan().tables} == {(name,)}
     catalog.remove_table((name,))
     assert not catalog.scan().tables

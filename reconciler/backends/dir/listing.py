@@ -7,6 +7,7 @@ whatever it holds. ``users.lance`` and ``users`` are both the table ``users``. T
 * those that are, or hold, the location of a table with an entry;
 * those with the name of a namespace, with or without the suffix;
 * those that hold ``*.lance`` directories and no dataset: they group tables;
+* those without a dataset whose name is the percent-encoded one of another directory;
 * those with a ``.lance-deregistered`` file in them.
 """
 
@@ -152,13 +153,22 @@ class Directory:
     def _is_no_table(self, directory: str) -> bool:
         if self.stays_inside and not self._is_inside(directory):
             return True
-        if directory.endswith(SUFFIX):
-            # pylance 14 writes the tags of a local path that needs percent-encoding to the encoded path.
-            return self.is_marked(directory) or ("%" in directory and self._names_in(directory) == ["_refs"])
+        if directory.endswith(SUFFIX) and "%" not in directory:
+            return self.is_marked(directory)
         names = set(self._names_in(directory))
         if storage.DEREGISTERED_MARKER in names:
             return True
-        return "_versions" not in names and any(name.endswith(SUFFIX) for name in names)
+        if "_versions" in names:
+            return False
+        groups_tables = not directory.endswith(SUFFIX) and any(name.endswith(SUFFIX) for name in names)
+        return groups_tables or self._is_of_tags(directory, names)
+
+    def _is_of_tags(self, directory: str, names: set[str]) -> bool:
+        """Return whether pylance made ``directory``, which holds ``names``, for the tags of the decoded path.
+
+        pylance 14 writes those of a local path that needs percent-encoding to the encoded path.
+        """
+        return "%" in directory and (names == {"_refs"} or self.exists(unquote(directory)))
 
     def _is_inside(self, directory: str) -> bool:
         """Return whether no symbolic link leads out of the root."""
