@@ -168,8 +168,8 @@ def _evaluated_orphans(
         return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as note:
         said = evaluated.select(*CLAIMS.names).union(evaluated.select("bases").map(base_claims, CLAIMS))
-        claims = said.aggregated(("claimed",), {"closed": "max"}).kept(stack, row_tasks(coverage.tables))
-        found = find_orphans(spark, search, evaluator.catalogs, claims, stack)
+        claims = said.aggregated(("claimed",), {"closed": "max"}).cut(row_tasks(coverage.tables))
+        found = find_orphans(spark, search, evaluator.catalogs, claims)
         coverage.failures += found.failures
         coverage.notes += found.notes
         if found.is_cut_short:

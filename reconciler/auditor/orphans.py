@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -64,7 +63,7 @@ class OrphanSearchResult:
 
 
 def find_orphans(
-    spark: SparkSession | None, search: Search, catalogs: Mapping[str, CatalogInfo], claims: Frame, stack: ExitStack
+    spark: SparkSession | None, search: Search, catalogs: Mapping[str, CatalogInfo], claims: Frame
 ) -> OrphanSearchResult:
     """Return the datasets under the roots of ``search`` that are not claimed.
 
@@ -76,7 +75,6 @@ def find_orphans(
         catalogs: the catalogs by name.
         claims: the places of entries and blocks (``storage.place_of``) as ``claimed``, and whether each is ``closed``,
             so that nothing below it is searched.
-        stack: frames are released when it closes.
     """
     lister = _Lister(
         {name: catalog.options for name, catalog in catalogs.items()},
@@ -96,7 +94,7 @@ def find_orphans(
         if not number:
             break
         listed = level.map(lister, _LISTED, probe_tasks(number)).joined(claims, "claimed")
-        there = listed.map(_unclaimed, _LISTED).kept(stack)
+        there = listed.map(_unclaimed, _LISTED).cut()
         level, number = there.where("kind", _DIRECTORY), _add(found, there, configured)
     found.is_cut_short = bool(number)
     found.failures.sort(key=lambda failure: (failure.catalog, failure.message))

@@ -84,8 +84,15 @@ class Frame:
         """Return the first rows in ascending ``order``."""
         return type(self)(self.content.sort_by([(column, "ascending") for column in order]).slice(0, number))
 
-    def kept(self, _stack: ExitStack, _tasks: int | None = None) -> Self:
-        """Return the frame, computed once and kept until the stack closes, in so many shares if that is given."""
+    def kept(self, _stack: ExitStack) -> Self:
+        """Return the frame, computed once and kept until the stack closes; lost shares are computed again."""
+        return self
+
+    def cut(self, tasks: int | None = None) -> Self:
+        """Return the frame, computed once, without the plan that led to it, in ``tasks`` shares if given.
+
+        Use it for frames that build on each other: lost shares cannot be computed again.
+        """
         return self
 
     def rows(self) -> list[Row]:
@@ -122,13 +129,17 @@ class _SparkFrame(Frame):
     def first(self, number: int, *order: str) -> Self:
         return type(self)(self.content.orderBy(*order).limit(number))
 
-    def kept(self, stack: ExitStack, tasks: int | None = None) -> Self:
+    def kept(self, stack: ExitStack) -> Self:
         from pyspark import StorageLevel
 
+        frame = self.content.persist(StorageLevel.DISK_ONLY)
+        stack.callback(frame.unpersist)
+        return type(self)(frame)
+
+    def cut(self, tasks: int | None = None) -> Self:
         frame = self.content if tasks is None else self.content.repartition(tasks)
-        found = frame.persist(StorageLevel.DISK_ONLY)
-        stack.callback(found.unpersist)
-        return type(self)(found)
+        # Spark writes the plan of a persisted frame as text, twice: each level of a chain doubles it (PySpark 4.3).
+        return type(self)(frame.localCheckpoint(eager=False))
 
     def rows(self) -> list[Row]:
         if _knows_arrow():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +42,7 @@ def search(
     roots = [SearchedRoot(catalog.name, root) for catalog in catalogs for root in catalog.roots]
     claimed = pa.array(map(locations.normalise, claims or {}), pa.string())
     frame = frame_of(engine, pa.table({"claimed": claimed, "closed": pa.array((claims or {}).values(), pa.bool_())}))
-    with ExitStack() as stack:
-        return find_orphans(engine, Search(roots, closed), {one.name: one for one in catalogs}, frame, stack)
+    return find_orphans(engine, Search(roots, closed), {one.name: one for one in catalogs}, frame)
 
 
 def places(found: OrphanSearchResult) -> list[str]:
@@ -166,3 +164,19 @@ def test_no_directory_comes_to_the_driver(
     found = search(engine, [info("lake", str(tmp_path))], {f"{tmp_path}/{number}": True for number in range(100, 400)})
     assert found.number == 1
     assert max(map(len, came)) <= 8
+
+
+def test_deep_datasets_do_not_lengthen_plans(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(orphans, "DEEPEST", 12)
+    lengths = []
+    for depth in (2, 6, 12):
+        root = tmp_path / str(depth)
+        dataset(root / "/".join("d" * depth))
+        found = search(spark, [info("lake", str(root))])
+        assert found.datasets is not None
+        capsys.readouterr()
+        found.datasets.content.explain(extended=True)
+        lengths.append(len(capsys.readouterr().out))
+        assert lengths[-1] < 2 * lengths[0]
