@@ -70,6 +70,9 @@ class Backend(ABC):
     outermost_names: frozenset[str] = frozenset()
     """The names on the outermost level that the manifest uses, for a service that cannot list that level."""
 
+    homes: Mapping[Identifier, str] = {}
+    """The locations that the manifest gives namespaces: they count before a namespace has its own."""
+
     commits_together: ClassVar[int] = 1
     """How many concurrent changes count as one against the parallelism of an apply, where one commit takes them all."""
 
@@ -85,7 +88,7 @@ class Backend(ABC):
             raise TypeError(
                 f"{self.impl}: the catalog is in the memory of this process; another process cannot reach it"
             )
-        state = {name: getattr(self, name) for name in ("parallelism", "hosts", "outermost_names")}
+        state = {name: getattr(self, name) for name in ("parallelism", "hosts", "outermost_names", "homes")}
         return partial(type(self), **self._properties.values), (), state
 
     # ---- what a subclass implements ------------------------------------------------------------------------------

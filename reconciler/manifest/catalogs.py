@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
@@ -132,7 +133,7 @@ class CatalogReader:
             self.namespaces[identifier] = DesiredNamespace(
                 id=identifier,
                 source=self.blocks.problems.source(node.key_place),
-                properties=self.properties(block.properties, node, what),
+                properties=self.properties(block.properties, node, what, self.capabilities.namespace_places),
                 claimed=bool(claims),
                 absent=bool(block.absent),
                 protect=block.protect,
@@ -286,17 +287,26 @@ class CatalogReader:
             if _is_from_outside(written.get(key)) and not is_sensitive(key, value)
         )
 
-    def properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
-        """Return the properties of the block at ``node``; errors in them go to the problems."""
+    def properties(
+        self, properties: MappingOf[str, str] | None, node: Node, what: str, places: Collection[str] = ()
+    ) -> MappingOf[str, str]:
+        """Return the properties of the block at ``node``; errors in them go to the problems.
+
+        ``places`` are those that hold the location of its tables.
+        """
         if not properties:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])
         for key, value in properties.items():
             problem, there = self.property_problem(key, value, what), written[key]
-            if problem is None and _is_from_outside(there):
-                # A namespace's property may be the location of its tables.
+            reason = None
+            if problem is None and key in places and self.blocks.is_known(there):
+                reason = self._location_problem(value, _is_from_outside(there))
+            elif problem is None and _is_from_outside(there):
+                # Another service may take any property of a namespace as the location of its tables.
                 reason = self.blocks.policy.bucket_refusal(value)
-                problem = None if reason is None else f"property `{key}` in {what} {reason}"
+            if reason is not None:
+                problem = f"property `{key}` in {what}: {reason}"
             if problem is not None:
                 self.problem(there, problem)
         return properties

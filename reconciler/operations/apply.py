@@ -103,7 +103,7 @@ def apply(
     if not allow_mass_removal:
         check_removals(plan)
     concerned = with_sources_of(manifest, plan.concerned)
-    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
+    with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
         check_services(plan, manifest, connections)
         sources = {name: _source(plan, connection) for name, connection in connections.items()}
         known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}

@@ -16,7 +16,7 @@ from reconciler.backends.base import catalog_errors
 from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
-from reconciler.model.names import EVERYTHING, Scope
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import is_sensitive, scrub, slow_digest
 from reconciler.planner.placeholders import hiding
 
@@ -45,6 +45,7 @@ class CatalogSpec:
         portable: locations below the manifest's folder, each with its path relative to the folder.
         is_whole: whether a table that cannot be read is an error, because other changes depend on it.
         hosts: the only hosts that its service may name; None for any.
+        given: the properties that the manifest gives namespaces, if their tables go where these say.
     """
 
     name: str
@@ -57,6 +58,7 @@ class CatalogSpec:
     portable: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_whole: bool = False
     hosts: Collection[str] | None = None
+    given: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def errors(self) -> AbstractContextManager[None]:
         """Turn the backend's errors inside the block into a CatalogError without secrets."""
@@ -72,6 +74,10 @@ class CatalogSpec:
             backend = registry.connect(self.impl, self.properties)
             backend.parallelism, backend.hosts = self.parallelism, self.hosts
             backend.outermost_names = self.outermost_names
+            places = backend.capabilities.namespace_places
+            backend.homes = {
+                name: properties[key] for name, properties in self.given.items() for key in places & properties.keys()
+            }
             return backend
 
     def scan(self, backend: Backend, scope: Scope) -> Snapshot:
@@ -117,9 +123,15 @@ class Connection:
 
 
 def catalog_specs(
-    manifest: Manifest, names: Collection[str] | None = None, *, parallelism: int = DEFAULT_PARALLELISM
+    manifest: Manifest,
+    names: Collection[str] | None = None,
+    *,
+    parallelism: int = DEFAULT_PARALLELISM,
+    as_planned: bool = False,
 ) -> list[CatalogSpec]:
     """Return the specs of all catalogs, or of those in ``names``, sorted by name.
+
+    ``as_planned``: tables go where the manifest puts their namespaces, whether these are there yet or not.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs are the same service.
@@ -139,9 +151,16 @@ def catalog_specs(
             parallelism=parallelism,
             hosts=config.hosts,
             is_whole=name in followed or bool(manifest.catalogs[name].desired.moves),
+            given=_given(manifest.catalogs[name].desired) if as_planned else {},
         )
         for name, config in configs.items()
     ]
+
+
+def _given(desired: DesiredCatalog) -> Mapping[Identifier, Mapping[str, str]]:
+    return {
+        name: block.properties for name, block in desired.namespaces.items() if block.properties and not block.absent
+    }
 
 
 def _seen_from(folder: str, place: str) -> str:
@@ -165,11 +184,15 @@ def _outermost_names(desired: DesiredCatalog) -> frozenset[str]:
 
 @contextmanager
 def open_connections(
-    manifest: Manifest, names: Collection[str] | None = None, *, parallelism: int = DEFAULT_PARALLELISM
+    manifest: Manifest,
+    names: Collection[str] | None = None,
+    *,
+    parallelism: int = DEFAULT_PARALLELISM,
+    as_planned: bool = False,
 ) -> Iterator[Mapping[str, Connection]]:
     """Yield connections to all catalogs, or to those in ``names``.
 
-    ``parallelism`` is how many requests each connection has in flight.
+    ``parallelism`` is how many requests each connection has in flight; ``as_planned`` is that of :func:`catalog_specs`.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs are the same service.
@@ -183,7 +206,7 @@ def open_connections(
     with ExitStack() as stack:
         yield {
             spec.name: Connection(spec, manifest.catalogs[spec.name].desired, stack.enter_context(closing(spec.open())))
-            for spec in catalog_specs(manifest, names, parallelism=parallelism)
+            for spec in catalog_specs(manifest, names, parallelism=parallelism, as_planned=as_planned)
         }
 
 

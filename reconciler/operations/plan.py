@@ -88,7 +88,7 @@ def plan(
         return read_catalog(connection, options, parallelism, planning, profile, connections.values())
 
     inputs: list[CatalogInput] = []
-    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
+    with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
         for names in waves({name: connection.desired for name, connection in connections.items()}):
             for source, namespaces in read_all([connections[name] for name in names], read, parallelism):
                 inputs.append(source)

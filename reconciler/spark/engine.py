@@ -80,7 +80,9 @@ def plan_on_spark(
     require_pyspark(OLDEST_WITH_FORMATS)
     selection, concerned = selected_catalogs(manifest, select)
     with ExitStack() as stack:
-        connections = stack.enter_context(open_connections(manifest, concerned, parallelism=parallelism))
+        connections = stack.enter_context(
+            open_connections(manifest, concerned, parallelism=parallelism, as_planned=True)
+        )
         desired = {name: connection.desired for name, connection in connections.items()}
         mirrored = frozenset(one.mirror.origin for one in desired.values() if one.mirror is not None)
         fleet = _Fleet(spark, connections, mirrored, select)

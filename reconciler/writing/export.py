@@ -198,6 +198,8 @@ class _CatalogWriter:
             key_problem = _cannot_be_key(key)
             is_secret = key in secret or is_sensitive(key, value) or is_stand_in(value)
             problem = key_problem or ("its value looks like a secret" if is_secret else _cannot_hold(value))
+            if isinstance(live, LiveNamespace) and key in self._catalog.capabilities.namespace_places:
+                problem = problem or locations.check(value)
             if problem is None:
                 written.append(f"{scalar(key)}: {_value(value)}")
             elif key_problem is None and (is_owned or key in ours):

@@ -100,13 +100,17 @@ def test_what_a_manifest_may_do_is_not_said_without_one(
     assert "go with a manifest" in refused.err
 
 
+@pytest.mark.parametrize("block", ["tables: {t: {%s}}", "properties: {%s}, tables: {t: {}}"])
 def test_a_location_names_no_other_host(
-    manifest: Path, elsewhere: Scripted, capsys: pytest.CaptureFixture[str]
+    block: str, manifest: Path, elsewhere: Scripted, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = "namespaces: {a: {tables: {t: {location: 'hdfs://evil.example.net/t'}}}}"
-    manifest.write_text(manifest.read_text().replace("namespaces: {a: {}}", table))
+    namespace = block % "location: 'hdfs://evil.example.net/t'"
+    text = manifest.read_text().replace("impl: rest", "impl: iceberg")
+    manifest.write_text(
+        text.replace("namespaces: {a: {}}", f"namespaces: {{w: {{namespaces: {{a: {{{namespace}}}}}}}}}")
+    )
     refused = lancens(capsys, "plan", "--allow-host", "127.0.0.1")
-    assert "`location` in table lake/a/t: it names" in refused.err
+    assert "it names a host that is not allowed" in refused.err
     assert elsewhere.requests == []
 
 

@@ -315,8 +315,11 @@ class GlueBackend(
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location of a table below its database's, or below ``root``.
 
-        A database in the last scan is not read again: a plan may create a thousand tables in one.
+        The manifest's location for the database comes first. A database in the last scan is not read again: a plan may
+        create a thousand tables in one.
         """
+        if identifier[:-1] in self.homes:
+            return self._below(self.homes[identifier[:-1]], identifier)
         scope, scanned = self._scanned
         if scope.contains(identifier[:-1]):
             live = scanned.get(identifier[:-1])

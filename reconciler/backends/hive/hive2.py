@@ -228,8 +228,8 @@ class Hive2Backend(
         return entries.table_of(to, self._tables.rename(identifier, to))
 
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the location of a table where its manifest put the database, else below ``root`` if there is one."""
-        place = self._given_place(identifier[:-1])
+        """Return the location of a table where its manifest puts the database, else below ``root`` if there is one."""
+        place = self.homes.get(identifier[:-1]) or self._given_place(identifier[:-1])
         if place is not None:
             return locations.join(place, identifier[-1])
         return None if self.config.root is None else self._place(self.config.root, identifier)

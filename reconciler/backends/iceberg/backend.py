@@ -202,14 +202,14 @@ class IcebergBackend(
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location below ``root``; without one, Polaris's own."""
-        home = None if self.config.root is not None else self._server.home(identifier[:-1])
+        home = None if self.config.root is not None else self._server.home(identifier[:-1], self.homes)
         return super().default_location(identifier) if home is None else locations.join(home, identifier[-1])
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return that Polaris takes no Iceberg table at ``location``; None where it does."""
         if self.config.tables == "generic" or self.config.unstructured_table_location:
             return None
-        home = self._server.home(identifier[:-1])
+        home = self._server.home(identifier[:-1], self.homes)
         if home is None or locations.is_under(home, location):
             return None
         return f"it is not below {locations.redact(home)}, its namespace's; {WAYS_OUT}"

@@ -44,6 +44,7 @@ _DUMMY_SCHEMA = {
     "fields": [{"id": 1, "name": "dummy", "required": False, "type": "string"}],
 }
 _NO_SNAPSHOTS = {"snapshots": "refs"}
+_NO_HOMES: Mapping[Identifier, str] = {}
 _VENDED = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 
 MISSING_NAMESPACE: Mapping[int, type[errors.BackendError]] = {404: errors.NamespaceNotFoundError}
@@ -147,10 +148,11 @@ class IcebergServer:
             require_kept("iceberg", identifier, (identifier[0], *kept))
         return self._seen_at_home(LiveNamespace(identifier, properties_in(answer, doing)))
 
-    def home(self, namespace: Identifier) -> str | None:
+    def home(self, namespace: Identifier, given: Mapping[Identifier, str] = _NO_HOMES) -> str | None:
         """Return the location below which a namespace has its tables; None where the server has no such rule.
 
-        Polaris places a namespace that names no location in its parent's.
+        Polaris places a namespace that names no location in its parent's. ``given`` has locations that the manifest
+        gives namespaces.
         """
         try:
             base = self.routes(namespace[0]).base
@@ -158,10 +160,12 @@ class IcebergServer:
             return None
         if base is None or len(namespace) == 1:
             return base
+        if namespace in given:
+            return given[namespace]
         if namespace not in self._homes:
             with suppress(errors.NamespaceNotFoundError):
                 self.namespace(namespace)
-            self._homes.setdefault(namespace, locations.join(self.home(namespace[:-1]) or base, namespace[-1]))
+            self._homes.setdefault(namespace, locations.join(self.home(namespace[:-1], given) or base, namespace[-1]))
         return self._homes[namespace]
 
     def _seen_at_home(self, found: LiveNamespace) -> LiveNamespace:

@@ -39,8 +39,10 @@ from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.glue.seeding import before_the_first, catalog_id, databases, lance_table, tables
+from tests.catalogs.placing import assert_tables_follow
 from tests.plans import assert_blocked
 from tests.servers.glue import GlueServer
+from tests.writing import load_manifest
 
 if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import TableTypeDef
@@ -354,3 +356,14 @@ def test_a_place_that_another_client_wrote_in_another_way_is_taken(glue: GlueSer
     assert_blocked(plan, "prod/sales/a", ReasonCode.LOCATION_TAKEN, name="prod/sales/dots")
     assert_blocked(plan, "prod/sales/b", ReasonCode.LOCATION_TAKEN, name="prod/sales/linked")
     assert [change.identifier[-1] for change in plan.changes] == ["c"]
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["moved", "new"])
+def test_tables_go_where_the_manifest_puts_their_database(glue: GlueServer, tmp_path: Path, is_there: bool) -> None:
+    if is_there:
+        databases(glue, ["placed"], LocationUri=f"{tmp_path}/old")
+    namespaces = {"placed": {"properties": {"location": f"{tmp_path}/new"}, "tables": {"t": {}, "u": {}}}}
+    config = glue.config(root=f"{tmp_path}/root")
+    manifest = load_manifest(tmp_path, {"prod": {"impl": "glue", "config": config, "namespaces": namespaces}})
+    places = assert_tables_follow(manifest, tmp_path)
+    assert places == {f"prod/placed/{name}": f"{tmp_path}/new/{name}.lance" for name in "tu"}

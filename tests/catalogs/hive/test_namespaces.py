@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import reduce
 from pathlib import Path
 
 import lance_namespace
@@ -26,9 +27,11 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace, register_impls
 from reconciler.server.served import ServedNamespace
-from tests.catalogs.hive.conftest import Connect
+from tests.catalogs.hive.conftest import Connect, oldest_and_newest
 from tests.catalogs.hive.raw import drop, fetch_database, plain_table, put, raw
+from tests.catalogs.placing import assert_tables_follow
 from tests.servers.hive import Metastore
+from tests.writing import blocks_of, load_manifest
 
 FIELDS = {
     "database.description": "größer, 東京",
@@ -126,6 +129,25 @@ def test_tables_go_below_the_location_that_a_manifest_gave_their_database(
         backend.scan()
     assert locations.same(connect().direct_location((*other, "events")), f"{place}/events")
     backend.remove_namespace(other)
+
+
+@oldest_and_newest
+def test_tables_go_where_the_manifest_puts_their_database(
+    server: Metastore, config: Mapping[str, str], backend: Hive2Backend, database: Identifier, tmp_path: Path
+) -> None:
+    if server.version == "2.3":  # which keeps the location of a database that is there
+        database = _sibling(database)
+    place = f"{tmp_path}/new"
+    blocks = blocks_of({(*database, name): {} for name in "tu"})
+    reduce(lambda node, name: node["namespaces"][name], database, blocks)["properties"] = {
+        "database.location-uri": place
+    }
+    manifest = load_manifest(tmp_path, {"hms": {"impl": server.impl, "config": dict(config), **blocks}})
+    places = assert_tables_follow(manifest, tmp_path)
+    assert set(places.values()) == {f"{place}/{name}" for name in "tu"}
+    for name in "tu":
+        backend.remove_table((*database, name))
+    backend.remove_namespace(database)
 
 
 def test_without_a_root_the_server_places_databases_and_a_plan_has_no_place_for_tables(

@@ -24,6 +24,7 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from tests.catalogs.iceberg.scripted import scripted
+from tests.catalogs.placing import assert_tables_follow
 from tests.plans import assert_blocked
 from tests.servers.polaris import FREE, Polaris, polaris_server, real_polaris
 from tests.writing import load_manifest
@@ -112,6 +113,19 @@ def test_the_location_of_the_namespace_counts(polaris: Polaris, tmp_path: Path) 
     polaris.namespaces[SPACE]["location"] = f"{tmp_path.as_uri()}/own"
     apply(wanting(polaris, tmp_path, {"t": {"location": str(tmp_path / "own/t")}, "u": {}}), tmp_path)
     assert connect(polaris).load_table((*SPACE, "u")).location == f"{tmp_path.as_uri()}/own/u"
+
+
+@pytest.mark.parametrize("above", ["", "/deep"], ids=["directly", "below"])
+def test_tables_go_where_the_manifest_puts_their_namespace(polaris: Polaris, tmp_path: Path, above: str) -> None:
+    place = f"{tmp_path.as_uri()}/base/new"
+    tables: dict[str, Any] = {"tables": {"t": {}, "u": {}}}
+    inside = {"namespaces": {"deep": tables}} if above else tables
+    namespaces = {"ware": {"namespaces": {"ads": {"properties": {"location": place}, **inside}}}}
+    manifest = load_manifest(
+        tmp_path, {"lake": {"impl": "iceberg", "config": {"endpoint": polaris.url}, "namespaces": namespaces}}
+    )
+    places = assert_tables_follow(manifest, tmp_path)
+    assert places == {f"lake/ware/ads{above}/{name}": f"{place}{above}/{name}" for name in "tu"}
 
 
 def test_a_services_own_location_stays(polaris: Polaris) -> None:

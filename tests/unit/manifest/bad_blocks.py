@@ -209,6 +209,16 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "credentials in the location of a namespace",
+        manifest("namespaces: {a: {properties: {location: 's3://me:pw@b/t'}}}", "glue", "{region: eu}"),
+        [
+            (
+                f"{L}:7:35: property `location` in namespace lake/a: a location cannot hold user information; give "
+                "credentials in `config` (`storage.*`)"
+            ),
+        ],
+    ),
+    (
         "outside of the root",
         manifest("tables: {t: {location: s3://b/t}, u: {location: /lake/../t}}", "dir", "{root: /lake}"),
         [

@@ -45,6 +45,7 @@ class Glue(Backend):
         name_rule=NameRule(re.compile(r"[a-z0-9_]+"), "names consist of letters, digits and `_`"),
         folds_case=True,
         namespace_kinds=("catalog", "database"),
+        namespace_places=frozenset({"location"}),
     )
 
 
