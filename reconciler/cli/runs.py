@@ -6,6 +6,8 @@ import click
 
 from reconciler.cli.options import journal_option
 from reconciler.cli.results import say
+from reconciler.model.display import count
+from reconciler.model.errors import PlanFileError
 
 
 @click.command("runs")
@@ -21,7 +23,12 @@ def command(journal: str) -> None:
     from reconciler.applier.journal_reader import JournalFolder, list_runs
 
     found = list_runs(JournalFolder(journal))
-    for line in found:
-        say(line)
+    for run in found:
+        say(run.line)
+    incomplete = sum(not run.is_complete for run in found)
+    if incomplete:
+        raise PlanFileError(
+            f"{count(incomplete, 'journal')} of {len(found):,} incomplete; `lancens show RUN` says more"
+        )
     if not found:
         say(f"There is no journal in {journal}.", err=True)

@@ -13,7 +13,7 @@ from reconciler.cli.results import write_result
 from reconciler.cli.saved_plans import read_plan
 from reconciler.cli.showing import print_plan
 from reconciler.model import display
-from reconciler.model.errors import LancensError
+from reconciler.model.errors import LancensError, PlanFileError
 
 
 @click.command("show")
@@ -39,7 +39,7 @@ def command(what: str, source: CatalogSource, form: str, full: bool, journal: st
       lancens show prod/ads/clicks --why
     """
     from reconciler.applier.journal import SUFFIX, is_uri
-    from reconciler.applier.journal_reader import JournalFolder, describe_journal
+    from reconciler.applier.journal_reader import JournalFolder, describe_journal, read_journal
     from reconciler.writing.restoring import removed_blocks
 
     path, run = Path(what), what
@@ -55,7 +55,10 @@ def command(what: str, source: CatalogSource, form: str, full: bool, journal: st
     if run.endswith(SUFFIX) or is_uri(run):
         if form != "text":
             raise click.UsageError("a run is shown as text; its journal holds a line of JSON for each event")
-        click.echo(removed_blocks(run).rstrip("\n") if restore else describe_journal(run))
+        record = read_journal(run)
+        click.echo(removed_blocks(record).rstrip("\n") if restore else describe_journal(record))
+        if record.missing:
+            raise PlanFileError(f"the journal of run {record.run} is incomplete: it lacks {record.missing[0]}")
         return
     if not run:
         raise LancensError(f"{what} is neither a file nor a run in {journal}; `lancens runs` lists the runs")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.applier.journal_reader import JournalRecord, read_journal
+from reconciler.applier.journal_reader import JournalRecord
 from reconciler.applier.report import Status
 from reconciler.model.display import printable
 from reconciler.model.errors import PlanFileError
@@ -22,17 +22,16 @@ _COMMENTS = (
 )
 
 
-def removed_blocks(journal: str) -> str:
-    """Return the blocks of the objects that the run with this journal, a path or URI, removed.
+def removed_blocks(record: JournalRecord) -> str:
+    """Return the blocks of the objects that the run with this journal removed, with comments on what it has lost.
 
     Objects whose removal has no known outcome are included, and named in a comment. Tables have their location, so that
     apply registers them where their data is. A journal holds no secrets: they become placeholders or comments. A
     namespace that the run renamed is not removed.
 
     Raises:
-        PlanFileError: the file is not a complete journal, or the run removed nothing.
+        PlanFileError: the run removed nothing, as far as its journal tells.
     """
-    record = read_journal(journal)
     moved = {
         str(outcome.get("from"))
         for outcome in record.outcomes.values()
@@ -41,22 +40,25 @@ def removed_blocks(journal: str) -> str:
     namespaces: defaultdict[str, dict[Identifier, LiveNamespace]] = defaultdict(dict)
     tables: defaultdict[str, dict[Identifier, LiveTable]] = defaultdict(dict)
     possibly: list[str] = []
+    missing = [*record.missing]
     for intent, is_certain in _removals(record):
-        before, names, catalog = intent.get("before"), intent.get("identifier"), intent.get("catalog")
-        if not isinstance(before, dict) or not isinstance(names, list) or not isinstance(catalog, str):
-            raise PlanFileError(f"{journal}: what was removed is not in this journal, which an earlier lancens wrote")
-        identifier = tuple(map(str, names))
-        if intent["action"] != Action.DROP_NAMESPACE:
-            tables[catalog][identifier] = LiveTable(identifier, str(before.get("location", "")), before["properties"])
+        live, catalog = _before(intent), str(intent.get("catalog"))
+        if live is None:
+            missing.append(f"what {intent['address']} was before")
+            continue
+        if isinstance(live, LiveTable):
+            tables[catalog][live.id] = live
         elif intent["address"] not in moved:
-            namespaces[catalog][identifier] = LiveNamespace(identifier, before["properties"])
+            namespaces[catalog][live.id] = live
         else:
             continue
         if not is_certain:
             possibly.append(intent["address"])
     catalogs = sorted({*namespaces, *tables})
+    if not catalogs and missing:
+        raise PlanFileError(f"run {record.run}: no removal is left in its journal, which lacks {'; '.join(missing)}")
     if not catalogs:
-        raise PlanFileError(f"{journal}: this run removed nothing")
+        raise PlanFileError(f"run {record.run}: this run removed nothing")
     text = to_yaml(
         str(record.header.get("manifest")),
         [ExportCatalog(name, None, {}, Snapshot(namespaces[name], tables[name]), EVERYTHING) for name in catalogs],
@@ -67,11 +69,24 @@ def removed_blocks(journal: str) -> str:
         for identifier in gone
         for depth in range(1, len(identifier))
     )
-    head = f"# What run {record.header.get('run')} removed. Put these blocks back into the manifest, and apply.\n"
+    head = f"# What run {record.run} removed. Put these blocks back into the manifest, and apply.\n"
+    head += "".join(f"# Missing from the journal: {printable(one)}\n" for one in missing)
     for comment, named in zip(_COMMENTS, (possibly, sorted(moved.intersection(above))), strict=True):
         if named:
             head += comment.format(addresses=", ".join(map(printable, named)))
     return head + text[text.index("catalogs:") :]
+
+
+def _before(intent: Mapping[str, Any]) -> LiveNamespace | LiveTable | None:
+    """Return the object that an intent removes; None if its line does not say what that was."""
+    before, names = intent.get("before"), intent.get("identifier")
+    properties = before.get("properties") if isinstance(before, dict) else None
+    if not isinstance(before, dict) or not isinstance(properties, dict) or not isinstance(names, list):
+        return None
+    identifier = tuple(map(str, names))
+    if intent["action"] == Action.DROP_NAMESPACE:
+        return LiveNamespace(identifier, properties)
+    return LiveTable(identifier, str(before.get("location", "")), properties)
 
 
 def _removals(record: JournalRecord) -> Iterator[tuple[Mapping[str, Any], bool]]:

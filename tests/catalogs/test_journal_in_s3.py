@@ -108,7 +108,7 @@ def test_a_kill_leaves_a_journal_that_says_what_was_begun(
         begun |= {intent["address"].partition("/")[2] for intent in read_journal(uri).intents.values()}
     assert made <= begun, "nothing is written before its intent is stored"
     assert lancens(capsys, "apply", "--auto-approve", "--journal", journals).code == 0
-    assert "did not finish" in "\n".join(list_runs(JournalFolder(journals)))
+    assert "did not finish" in "\n".join(run.line for run in list_runs(JournalFolder(journals)))
 
 
 def test_a_store_that_is_not_there_stops_the_apply_before_its_first_write(

@@ -109,7 +109,7 @@ def test_what_a_run_may_have_removed_comes_back_too(
     run = lancens(capsys, "runs").out.split()[0]
     journal = Path(f".lancens/{run}.jsonl")
     if ending == "killed":
-        journal.write_text("".join(line for line in journal.open() if '"entry": "outcome"' not in line))
+        journal.write_text("".join(journal.open().readlines()[:2]))
     blocks = lancens(capsys, "show", run, "--manifest")
     assert (blocks.code, re.findall("(?m)^# Possibly removed.*lake/a b/t$", blocks.out)) == (0, [ANY])
     [variable] = re.findall(r"\$\{env:(\w+)\}", blocks.out)
