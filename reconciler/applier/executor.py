@@ -235,8 +235,6 @@ class _Run:
     def _take(self, position: int) -> ChangeOutcome:
         change = self.changes[position]
         backend = self.backends[change.catalog]
-        if change.job is not None:
-            return carry_out_job(change, change.job, backend, partial(self._announce, position), self.executors)
         if change.moved_from is not None:
             move = move_of(change, backend)
             if move.is_done:
@@ -251,7 +249,10 @@ class _Run:
             return self._take_step(position, Target(change, backend, namespace_id, found), change_namespace)
         table_id = backend.table_id(change.identifier)
         live = None if is_new else load_table(backend, table_id)
-        return self._take_step(position, Target(change, backend, table_id, live), change_table)
+        table = Target(change, backend, table_id, live)
+        if change.job is not None:
+            return carry_out_job(table, change.job, partial(self._announce, position), self.executors)
+        return self._take_step(position, table, change_table)
 
     def _take_step(self, position: int, target: Target[LiveT], step: Step[LiveT]) -> ChangeOutcome:
         target.expect_planned()

@@ -115,7 +115,8 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
             return Precondition.APPLIED
         return Precondition.PENDING if change.before is None else Precondition.STALE
     found = change.concealed(live)
-    if change.after is not None and found.satisfies(change.concealed(change.after)):
+    # A job of `maintain` leaves the entry as it is.
+    if change.after is not None and change.job is None and found.satisfies(change.concealed(change.after)):
         return Precondition.APPLIED if found.is_request_true else Precondition.UNCONFIRMED
     if change.before is None:
         return Precondition.STALE

@@ -8,9 +8,8 @@ from dataclasses import replace
 from reconciler import storage
 from reconciler.applier.live import load_table
 from reconciler.applier.report import Status
-from reconciler.applier.step import ChangeOutcome, StaleError
+from reconciler.applier.step import ChangeOutcome, StaleError, Target
 from reconciler.backends import optional
-from reconciler.backends.base import Backend
 from reconciler.model.desired import DesiredTable, Source
 from reconciler.model.errors import BackendError, ConcurrentModificationError, TableAlreadyExistsError
 from reconciler.model.figures import size
@@ -25,29 +24,28 @@ _NOWHERE = Source("", 1)
 
 
 def carry_out_job(
-    change: Change,
+    target: Target[LiveTable],
     job: UpkeepJob,
-    backend: Backend,
     announce: Callable[[LiveTable], None],
     executors: storage.Executors | None = None,
 ) -> ChangeOutcome:
-    """Carry out the job of ``change`` if it is still needed; ``announce`` is called before the first write.
+    """Carry out a job if it is still needed; ``announce`` is called before the first write.
 
     A job that loses a race against another writer starts over with what is there then. The work is done on
     ``executors`` if there are any, and the files that they leave are named.
 
     Raises:
-        StaleError: the dataset has other indices, another configuration or more than twice the work.
+        StaleError: the entry is another one; or its dataset has other indices, another configuration or more than
+            twice the work.
         BackendError: the catalog, storage or an executor failed.
     """
-    live = load_table(backend, backend.table_id(change.identifier))
-    if live is None:
-        raise StaleError("the table is gone")
+    target.expect_planned()
+    live = target.existing
     if executors is None:
-        return _carried_out(change, job, backend, live, announce)
-    files = storage.NewFiles(live.location, optional.table_storage_options(backend, live))
+        return _carried_out(target, job, announce)
+    files = storage.NewFiles(live.location, optional.table_storage_options(target.backend, live))
     try:
-        outcome = _carried_out(change, job, backend, live, announce, executors)
+        outcome = _carried_out(target, job, announce, executors)
     except (BackendError, StaleError) as error:
         left = _left(files)
         raise type(error)(f"{error}; {left}" if left else str(error)) from None
@@ -62,14 +60,14 @@ def _left(files: storage.NewFiles) -> str:
 
 
 def _carried_out(
-    change: Change,
+    target: Target[LiveTable],
     job: UpkeepJob,
-    backend: Backend,
-    live: LiveTable,
     announce: Callable[[LiveTable], None],
     executors: storage.Executors | None = None,
 ) -> ChangeOutcome:
+    change, backend = target.change, target.backend
     for left in reversed(range(_ATTEMPTS)):
+        live = target.existing
         needed = _needed(change, job, live, optional.table_storage_options(backend, live))
         if needed is None:
             return ChangeOutcome(Status.ALREADY)
@@ -80,6 +78,8 @@ def _carried_out(
         except (ConcurrentModificationError, TableAlreadyExistsError):  # the latter of an index that another run built
             if not left:
                 raise
+            target = replace(target, live=load_table(backend, target.identifier))
+            target.expect_planned()
         else:
             return ChangeOutcome()
     raise AssertionError("unreachable")

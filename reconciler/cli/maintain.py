@@ -32,8 +32,7 @@ from reconciler.model import display
 if TYPE_CHECKING:
     from reconciler.applier.report import ApplyReport
     from reconciler.manifest import Manifest
-    from reconciler.operations.maintain import WorkLimits
-    from reconciler.planner.plan import Plan
+    from reconciler.planner.plan import Plan, WorkLimits
     from reconciler.spark.session import SparkOptions
     from reconciler.storage import Executors
 
@@ -111,12 +110,14 @@ def command(
       lancens maintain -o jobs.json && lancens maintain jobs.json
       lancens maintain --engine spark --master spark://host:7077
     """
-    from reconciler.operations.maintain import WorkLimits, maintain
+    from reconciler.operations.maintain import maintain
+    from reconciler.planner.plan import WorkLimits
 
     if out is not None and out != "-":
         check_plan_file(out)
     asked = (select, out, (max_bytes, max_tables) != (None, None))
-    plan, manifest = _saved(source, asked) or _planned(source, select, WorkLimits(max_bytes, max_tables), parallelism)
+    limits = WorkLimits(max_bytes=max_bytes, max_tables=max_tables)
+    plan, manifest = _saved(source, asked) or _planned(source, select, limits, parallelism)
     run.plan, run.manifest = plan, plan.manifest.name
     print_plan(plan, "json" if out == "-" else form, full=full)
     if out is not None and out != "-":
@@ -125,8 +126,8 @@ def command(
     if not plan.is_empty and out is None and not dry_run:
 
         def carried_out(**watched: Any) -> ApplyReport:
-            limits: Mapping[str, Any] = {"until": until, "parallelism": parallelism, "executors": executors}
-            run.report = maintain(plan, manifest, journal=journal, **limits, **watched)
+            given: Mapping[str, Any] = {"until": until, "parallelism": parallelism, "executors": executors}
+            run.report = maintain(plan, manifest, journal=journal, **given, **watched)
             return run.report
 
         # Spark starts before its Ctrl-C handler is replaced.

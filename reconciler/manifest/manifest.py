@@ -72,6 +72,19 @@ class Manifest:
         namespaces = sum(len(block.namespaces) for block in blocks)
         return {"catalog": len(blocks), "namespace": namespaces, "table": sum(len(block.tables) for block in blocks)}
 
+    @property
+    def upkeep_digest(self) -> str:
+        """The SHA-256 of what it asks of `lancens maintain`; no other plan depends on it."""
+        asked = [
+            (
+                name,
+                [(table.id, table.maintain) for _, table in sorted(catalog.desired.tables.items()) if table.maintain],
+                [(policy.pattern, policy.maintain) for policy in catalog.desired.policies],
+            )
+            for name, catalog in sorted(self.catalogs.items())
+        ]
+        return hashlib.sha256(repr(asked).encode()).hexdigest()
+
     def expanded(self, name: str) -> str:
         """Return ``name`` with its variables resolved; ``name`` itself if one has no value."""
         try:

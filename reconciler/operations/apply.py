@@ -31,10 +31,14 @@ from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFact
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.plan import Plan, check_blocked, check_removals
+from reconciler.storage import Executors
 
 
 def check_arguments(plan: Plan, manifest: Manifest) -> None:
-    """Raise StalePlanError if the plan was made of another manifest or with other variables."""
+    """Raise StalePlanError if the plan was made of another manifest or with other variables.
+
+    What the manifest asks of `maintain` counts for jobs alone.
+    """
     expect("apply", plan, Plan, "a plan and then its manifest, such as reconciler.plan(manifest)")
     expect("apply", manifest, Manifest, "the plan's manifest, such as reconciler.load('lancens.yaml')")
     if plan.manifest.digest != manifest.digest:
@@ -42,6 +46,11 @@ def check_arguments(plan: Plan, manifest: Manifest) -> None:
         raise StalePlanError(
             f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
             f"{manifest.digest[:12]} now). Plan again. Nothing was changed."
+        )
+    if plan.options.maintain and plan.manifest.upkeep != manifest.upkeep_digest:
+        raise StalePlanError(
+            "what the manifest asks of `lancens maintain` has changed since the jobs were planned. Plan again. "
+            "Nothing was changed."
         )
 
 
@@ -96,29 +105,48 @@ def apply(
     check_arguments(plan, manifest)
     if plan.options.maintain:
         raise PlanFileError("the plan holds jobs of `lancens maintain`, which carries them out. Nothing was changed.")
-    desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
-    check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
+    check_summaries(plan, manifest)
     if not skip_blocked:
         check_blocked(plan)
     if not allow_mass_removal:
         check_removals(plan)
     concerned = with_sources_of(manifest, plan.concerned)
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
-        check_services(plan, manifest, connections)
-        sources = {name: _source(plan, connection) for name, connection in connections.items()}
-        known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
-
-        def places_in(one: Recorded) -> Facts:
-            places = _places(one, connections[one.source.desired.name], parallelism)
-            asked = (place.location for place in places.values())
-            return Facts(tables=places, places=links_to(asked, one.source.live.tables.values()))
-
-        with _missing_values(manifest):
-            whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in, places_of(manifest))
+        whole, sources = verified(plan, manifest, connections, parallelism)
         mirrored = check_vanished(whole, sources, connections, parallelism)
         if not allow_mass_removal:
             _check_counts(whole, sources, mirrored, connections, parallelism)
         return carry_out(whole, plan, connections, parallelism, journal, on_event, stop, profile)
+
+
+def check_summaries(plan: Plan, manifest: Manifest) -> None:
+    """Raise PlanFileError if what a plan says of its catalogs does not match the manifest."""
+    desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
+    check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
+
+
+def verified(
+    plan: Plan, manifest: Manifest, connections: Mapping[str, Connection], parallelism: int
+) -> tuple[Plan, Mapping[str, CatalogInput]]:
+    """Return a plan as replanned from its recorded states, and the planner's input for each catalog.
+
+    Raises:
+        StalePlanError: a catalog is another one.
+        PlanFileError: the plan was edited.
+        CatalogError: a catalog could not be read.
+    """
+    check_services(plan, manifest, connections)
+    sources = {name: _source(plan, connection) for name, connection in connections.items()}
+    known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
+
+    def places_in(one: Recorded) -> Facts:
+        places = _places(one, connections[one.source.desired.name], parallelism)
+        asked = (place.location for place in places.values())
+        return Facts(tables=places, places=links_to(asked, one.source.live.tables.values()))
+
+    with _missing_values(manifest):
+        whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in, places_of(manifest))
+    return whole, sources
 
 
 @contextmanager
@@ -141,6 +169,7 @@ def carry_out(
     on_event: Callable[[Event], None],
     stop: threading.Event | None,
     profile: Profile | None = None,
+    executors: Executors | None = None,
 ) -> ApplyReport:
     """Check what ``plan`` touches, then make its changes; journal ``saved``.
 
@@ -163,6 +192,7 @@ def carry_out(
             stop=stop or threading.Event(),
             secrets=secrets,
             missing=missing,
+            executors=executors,
         )
 
 

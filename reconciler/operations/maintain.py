@@ -9,41 +9,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler import storage
-from reconciler.applier.executor import execute
-from reconciler.applier.journal import Journal
 from reconciler.applier.report import ApplyReport, Event, Status
 from reconciler.backends import optional
 from reconciler.manifest import Manifest
-from reconciler.model import locations, ownership
+from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import DesiredCatalog, DesiredTable
-from reconciler.model.display import count
-from reconciler.model.errors import PlanFileError, StalePlanError
-from reconciler.model.figures import size
+from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveTable
-from reconciler.model.names import Identifier, Scope
-from reconciler.model.policies import Policies
-from reconciler.model.reasons import NoteCode, Params
-from reconciler.operations.apply import check_arguments, check_services, ignore_event
+from reconciler.model.names import Scope
+from reconciler.operations.apply import carry_out, check_arguments, check_summaries, ignore_event, verified
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.plan import check_globs, reference, selected_in, selection_of, summary_of
-from reconciler.planner.entries import Blocked, Change, Key, Note
-from reconciler.planner.maintenance import Decision, jobs_of, ordered
+from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, plan_jobs
 from reconciler.planner.placeholders import hide_places
-from reconciler.planner.plan import Options, Plan
+from reconciler.planner.plan import Options, Plan, WorkLimits
+
+_NO_LIMITS = WorkLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class WorkLimits:
-    """The most bytes that a plan reads and writes, and the most tables with jobs; None: no limit."""
-
-    max_bytes: int | None = None
-    max_tables: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A live table with `maintain` in its block."""
+class _Maintained:
+    """A live table with `maintain` in its block or a policy."""
 
     connection: Connection
     table: DesiredTable
@@ -56,23 +43,11 @@ def _asks(desired: DesiredCatalog) -> bool:
     return any(one.maintain for one in blocks) or any(one.maintain for one in policies)
 
 
-class _Blocks:
-    """The blocks of a catalog's tables, and what its policies ask for those without one."""
-
-    def __init__(self, desired: DesiredCatalog) -> None:
-        self._tables, self._policies = desired.tables, Policies(desired.policies)
-
-    def of(self, table: Identifier, owner: str | None = None) -> DesiredTable | None:
-        """Return what holds for a table; a policy leaves one that has an ``owner`` alone."""
-        policy = self._policies.of(table) if owner is None and table not in self._tables else None
-        return self._tables.get(table) if policy is None else replace(policy.block, id=table)
-
-
 def plan_maintenance(
     manifest: Manifest,
     *,
     select: Sequence[str] = (),
-    limits: WorkLimits = WorkLimits(),
+    limits: WorkLimits = _NO_LIMITS,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> Plan:
     """Return the jobs that the datasets need, with their costs; change nothing.
@@ -95,21 +70,13 @@ def plan_maintenance(
         found = _once_each([one for _, tables in read for one in tables])
         named = [(one.connection.spec.name, *one.table.id) for one in found]
         check_globs(select, named, "matches no live table with `maintain` in its block or policy")
-        looked = in_parallel(_decisions, found, parallelism)
-        catalogs = tuple(
+        tables = in_parallel(_looked_at, found, parallelism)
+        catalogs = [
             summary_of(one, 0, tables, len(of)) for one, (tables, of) in zip(connections.values(), read, strict=True)
-        )
-    decisions = [one for decided in looked for one in decided]
-    jobs, notes = _within(limits, [one for one in decisions if isinstance(one, Change)])
-    made = Plan(
-        manifest=reference(manifest),
-        catalogs=catalogs,
-        changes=ordered(jobs),
-        blocked=tuple(one for one in decisions if isinstance(one, Blocked)),
-        notes=(*(one for one in decisions if isinstance(one, Note)), *notes),
-        thresholds=manifest.thresholds,
-        options=Options(select=tuple(select), maintain=True),
-    )
+        ]
+    options = Options(select=tuple(select), maintain=True, limits=limits)
+    of = reference(manifest).model_copy(update={"upkeep": manifest.upkeep_digest})
+    made = plan_jobs(of, manifest.thresholds, options, catalogs, tables)
     return hide_places(made, places_of(manifest))
 
 
@@ -126,30 +93,24 @@ def maintain(
 ) -> ApplyReport:
     """Carry out the jobs of :func:`plan_maintenance`, those of one dataset one after the other.
 
-    Each dataset is looked at again before each of its jobs. Jobs that have not begun at ``until`` are left out of the
-    report. The work of a job is done on ``executors``, such as Spark's, if there are any; this process commits.
+    The plan is checked as one of `apply` is. Each entry and its dataset are looked at again before each job. Jobs that
+    have not begun at ``until`` are left out of the report. The work of a job is done on ``executors``, such as Spark's,
+    if there are any; this process commits.
 
     Raises:
-        StalePlanError: the manifest has changed, asks for no such job, or a catalog is another one.
-        PlanFileError: the plan is one of `apply`.
+        StalePlanError: the manifest, the entry of a table or a catalog has changed since; nothing was written.
+        PlanFileError: the plan is one of `apply`, or was edited.
         ApplyError: the journal cannot be written.
     """
     check_arguments(plan, manifest)
-    _check_wanted(plan, manifest)
+    if not plan.options.maintain:
+        raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
+    check_summaries(plan, manifest)
     stop = stop or threading.Event()
     with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
-        check_services(plan, manifest, connections)
-        with Journal.open(journal, plan) as opened:
-            report = execute(
-                plan,
-                {name: connection.backend for name, connection in connections.items()},
-                parallelism=parallelism,
-                journal=opened,
-                on_event=on_event,
-                stop=_Deadline(stop, until),
-                secrets=[secret for connection in connections.values() for secret in connection.spec.secrets],
-                executors=executors,
-            )
+        whole, _ = verified(plan, manifest, connections, parallelism)
+        until_then = _Deadline(stop, until)
+        report = carry_out(whole, plan, connections, parallelism, journal, on_event, until_then, executors=executors)
     if stop.is_set() or not report.interrupted:
         return report
     begun = tuple(result for result in report.results if result.status is not Status.SKIPPED)
@@ -167,67 +128,22 @@ class _Deadline(threading.Event):
         return self._stop.is_set() or (self._until is not None and datetime.now(self._until.tzinfo) >= self._until)
 
 
-def _check_wanted(plan: Plan, manifest: Manifest) -> None:
-    """Raise PlanFileError for a plan of `apply`, and StalePlanError if a block does not ask for its job."""
-    if not plan.options.maintain:
-        raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
-    blocks = {name: _Blocks(catalog.desired) for name, catalog in manifest.catalogs.items()}
-    for change in plan.changes:
-        table = blocks[change.catalog].of(change.identifier) if change.catalog in blocks else None
-        if change.job is None or table is None or change.job.wanted != table.maintain:
-            raise StalePlanError(
-                f"the block of {change.address} asks for other upkeep than the plan. Plan again. Nothing was changed."
-            )
-
-
-def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Found]]:
+def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Maintained]]:
     """Return how many tables a catalog has, and those to look at."""
-    selected = selected_in(connection, selection)
+    maintained = MaintainedTables(connection.desired, selected_in(connection, selection))
     live = connection.spec.scan(connection.backend, connection.desired.scope).tables
-    blocks, found = _Blocks(connection.desired), []
-    for key in sorted(live):
-        table = blocks.of(key, ownership.owner_of(live[key].properties)) if selected.contains(key) else None
-        if table is not None and table.maintain:
-            found.append(_Found(connection, table, live[key]))
-    return len(live), found
+    blocks = ((live[key], maintained.block_of(live[key])) for key in sorted(live))
+    return len(live), [_Maintained(connection, block, table) for table, block in blocks if block is not None]
 
 
-def _once_each(found: Sequence[_Found]) -> list[_Found]:
+def _once_each(found: Sequence[_Maintained]) -> list[_Maintained]:
     """Return each dataset once, where several entries point to it."""
     return list({locations.normalise(one.live.location): one for one in reversed(found)}.values())[::-1]
 
 
-def _decisions(one: _Found) -> list[Decision]:
-    with one.connection.spec.errors():
-        options = optional.table_storage_options(one.connection.backend, one.live)
+def _looked_at(one: _Maintained) -> MaintainedTable:
+    spec, backend = one.connection.spec, one.connection.backend
+    with spec.errors():
+        options = optional.table_storage_options(backend, one.live)
         found = storage.upkeep_of(one.live.location, options, one.table.maintain, explain=True)
-        return jobs_of(one.connection.spec.name, one.table, one.live, found)
-
-
-def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], list[Note]]:
-    """Return the jobs within the limits, and notes about the others."""
-    taken: list[Change] = []
-    left: dict[NoteCode, list[Change]] = {NoteCode.JOBS_LEFT: [], NoteCode.JOBS_TOO_LARGE: []}
-    work, tables = 0, set[Key]()
-    for change in jobs:
-        cost = change.job.reads + change.job.writes if change.job else 0
-        if limits.max_bytes is not None and cost > limits.max_bytes:
-            left[NoteCode.JOBS_TOO_LARGE].append(change)
-            continue
-        is_over = limits.max_bytes is not None and work + cost > limits.max_bytes
-        is_over |= limits.max_tables is not None and len(tables | {change.key}) > limits.max_tables
-        if is_over:
-            left[NoteCode.JOBS_LEFT].append(change)
-            continue
-        taken.append(change)
-        tables.add(change.key)
-        work += cost
-    said = [] if limits.max_bytes is None else [size(limits.max_bytes)]
-    said += [] if limits.max_tables is None else [count(limits.max_tables, "table")]
-    notes = []
-    for code, found in left.items():
-        if found:
-            detail = said[0] if code is NoteCode.JOBS_TOO_LARGE else " or ".join(said)
-            params = Params(count=len(found), detail=detail, name=found[0].address)
-            notes.append(Note(catalog=found[0].catalog, code=code, params=params))
-    return taken, notes
+    return MaintainedTable(spec.name, one.table, one.live, found, backend.capabilities.safeguard)

@@ -13,7 +13,7 @@ from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import Schema
 from reconciler.model.desired import Origin, Source
 from reconciler.model.live import StorageKind
-from reconciler.model.maintenance import Maintain
+from reconciler.model.maintenance import Maintain, Upkeep
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode
 from reconciler.model.tags import FoundTags
@@ -306,6 +306,7 @@ class Fingerprint(_Shown):
     view: ObjectView | None = None
     digest: str | None = None
     occupied: bool = False
+    upkeep: Upkeep | None = Field(default=None, description="What jobs of `maintain` were decided by.")
 
     @classmethod
     def of(
@@ -319,6 +320,7 @@ class Fingerprint(_Shown):
         secret_keys: Iterable[str] = (),
         occupied: bool = False,
         moved_to: Identifier | None = None,
+        upkeep: Upkeep | None = None,
     ) -> Fingerprint:
         """Return the fingerprint of ``view``, with its digest."""
         of = cls(
@@ -330,6 +332,7 @@ class Fingerprint(_Shown):
             view=view,
             occupied=occupied,
             moved_to=moved_to,
+            upkeep=upkeep,
         )
         return of.model_copy(update={"digest": of.digest_of(view)})
 

@@ -28,6 +28,7 @@ from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import entry_columns
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
 from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, TablesInMemory, storage_question
+from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, plan_jobs
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.outcome import CatalogContext
@@ -78,7 +79,11 @@ def check_catalogs(
     for summary in plan.catalogs:
         if summary.name not in catalogs or times[summary.name] > 1:
             raise _edited(f"`{summary.name}` is not a catalog of the manifest, or is there twice")
-        _check_summary(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
+        impl, desired = catalogs[summary.name]
+        if summary.impl != impl:
+            raise _edited(f"`{summary.name}` is `impl: {impl}`")
+        if not plan.options.maintain:  # which counts the datasets that it looks at
+            _check_summary(summary, desired, is_concerned=summary.name in concerned)
     for name in sorted(concerned - times.keys()):
         raise _edited(f"it changes `{name}`, of which it read nothing")
     beside = {one.catalog for one in plan.fingerprints}
@@ -86,9 +91,7 @@ def check_catalogs(
         raise _edited(f"it has a fingerprint of `{name}`, where it changes nothing")
 
 
-def _check_summary(summary: CatalogSummary, impl: str, desired: DesiredCatalog, *, is_concerned: bool) -> None:
-    if summary.impl != impl:
-        raise _edited(f"`{summary.name}` is `impl: {impl}`")
+def _check_summary(summary: CatalogSummary, desired: DesiredCatalog, *, is_concerned: bool) -> None:
     if summary.desired_objects != len(desired.tables) + len(desired.namespaces):
         raise _edited(f"its `desired_objects` of `{summary.name}` are not those of the manifest")
     if (summary.mirrored_tables is None) != (desired.mirror is None):
@@ -163,7 +166,28 @@ def follow(
     Raises:
         PlanFileError: the replanned changes or fingerprints differ.
     """
-    planning, plan = Planning(), show_places(saved, shown)
+    plan = show_places(saved, shown)
+    sources = {name: source for name, (source, _) in catalogs.items()}
+    derived = (
+        _jobs_again(plan, manifest, thresholds, sources)
+        if plan.options.maintain
+        else _changes_again(plan, manifest, thresholds, catalogs, places_of)
+    )
+    if next(_errors(plan, derived), None) is not None:
+        # The plan shows all forms of a location as one.
+        for error in _errors(saved, hide_places(derived, shown)):
+            raise _edited(error)
+    return plan.model_copy(update={"changes": derived.changes})
+
+
+def _changes_again(
+    plan: Plan,
+    manifest: ManifestRef,
+    thresholds: Thresholds,
+    catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
+    places_of: Callable[[Recorded], Facts],
+) -> Plan:
+    planning = Planning()
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
         kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
@@ -171,12 +195,23 @@ def follow(
         found = places_of(one)
         one = replace(one, source=replace(one.source, facts=replace(one.source.facts, places=found.places)))
         planning.add(one.source, _planned_again(one, found.tables))
-    derived = planning.plan(manifest, thresholds, plan.options)
-    if next(_errors(plan, derived), None) is not None:
-        # The plan shows all forms of a location as one.
-        for error in _errors(saved, hide_places(derived, shown)):
-            raise _edited(error)
-    return plan.model_copy(update={"changes": derived.changes})
+    return planning.plan(manifest, thresholds, plan.options)
+
+
+def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sources: Mapping[str, CatalogInput]) -> Plan:
+    """Return the jobs of `maintain` that the manifest asks for in the recorded states."""
+    blocked = {one.key: one for one in plan.blocked}
+    maintained = {name: MaintainedTables(one.desired, one.options.select) for name, one in sources.items()}
+    tables: list[MaintainedTable] = []
+    for one in plan.fingerprints:
+        live, entry = _live_table(one, None), blocked.get(one.key)
+        block = maintained[one.catalog].block_of(live) if one.catalog in sources else None
+        if block is not None:
+            kind = entry.storage if entry is not None else None
+            found = one.upkeep or Storage(kind or StorageKind.UNKNOWN, detail=entry.detail if entry else "")
+            safeguard = sources[one.catalog].capabilities.safeguard
+            tables.append(MaintainedTable(one.catalog, block, live, found, safeguard))
+    return plan_jobs(manifest, thresholds, plan.options, plan.catalogs, tables)
 
 
 def _planned_again(one: Recorded, places: Mapping[Identifier, TableFacts]) -> CatalogPlan:

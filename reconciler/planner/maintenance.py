@@ -3,26 +3,127 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from reconciler.model import locations
-from reconciler.model.desired import DesiredTable
+from reconciler.model import locations, ownership
+from reconciler.model.capabilities import Safeguard
+from reconciler.model.desired import DesiredCatalog, DesiredTable, Thresholds
 from reconciler.model.display import count
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.maintenance import LEAST_VECTORS, LiveIndex, Maintain, Metric, Upkeep, WantedIndex
-from reconciler.model.names import address
+from reconciler.model.names import EVERYTHING, Scope, address
+from reconciler.model.policies import Policies
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
-from reconciler.planner.entries import Action, Blocked, Change, Note, UpkeepJob
+from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Key, Note, UpkeepJob
+from reconciler.planner.plan import CatalogSummary, ManifestRef, Options, Plan, WorkLimits
 from reconciler.planner.schema_calls import dataset_code
 from reconciler.planner.stored import blocked_commits
-from reconciler.planner.views import ObjectView
+from reconciler.planner.views import view_of
 
 Decision: TypeAlias = Change | Blocked | Note
 
 _ROW_ADDRESS = 8
 _LANES = 16
 _COMMITS = {Action.COMPACT: 2}
+
+
+class MaintainedTables:
+    """The tables of a catalog whose blocks or policies ask for upkeep."""
+
+    def __init__(self, desired: DesiredCatalog, select: Scope = EVERYTHING) -> None:
+        self._desired, self._select, self._policies = desired, select, Policies(desired.policies)
+
+    def block_of(self, live: LiveTable) -> DesiredTable | None:
+        """Return what asks for the upkeep of a live table; a policy leaves one that has an owner alone."""
+        table = self._desired.tables.get(live.id)
+        if table is None and ownership.owner_of(live.properties) is None:
+            policy = self._policies.of(live.id)
+            table = None if policy is None else replace(policy.block, id=live.id)
+        is_in = self._select.contains(live.id) and self._desired.scope.contains(live.id)
+        return table if is_in and table is not None and table.maintain else None
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainedTable:
+    """A live table, what asks for its upkeep, and what its data needs.
+
+    ``safeguard`` is that of the catalog (``Capabilities.safeguard``).
+    """
+
+    catalog: str
+    table: DesiredTable
+    live: LiveTable
+    found: Upkeep | Storage
+    safeguard: Safeguard | None = None
+
+    def decisions(self) -> list[Decision]:
+        """Return its jobs, or why there can be none, with the state of its entry."""
+        decided = jobs_of(self.catalog, self.table, self.live, self.found)
+        entry = view_of(self.live, (), self.safeguard)
+        states = {Change: {"before": entry, "after": entry}, Blocked: {"before": entry}, Note: {}}
+        return [one.model_copy(update=states[type(one)]) for one in decided]
+
+    def fingerprint(self) -> Fingerprint:
+        """Return the recorded state of its entry and its data."""
+        upkeep = self.found if isinstance(self.found, Upkeep) else None
+        entry = view_of(self.live, (), self.safeguard)
+        return Fingerprint.of(self.catalog, "table", self.table.id, entry, (), upkeep=upkeep)
+
+
+def plan_jobs(
+    manifest: ManifestRef,
+    thresholds: Thresholds,
+    options: Options,
+    catalogs: Sequence[CatalogSummary],
+    tables: Iterable[MaintainedTable],
+) -> Plan:
+    """Return the plan of the jobs that ``tables`` need, within the limits of ``options``."""
+    decided = [(table, table.decisions()) for table in tables]
+    decisions = [one for _, made in decided for one in made]
+    jobs, left = _within(options.limits, [one for one in decisions if isinstance(one, Change)])
+    blocked = tuple(one for one in decisions if isinstance(one, Blocked))
+    keys = {one.key for one in (*jobs, *blocked)}
+    return Plan(
+        manifest=manifest,
+        catalogs=tuple(catalogs),
+        changes=ordered(jobs),
+        blocked=blocked,
+        notes=(*(one for one in decisions if isinstance(one, Note)), *left),
+        fingerprints=tuple(state for table, _ in decided for state in (table.fingerprint(),) if state.key in keys),
+        thresholds=thresholds,
+        options=options,
+    )
+
+
+def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], list[Note]]:
+    """Return the jobs within the limits, and notes about the others."""
+    taken: list[Change] = []
+    left: dict[NoteCode, list[Change]] = {NoteCode.JOBS_LEFT: [], NoteCode.JOBS_TOO_LARGE: []}
+    work, tables = 0, set[Key]()
+    for change in jobs:
+        cost = change.job.reads + change.job.writes if change.job else 0
+        if limits.max_bytes is not None and cost > limits.max_bytes:
+            left[NoteCode.JOBS_TOO_LARGE].append(change)
+            continue
+        is_over = limits.max_bytes is not None and work + cost > limits.max_bytes
+        is_over |= limits.max_tables is not None and len(tables | {change.key}) > limits.max_tables
+        if is_over:
+            left[NoteCode.JOBS_LEFT].append(change)
+            continue
+        taken.append(change)
+        tables.add(change.key)
+        work += cost
+    said = [] if limits.max_bytes is None else [size(limits.max_bytes)]
+    said += [] if limits.max_tables is None else [count(limits.max_tables, "table")]
+    notes = []
+    for code, found in left.items():
+        if found:
+            detail = said[0] if code is NoteCode.JOBS_TOO_LARGE else " or ".join(said)
+            params = Params(count=len(found), detail=detail, name=found[0].address)
+            notes.append(Note(catalog=found[0].catalog, code=code, params=params))
+    return taken, notes
 
 
 def jobs_of(catalog: str, table: DesiredTable, live: LiveTable, found: Upkeep | Storage) -> list[Decision]:
@@ -41,7 +142,8 @@ class _Dataset:
     def decisions(self, found: Upkeep | Storage) -> Iterator[Decision]:
         if isinstance(found, Storage):
             if self._table.probe:
-                yield self._blocked(self._unreadable(found))
+                storage = {"storage": found.kind, "detail": found.detail}
+                yield self._blocked(self._unreadable(found)).model_copy(update=storage)
             return
         needed = [*self._needed(found)]
         jobs = [one for one in needed if isinstance(one, Change)]
@@ -152,7 +254,6 @@ class _Dataset:
             code=why.code,
             params=why.params or NO_PARAMS,
             source=self._table.source,
-            before=ObjectView(location=self._live.location),
             location=self._live.location,
         )
 

@@ -69,11 +69,19 @@ class ManifestRef(Document):
     digest: str
     files: tuple[str, ...]
     variables: Mapping[str, str] = {}
+    upkeep: str | None = Field(default=None, description="Of jobs of `lancens maintain`: a digest of what it asks for.")
 
     def differing_variables(self, other: ManifestRef) -> list[str]:
         """Return the names of the variables that have another value in ``other``."""
         names = self.variables.keys() | other.variables.keys()
         return sorted(name for name in names if self.variables.get(name) != other.variables.get(name))
+
+
+class WorkLimits(Document):
+    """The most bytes that the jobs of a plan read and write, and the most tables with jobs; None: no limit."""
+
+    max_bytes: int | None = None
+    max_tables: int | None = None
 
 
 class Options(Document):
@@ -87,6 +95,7 @@ class Options(Document):
     take_over: bool = False
     mass_removal: bool = False
     maintain: bool = Field(default=False, description="Whether its changes are jobs of `lancens maintain`.")
+    limits: WorkLimits = Field(default=WorkLimits(), description="Jobs beyond them are left out.")
 
 
 class Summary(Document):

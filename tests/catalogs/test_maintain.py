@@ -35,10 +35,10 @@ from reconciler.model.errors import (
 from reconciler.model.maintenance import IndexType, Metric, WantedIndex
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.apply import apply
-from reconciler.operations.maintain import WorkLimits, maintain, plan_maintenance
+from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.operations.plan import plan
 from reconciler.planner.entries import Action
-from reconciler.planner.plan import Plan
+from reconciler.planner.plan import Plan, WorkLimits
 from reconciler.storage import segments, upkeep
 from tests.catalogs.maintained import (
     MAINTAIN,
@@ -425,7 +425,7 @@ def test_edited_jobs_and_jobs_of_another_manifest_are_refused(tmp_path: Path) ->
     assert job is not None
     other = job.model_copy(update={"wanted": manifest.catalogs["lake"].desired.tables[("a",)].maintain.__class__()})
     edited = made.model_copy(update={"changes": (made.changes[0].model_copy(update={"job": other}),)})
-    with pytest.raises(StalePlanError):
+    with pytest.raises(PlanFileError):
         maintain(edited, manifest, journal=tmp_path / "journal")
     with pytest.raises(PlanFileError):
         apply(made, manifest, journal=tmp_path / "journal")
@@ -551,12 +551,16 @@ def test_a_job_that_fails_stops_no_other_job_of_its_dataset(tmp_path: Path) -> N
 
 
 def test_a_dataset_that_vanishes_fails_its_own_job_alone(tmp_path: Path) -> None:
-    manifest = managed(tmp_path, "a", "b")
+    managed(tmp_path, "a", "b")
+    tables = {name: {"maintain": MAINTAIN, "location": f"./lake/{name}.lance"} for name in ("a", "b")}
+    spaces = {"n": {"tables": tables}}
+    manifest = load_manifest(tmp_path, {"lake": {"impl": "dir", "config": {"root": "."}, "namespaces": spaces}})
+    assert apply(plan(manifest), manifest, journal=tmp_path / "journal").ok
     made = plan_maintenance(manifest)
     shutil.rmtree(tmp_path / "lake/a.lance")
     report = maintain(made, manifest, journal=tmp_path / "journal")
     ends = {result.change.address: result.status for result in report.results if result.change.action is Action.COMPACT}
-    assert ends == {"lake/a": Status.FAILED, "lake/b": Status.DONE}
+    assert ends == {"lake/n/a": Status.FAILED, "lake/n/b": Status.DONE}
     assert not (tmp_path / "lake/a.lance").exists()
 
 

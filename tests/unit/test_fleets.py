@@ -13,22 +13,18 @@ import pytest
 import reconciler
 from reconciler.auditor.document import Finding, Suppressed
 from reconciler.auditor.records import Severity
+from reconciler.backends import registry
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.contents import ManifestRows
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.desired import Source
 from reconciler.model.display import wrap
 from reconciler.model.live import LiveTable, Snapshot
-from reconciler.model.maintenance import Maintain
 from reconciler.model.names import Identifier
-from reconciler.model.reasons import ReasonCode
 from reconciler.operations.listing import list_tables
-from reconciler.operations.maintain import maintain
-from reconciler.operations.plan import reference
+from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.operations.unregistered import find_unregistered
 from reconciler.output.junit import Case, junit_of
-from reconciler.planner.entries import Action, Change, UpkeepJob
-from reconciler.planner.plan import Options, Plan
 
 Counting: TypeAlias = Callable[[str], list[Any]]
 
@@ -65,26 +61,17 @@ def test_a_list_narrows_its_globs_once_a_catalog(tmp_path: Path, counting: Count
 
 
 def test_a_plan_of_jobs_is_checked_with_the_policies_of_each_catalog_once(tmp_path: Path, counting: Counting) -> None:
-    path = tmp_path / "lancens.yaml"
-    lake = "{impl: memory, policies: [{match: '**', maintain: {optimize_indices: {max_unindexed_rows: 5}}}]}"
+    path, backend = tmp_path / "lancens.yaml", registry.connect("memory", {"name": str(tmp_path)})
+    policies = "policies: [{match: '**', maintain: {optimize_indices: {max_unindexed_rows: 5}}}]"
+    lake = f"{{impl: memory, config: {{name: {tmp_path}}}, {policies}}}"
     path.write_text(f"version: 1\nname: shop\ncatalogs: {{lake: {lake}}}\n")
+    for number in range(30):
+        backend.insert_table((f"t{number}",), str(tmp_path / f"t{number}"), {})
     manifest = reconciler.load(path)
-    asked = [Maintain(max_unindexed_rows=5)] * 30 + [Maintain(max_unindexed_rows=6)]
-    changes = tuple(
-        Change(
-            catalog="lake",
-            kind="table",
-            identifier=("a", f"t{number}"),
-            action=Action.OPTIMIZE_INDEX,
-            code=ReasonCode.INDEX_STALE,
-            job=UpkeepJob(index="i", reads=1, writes=1, rows=1, config="", indices=(), wanted=wanted),
-        )
-        for number, wanted in enumerate(asked)
-    )
-    plan = Plan(manifest=reference(manifest), changes=changes, options=Options(maintain=True))
-    calls = counting("reconciler.operations.maintain:Policies")
-    with pytest.raises(reconciler.StalePlanError, match="lake/a/t30"):
-        maintain(plan, manifest, journal=tmp_path)
+    plan = plan_maintenance(manifest)
+    assert len(plan.blocked) == 30
+    calls = counting("reconciler.planner.maintenance:Policies")
+    maintain(plan, manifest, journal=tmp_path)
     assert len(calls) == 1
 
 

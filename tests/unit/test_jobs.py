@@ -1,0 +1,209 @@
+"""Saved jobs of `lancens maintain` are checked as saved changes are: against the manifest and the live entries."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler import storage
+from reconciler.applier.report import Status
+from reconciler.backends import registry
+from reconciler.backends.base import Backend
+from reconciler.manifest import Manifest
+from reconciler.model.errors import ConcurrentModificationError, PlanFileError, StalePlanError
+from reconciler.model.live import PropertyChanges
+from reconciler.model.ownership import MANAGED_BY
+from reconciler.operations.maintain import maintain, plan_maintenance
+from reconciler.planner.entries import Fingerprint
+from reconciler.planner.plan import Plan, WorkLimits
+from tests.plans import resealed
+from tests.writing import load_manifest
+
+COMPACT = {"compact": {"max_small_fragments": 1}}
+
+
+def fragments(place: Path, number: int = 3, first: int = 0) -> Path:
+    """Write a dataset of fragments with one row each."""
+    for one in range(number):
+        lance.write_dataset(pa.table({"id": [first + one]}), str(place), mode="append" if one else "create")
+    return place
+
+
+class Bench:
+    """A catalog in memory with two tables that need compaction, and another table that nobody maintains."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        tables = {name: {"maintain": COMPACT, "location": str(folder / name)} for name in ("t", "u")}
+        catalog = {"impl": "memory", "config": {"name": str(folder)}, "tables": tables}
+        self.manifest: Manifest = load_manifest(folder, {"lake": catalog})
+        self.backend: Backend = registry.connect("memory", {"name": str(folder)})
+        for name in ("t", "u", "other"):
+            self.backend.insert_table((name,), str(fragments(folder / name)), {MANAGED_BY: "store/lake"})
+
+    def saved(self, **options: Any) -> Plan:
+        return Plan.from_json(plan_maintenance(self.manifest, **options).to_json())
+
+    def versions(self) -> dict[str, int]:
+        return {name: lance.dataset(str(self.folder / name)).version for name in ("t", "u", "other")}
+
+    def run(self, plan: Plan) -> list[Status]:
+        return [end.status for end in maintain(plan, self.manifest, journal=self.folder / "journal").results]
+
+    def point_elsewhere(self) -> None:
+        self.backend.remove_table(("u",))
+        self.backend.insert_table(("u",), str(self.folder / "other"), {MANAGED_BY: "store/lake"})
+
+    def take(self) -> None:
+        self.backend.alter_table(("u",), PropertyChanges({MANAGED_BY: "another/lake"}))
+
+    def deregister(self) -> None:
+        self.backend.remove_table(("u",))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_saved_jobs_of_unchanged_entries_are_carried_out_and_again(bench: Bench) -> None:
+    saved = bench.saved()
+    assert bench.run(saved) == [Status.DONE, Status.DONE]
+    assert bench.run(saved) == [Status.ALREADY, Status.ALREADY]
+
+
+MOVES = (
+    (Bench.point_elsewhere, "location"),
+    (Bench.take, "managed-by"),
+    (Bench.deregister, "existence"),
+)
+
+
+@pytest.mark.parametrize(("happens", "field"), MOVES)
+def test_an_entry_that_moved_is_named_before_the_first_job(
+    bench: Bench, happens: Callable[[Bench], None], field: str
+) -> None:
+    saved, before = bench.saved(), bench.versions()
+    happens(bench)
+    with pytest.raises(StalePlanError, match=rf"1 of 2 objects(?s:.*)lake/u +{field}"):
+        bench.run(saved)
+    assert bench.versions() == before
+
+
+@pytest.mark.parametrize(("happens", "field"), MOVES)
+def test_an_entry_that_moves_while_jobs_run_fails_its_own(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, happens: Callable[[Bench], None], field: str
+) -> None:
+    compact, saved, before = storage.compact, bench.saved(), bench.versions()
+
+    def first(*given: Any) -> int:
+        happens(bench)
+        return compact(*given)
+
+    monkeypatch.setattr(storage, "compact", first)
+    report = maintain(saved, bench.manifest, journal=bench.folder / "journal", parallelism=1)
+    assert [end.status for end in report.results] == [Status.DONE, Status.FAILED]
+    assert field in report.results[1].message
+    assert {**bench.versions(), "t": before["t"]} == before
+
+
+def test_an_entry_that_moves_while_its_job_loses_a_race_is_left_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def beaten(*_: object) -> int:
+        bench.take()
+        raise ConcurrentModificationError("another writer")
+
+    saved, before = bench.saved(select=["lake/u"]), bench.versions()
+    monkeypatch.setattr(storage, "compact", beaten)
+    assert bench.run(saved) == [Status.FAILED]
+    assert bench.versions() == before
+
+
+Document = dict[str, Any]
+
+
+def _other_name(plan: Document) -> None:
+    plan["changes"][0]["identifier"] = ["other"]
+
+
+def _other_table(plan: Document) -> None:
+    for one in (plan["changes"][0], plan["fingerprints"][0]):
+        one["identifier"] = ["other"]
+
+
+def _other_location(plan: Document) -> None:
+    for view in ("before", "after"):
+        plan["changes"][0][view]["location"] = plan["changes"][1][view]["location"]
+
+
+def _other_work(plan: Document) -> None:
+    plan["changes"][0]["job"]["reads"] *= 100
+
+
+def _other_block(plan: Document) -> None:
+    plan["changes"][0]["job"]["wanted"]["compact"]["max_small_fragments"] = 0
+
+
+def _other_configuration(plan: Document) -> None:
+    plan["changes"][0]["job"]["config"] = "0" * 16
+
+
+def _no_state(plan: Document) -> None:
+    del plan["fingerprints"][0]
+
+
+def _more_limits(plan: Document) -> None:
+    plan["options"]["limits"]["max_bytes"] = 1
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        _other_name,
+        _other_table,
+        _other_location,
+        _other_work,
+        _other_block,
+        _other_configuration,
+        _no_state,
+        _more_limits,
+    ],
+)
+def test_forged_jobs_are_refused_as_edited(bench: Bench, edit: Callable[[Document], None]) -> None:
+    document, before = json.loads(bench.saved(limits=WorkLimits(max_bytes=10**9)).to_json()), bench.versions()
+    edit(document)
+    with pytest.raises(PlanFileError, match="edited"):
+        bench.run(Plan.from_json(resealed(document)))
+    assert bench.versions() == before
+
+
+def test_jobs_whose_recorded_states_are_forged_too_are_stale(bench: Bench) -> None:
+    saved, before = bench.saved(select=["lake/t"]), bench.versions()
+    [change], [state] = saved.changes, saved.fingerprints
+    assert state.view is not None
+    view = state.view.model_copy(update={"location": str(bench.folder / "other")})
+    states = (Fingerprint.of("lake", "table", ("t",), view, (), upkeep=state.upkeep),)
+    changes = (change.model_copy(update={"before": view, "after": view}),)
+    with pytest.raises(StalePlanError, match="location"):
+        bench.run(saved.model_copy(update={"changes": changes, "fingerprints": states}))
+    assert bench.versions() == before
+
+
+def test_jobs_that_limits_left_out_are_no_edit(bench: Bench) -> None:
+    saved = bench.saved(limits=WorkLimits(max_tables=1))
+    assert bench.run(saved) == [Status.DONE]
+
+
+def test_a_blocked_dataset_stops_no_job_of_another(bench: Bench) -> None:
+    shutil.rmtree(bench.folder / "u")
+    saved = bench.saved()
+    assert len(saved.blocked) == 1
+    assert bench.run(saved) == [Status.DONE]
