@@ -10,6 +10,7 @@ import os
 import pickle
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -79,6 +80,29 @@ def _may_call(before: str) -> bool:
     return not (before[:1].isalpha() or before[:1] == "_") or before.casefold() in _BEFORE_PARENTHESES
 
 
+_STORES = tuple(
+    f"{name}_"
+    for name in (
+        *("ALIBABA", "AWS", "AZURE", "AZURITE", "COS", "GOOGLE", "GOOSEFS", "HF", "IDENTITY", "LANCE", "MSI", "OSS"),
+        *("SSL_CERT", "TENCENTCLOUD", "TOS"),
+    )
+)
+_VARIABLES = frozenset({"HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "TZ"})
+_PROXIES = frozenset({"all_proxy", "http_proxy", "https_proxy", "no_proxy"})
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables of this process by which pylance opens storage, and no other, such as a token of a server.
+
+    Clients' expressions are evaluated beside them.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _VARIABLES or name.startswith(_STORES) or name.lower() in _PROXIES
+    }
+
+
 class Sandbox:
     """Up to ``most`` processes, started on demand.
 
@@ -127,8 +151,13 @@ class Sandbox:
             is_kept = process.calls < _MOST_CALLS and answer.get("error") != MemoryError.__name__
         except TimeoutError:
             raise ServiceUnavailableError(f"not done within {self._seconds:g} s, and stopped") from None
-        except EOFError:  # the engine aborts when memory runs out
-            answer = {"error": MemoryError.__name__}
+        except EOFError:
+            end = process.ended()
+            if end != signal.SIGABRT.name:
+                raise InternalError(
+                    f"the process that evaluates requests ended with {end}; the server's log may say why"
+                ) from None
+            answer = {"error": MemoryError.__name__}  # the engine aborts when memory runs out
         finally:
             if is_kept:
                 self._idle.append(process)
@@ -146,7 +175,9 @@ class _Process:
 
     def __init__(self, mebibytes: int) -> None:
         self._running = running = subprocess.Popen(  # noqa: S603 - this Python
-            [sys.executable, "-m", __name__, str(mebibytes)],
+            # Isolated, or it would import modules from the working directory.
+            [sys.executable, "-I", "-m", __name__, str(mebibytes)],
+            env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C in the terminal is for the server, which lets calls end
@@ -185,6 +216,11 @@ class _Process:
             found += part
         return found
 
+    def ended(self) -> str:
+        """Return the signal or the exit code with which the process ended."""
+        code = self._running.wait()
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
     def end(self) -> None:
         """Kill the process, which has no state to save."""
         self._running.kill()
@@ -206,14 +242,14 @@ def main(mebibytes: int) -> None:
     _warm_up()
     _limit_memory(mebibytes)
     while len(head := calls.read(_HEAD.size)) == _HEAD.size:
-        name, given = pickle.loads(calls.read(_HEAD.unpack(head)[0]))  # noqa: S301 - from the server, its parent
-        answer = json.dumps(_answer(name, given)).encode()
+        answer = json.dumps(_answer(calls.read, _HEAD.unpack(head)[0])).encode()
         answers.write(_HEAD.pack(len(answer)) + answer)
         answers.flush()
 
 
-def _answer(name: str, given: tuple[Any, ...]) -> dict[str, object]:
+def _answer(read: Callable[[int], bytes], length: int) -> dict[str, object]:
     try:
+        name, given = pickle.loads(read(length))  # noqa: S301 - from the server, its parent
         return {"value": _WORK[name](*given)}
     except BackendError as error:
         return {"error": type(error).__name__, "text": str(error)}

@@ -19,7 +19,7 @@ def started(
 
     ``files`` is the soft limit on open files that it starts with.
     """
-    command = [sys.executable, "-c", "from reconciler.cli import main; main()", "serve", "--port", "0"]
+    command = [sys.executable, "-I", "-c", "from reconciler.cli import main; main()", "serve", "--port", "0"]
     if files is not None:
         command = ["bash", "-c", f'ulimit -Sn {files}; exec "$@"', "bash", *command]
     with (folder / "serve.log").open("w") as log:

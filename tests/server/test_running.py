@@ -16,6 +16,7 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import installed_as
 from tests.cli.running import lancens
+from tests.planted_modules import imported, plant
 from tests.server.client import Api
 from tests.server.command import started
 
@@ -31,6 +32,16 @@ def test_it_serves_prints_its_address_and_ends_when_told_to(tmp_path: Path) -> N
         assert process.wait(30) == 0
     log = (tmp_path / "serve.log").read_text()
     assert [json.loads(line)["operation"] for line in log.splitlines()] == ["ListNamespaces"]
+
+
+def test_nothing_of_the_working_directory_runs(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": range(10)}), tmp_path / "lake/t.lance")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    log = plant(folder)
+    with started("--impl", "dir", "--config", f"root={tmp_path}/lake", folder=folder) as (_, url):
+        assert Api(url)("POST", "/v1/table/t/count_rows", {"predicate": "id > 7"}).json == 2
+    assert imported(log) == []
 
 
 def test_ctrl_c_is_no_error(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 import struct
 import time
 from collections import Counter, deque
@@ -18,10 +19,11 @@ import pytest
 
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
-from reconciler.model.errors import InvalidInputError, ServiceUnavailableError
+from reconciler.model.errors import InternalError, InvalidInputError, ServiceUnavailableError
 from reconciler.server.catalogs import OneCatalog
 from reconciler.server.guard import Settings, Tokens
 from reconciler.server.sandbox import FUNCTIONS, Sandbox, check_expressions
+from tests.planted_modules import imported, plant
 from tests.server.client import Api
 from tests.servers.lance_rest import served
 from tests.servers.process import HUNG_SECONDS
@@ -276,3 +278,37 @@ def test_a_process_that_another_call_takes_first_is_not_waited_for(lake: Path, m
     sandbox = Sandbox(1, 20)
     monkeypatch.setattr(sandbox, "_idle", Contended())
     assert sandbox.run(storage.count_rows, str(lake / "t.lance"), {}, None, None, None) == 100
+
+
+def test_a_process_imports_nothing_from_the_working_directory_and_gets_named_variables_only(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    log = plant(folder)
+    monkeypatch.chdir(folder)
+    for name, value in {
+        "PYTHONPATH": str(folder),
+        "PYTHONHOME": "",
+        "SERVE_TOKEN": SECRET,
+        "AWS_REGION": "xx-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    sandbox = Sandbox(1, HUNG_SECONDS)
+    assert sandbox.run(storage.count_rows, str(lake / "t.lance"), {}, None, None, "id >= 90") == 10
+    assert imported(log) == []
+    (process,) = sandbox._idle
+    environment = Path(f"/proc/{process._running.pid}/environ").read_bytes().decode().split("\0")
+    assert "AWS_REGION=xx-1" in environment
+    assert not [line for line in environment if SECRET in line or line.startswith("PYTHON")]
+
+
+@pytest.mark.parametrize(("end", "said"), [(signal.SIGKILL, "SIGKILL"), (signal.SIGTERM, "SIGTERM")])
+def test_an_ended_process_is_not_reported_as_one_without_memory(lake: Path, end: signal.Signals, said: str) -> None:
+    sandbox = Sandbox(1, HUNG_SECONDS)
+    asked: tuple[object, ...] = (str(lake / "t.lance"), {}, None, None, None)
+    assert sandbox.run(storage.count_rows, *asked) == 100
+    sandbox._idle[0]._running.send_signal(end)
+    with pytest.raises(InternalError, match=said):
+        sandbox.run(storage.count_rows, *asked)
+    assert sandbox.run(storage.count_rows, *asked) == 100
