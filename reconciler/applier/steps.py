@@ -83,7 +83,7 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
         wrote = _write_at(target, live, finished=target.precondition is Precondition.APPLIED)
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
-    if location is None or backend.capabilities.comes_before_data(target.identifier):
+    if location is None or backend.capabilities.comes_before_data(target.identifier, location):
         return _placed(target, location, lambda made, known: _write_at(target, made, finished=known))
     ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
     return _insert(target, location)[0]

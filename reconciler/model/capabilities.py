@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reconciler.model.display import count
-from reconciler.model.names import Identifier, check_name
+from reconciler.model.names import DELIMITER, Identifier, check_name
 
 
 class LocationPolicy(Enum):
@@ -131,13 +131,16 @@ class Capabilities:
         within = self.rename_within
         return within is not None and origin[:within] == to[:within]
 
-    def comes_before_data(self, table: Identifier) -> bool:
+    def comes_before_data(self, table: Identifier, location: str) -> bool:
         """Return whether a new table's entry is created before its data, although the location is known.
 
         The service may return another location, or keep the versions of the data itself. Where data directly under the
-        root is a table without an entry, the data alone would be an unmanaged table.
+        root is a table without an entry, the data alone would be an unmanaged table; that of a default location in a
+        namespace is none, by the delimiter in its name.
         """
-        return self.ignores_location or (self.lists_root if len(table) == 1 else self.may_manage_versions)
+        is_root = len(table) == 1
+        is_listed = self.lists_root and (is_root or DELIMITER not in location.rpartition("/")[2])
+        return self.ignores_location or is_listed or (self.may_manage_versions and not is_root)
 
     def folded(self, name: str) -> str:
         """Return ``name`` as the catalog keeps it."""

@@ -196,6 +196,16 @@ def redact(location: LocationT) -> LocationT:
     return f"{location[: len(scheme)]}:{rest}"
 
 
+def and_above(place: str) -> list[str]:
+    """Return a normal form and those of all directories above it.
+
+    >>> and_above("/data/a.lance")
+    ['', '/data', '/data/a.lance']
+    """
+    names = place.split("/")
+    return ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
+
+
 def place(location: str) -> str:
     """Return the normal form as a saved plan shows it."""
     return normalise(redact(location))

@@ -70,6 +70,7 @@ class ReasonCode(StrEnum):
     DEFAULT_LOCATION_TAKEN = "default-location-taken"
     DROPPED_OUTSIDE = "dropped-outside"
     FOREIGN_OWNER = "foreign-owner"
+    HIDES_TABLE = "hides-table"
     KEEPS_NO_PROPERTIES = "keeps-no-properties"
     KEPT_UNDER_ANOTHER_NAME = "kept-under-another-name"
     KIND_CHANGED = "kind-changed"

@@ -102,7 +102,7 @@ class CreatingOperations(CatalogOperations):
         another client has filled it. ``options`` are the client's.
         """
         location = self._free_location(identifier)
-        if location is not None and not self.backend.capabilities.comes_before_data(identifier):
+        if location is not None and not self.backend.capabilities.comes_before_data(identifier, location):
             options = {**self.backend.storage_options(), **options}
             version = self._compute(storage.write_stream, location, data, options)
             return self.backend.insert_table(identifier, location, properties), version

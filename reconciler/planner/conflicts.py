@@ -72,6 +72,7 @@ def resolve(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Non
                 *_shared_locations(source, planned, tables, [*outcomes.blocked.values(), *outcomes.waiting]),
                 *_changed_data(source, planned, tables, outcomes.waiting),
                 *_taken_defaults(source, planned, tables),
+                *_hidden(source, planned, tables),
                 *_unreferenced(source, planned, tables),
                 *_namesakes(source, planned, tables),
             )
@@ -310,6 +311,33 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
             shown = locations.redact(table.location)
             params: Params = {"location": shown, "name": address(change.catalog, table.id)}
             yield _Conflict(change, Why(ReasonCode.DEFAULT_LOCATION_TAKEN, params), table)
+
+
+def enters(change: Change) -> bool:
+    """Return whether an entry comes to a location where it was not before."""
+    before = change.before.location if change.before else None
+    return change.destination is not None and not locations.same(before, change.destination)
+
+
+def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
+    """Yield tables whose entry would hide another table, which only its directory under the root makes one."""
+    if not source.capabilities.lists_root:
+        return
+    place_of = source.facts.place_of
+    entering = {
+        place: change
+        for change in changes
+        if change.destination and enters(change)
+        for place in locations.and_above(place_of(change.destination))
+    }
+    if not entering:
+        return
+    leaving = {change.identifier for change in changes if change.before and (change.after is None or enters(change))}
+    for table in sorted(tables.at(entering), key=lambda table: table.id, reverse=True):
+        change = entering[place_of(table.location)]
+        if len(table.id) == 1 and not table.properties and table.id not in leaving and table.id != change.identifier:
+            params: Params = {"location": locations.redact(table.location), "name": address(change.catalog, table.id)}
+            yield _Conflict(change, Why(ReasonCode.HIDES_TABLE, params), table)
 
 
 def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:

@@ -26,6 +26,7 @@ from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
 from reconciler.planner.comparison import Outcomes
+from reconciler.planner.conflicts import enters
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.facts import (
     CatalogInput,
@@ -321,9 +322,16 @@ class Lookup:
         place_of = Facts(places=links_to(places, ())).place_of
         writing = (one.destination for one in compared.outcomes.changes if _may_conflict(one))
         unfound = () if source.capabilities.folds_case else (block.id for block in compared.unfound(source))
+        changes = compared.outcomes.changes if source.capabilities.lists_root else ()
+        entering = (place_of(one.destination) for one in changes if one.destination and enters(one))
         return cls(
             frozenset(new if source.capabilities.one_name_space else ()),
-            frozenset(place_of(place) for place in chain(writing, *stored.values()) if place is not None),
+            frozenset(
+                chain(
+                    (place_of(place) for place in chain(writing, *stored.values()) if place is not None),
+                    *map(locations.and_above, entering),
+                )
+            ),
             frozenset(map(folded, unfound)),
         )
 

@@ -44,7 +44,7 @@ from reconciler.model.reasons import ReasonCode
 from reconciler.namespace import CatalogNamespace
 from tests.plans import assert_blocked
 from tests.servers.process import HUNG_SECONDS
-from tests.writing import write_dataset
+from tests.writing import blocks_of, load_manifest, write_dataset
 
 
 def _opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -584,3 +584,30 @@ def test_tags_that_pylance_writes_beside_a_dataset_are_no_table(
     catalog.remove_table((name,))
     assert not catalog.scan().tables
     assert catalog.child_tables(()) == []
+
+
+@pytest.mark.parametrize("place", ["users.lance", "users.lance/inner.lance"])
+def test_an_entry_that_would_hide_a_table_by_its_directory_is_blocked(tmp_path: Path, lake: Path, place: str) -> None:
+    """The next plan would miss that table: it would block its block, and remove it from a mirror."""
+    for one in {"users.lance", place}:
+        write_dataset(lake / one)
+
+    def manifest(users: object) -> reconciler.Manifest:
+        blocks = blocks_of({("users",): users, ("eu", "people"): {"location": f"{lake}/{place}"}})
+        return load_manifest(tmp_path, {"lake": {"impl": "dir", "config": {"root": str(lake)}, **blocks}})
+
+    both, gone = manifest({}), manifest({"absent": True})
+    assert_blocked(
+        reconciler.plan(both),
+        "lake/eu/people",
+        ReasonCode.HIDES_TABLE,
+        name="lake/users",
+        location=f"{lake}/users.lance",
+    )
+    assert reconciler.apply(reconciler.plan(both, adopt=True), both, skip_blocked=True).ok
+    assert reconciler.apply(reconciler.plan(both), both).ok
+    assert reconciler.plan(both).is_empty
+    assert {*DirBackend(root=str(lake)).scan().tables} == {("users",), ("eu", "people")}
+    DirBackend(root=str(lake)).remove_table(("eu", "people"))
+    assert reconciler.apply(reconciler.plan(gone, allow_mass_removal=True), gone, allow_mass_removal=True).ok
+    assert reconciler.plan(gone).is_empty

@@ -92,6 +92,28 @@ def test_a_create_of_a_root_table_cut_off_at_any_step_goes_on_and_is_marked(
     assert lance.dataset(live.location).version == 1
 
 
+@pytest.mark.parametrize(("owner", "step"), [(steps, "ensure_dataset"), (DirBackend, "insert_table")])
+def test_a_create_beside_the_root_tables_cut_off_leaves_no_table_without_an_entry(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
+) -> None:
+    """The data alone would be a table directly under the root, which the entry of its own block would hide."""
+    block = {"location": f"{lake}/users.lance", "schema": [{"name": "id", "type": "int64"}]}
+    catalog = {"impl": "dir", "config": {"root": str(lake)}, **blocks_of({("eu", "people"): block})}
+    manifest = load_manifest(lake.parent, {"lake": catalog})
+    genuine = getattr(owner, step)
+
+    def die(*arguments: Any, **more: Any) -> None:
+        genuine(*arguments, **more)
+        raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, die)
+        with suppress(_Killed):
+            reconciler.apply(reconciler.plan(manifest), manifest)
+    assert reconciler.apply(reconciler.plan(manifest), manifest).ok
+    assert {*DirBackend(root=str(lake)).scan().tables} == {("eu", "people")}
+
+
 def test_a_removal_cut_off_before_its_commit_is_a_removal(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

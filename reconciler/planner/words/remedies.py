@@ -82,6 +82,10 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         (f"remove {_LINE}", "leave it alone with `{key}`", "remove its block"),
         ", or claim it with --take-over",
     ],
+    ReasonCode.HIDES_TABLE: (
+        "write another `location:` in its block, remove {name} with `absent: true`, or give {name} an entry first: a "
+        "block, and `lancens apply --adopt --select '{name}'`"
+    ),
     ReasonCode.KEEPS_NO_PROPERTIES: "remove `properties` from its block",
     ReasonCode.KEPT_UNDER_ANOTHER_NAME: _WRITE,
     ReasonCode.KIND_CHANGED: "write `kind: {kind}` in its block, or give the {other_kind} another name",
