@@ -12,6 +12,7 @@ from reconciler.model import display
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of
+from reconciler.output.omissions import Omissions
 from reconciler.output.wording import Entry, closing_line, entries_of
 from reconciler.planner.entries import Blocked, Change, Key, Protection
 from reconciler.planner.plan import Plan
@@ -22,7 +23,6 @@ _RESULTS_SHOWN = 100
 _COMPARED_LINES = 2_000
 _LONGEST_MARKER = 200
 _MANIFESTS_NAMED = 3
-_NO_LIMIT = 2**31
 
 
 def cut(lines: Iterable[str], longest: int) -> list[str]:
@@ -60,19 +60,23 @@ def plan_comment(
     """
     tail = f"\n<sub>{called(key)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
     header = shown_line(shown) + "\n"
-    used = _LONGEST_MARKER + len(header) + length_of(tail) + length_of(first.text)
+    limit = COMMENT_LIMIT - _LONGEST_MARKER - len(header) - length_of(tail) - length_of(first.text) - 1
     head = approval_line(plan) + "\n\n"
-    commit = shown.commit
-    whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=removed, approves=first.whole)
-    room = COMMENT_LIMIT - used - len(head) - length_of(whole)
-    if room < 0:
-        # Below the whole length in any case: only a cut comment says that it approves nothing.
-        limit = min(COMMENT_LIMIT - used - 1, length_of(whole) - 1)
-        whole = pull_request_comment(plan, commit=commit, limit=limit, removed=removed)
-    if room < 0 or not first.whole:
-        return header + "\n" + first.text + whole + tail
-    kept = packed(plan)
-    return header + head + first.text + whole + tail + (f"\n{kept}" if len(kept) < room else "")
+    omissions = Omissions()
+    body = pull_request_comment(
+        plan,
+        commit=shown.commit,
+        limit=limit,
+        removed=removed,
+        approves=first.whole,
+        reserve=len(head),
+        omissions=omissions,
+    )
+    if omissions or not first.whole:
+        return header + "\n" + first.text + body + tail
+    attached = packed(plan)
+    fits = len(attached) < limit - len(head) - length_of(body)
+    return header + head + first.text + body + tail + (f"\n{attached}" if fits else "")
 
 
 def called(key: PlanKey) -> str:

@@ -18,12 +18,14 @@ from reconciler.model import display, locations
 from reconciler.model.display import count
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
+from reconciler.output.omissions import Omissions
 from reconciler.output.wording import (
     Entry,
     columns,
     differences,
     entries_of,
     headline,
+    place,
     settings,
     waiting_line,
     word_of,
@@ -81,21 +83,43 @@ class Fold:
                 return display.printable(found.pop())
         return ""
 
-    def names(self, most: int = NAMED) -> str:
+    def names(self, omissions: Omissions, most: int = NAMED) -> str:
         """Return the first addresses, below what they share, and how many more there are; escaped."""
         catalogs, namespaces = self._places()
         shared = 0 if len(catalogs) > 1 else 1 if len(namespaces) > 1 else len(self.first.identifier)
-        named = (display.address(*(entry.catalog, *entry.identifier)[shared:]) for entry in self.entries[:most])
-        rest = len(self.entries) - most
-        return ", ".join(named) + (f" and {rest:,} more" if rest > 0 else "")
+        shown = omissions.first(self.entries, most)
+        named = (display.address(*(entry.catalog, *entry.identifier)[shared:]) for entry in shown)
+        rest = len(self.entries) - len(shown)
+        return ", ".join(named) + (f" and {rest:,} more" if rest else "")
 
-    def by_namespace(self) -> Iterator[tuple[str, Fold]]:
-        """Yield each namespace's address and its part of the fold."""
-        parts: defaultdict[tuple[str, Identifier], list[Entry]] = defaultdict(list)
+    def by_namespace(self) -> Iterator[tuple[str, Sequence[Detail], Fold]]:
+        """Yield the parts of the fold: a namespace's address, and the details of all objects in the part.
+
+        Details that the whole fold shares, which ``common`` has, are not among them.
+        """
+        parts: defaultdict[tuple[str, Identifier, Sequence[Detail]], list[Entry]] = defaultdict(list)
         for entry in self.entries:
-            parts[entry.catalog, entry.identifier[:-1]].append(entry)
-        for (catalog, namespace), entries in parts.items():
-            yield display.address(catalog, *namespace), Fold(entries)
+            parts[entry.catalog, entry.identifier[:-1], self._details(entry)].append(entry)
+        for (catalog, namespace, details), entries in parts.items():
+            yield display.address(catalog, *namespace), details, Fold(entries)
+
+    def _details(self, entry: Entry) -> Sequence[Detail]:
+        """Return where the data is, with an ellipsis for the object's name, and values that others do not have."""
+        details: list[Detail] = []
+        located = place(entry)
+        if located:
+            words, location = located
+            named = [*re.finditer(rf"(?<=/){re.escape(entry.identifier[-1])}(?=[./]|$)", location)]
+            if named and display.ELLIPSIS not in location:
+                location = location[: named[-1].start()] + display.ELLIPSIS + location[named[-1].end() :]
+            details.append((words, location))
+        if self.common is not None:
+            details += (
+                (f"{display.key(own.label)} was", own.before or "")
+                for own, shared in zip(differences(entry), differences(self.common), strict=False)
+                if own.before != shared.before
+            )
+        return tuple(details)
 
     @property
     def _number(self) -> str:
@@ -104,6 +128,9 @@ class Fold:
     def _places(self) -> tuple[set[str], set[Identifier]]:
         return {entry.catalog for entry in self.entries}, {entry.identifier[:-1] for entry in self.entries}
 
+
+Detail: TypeAlias = tuple[str, str]
+"""Words, escaped, and the value that they introduce."""
 
 Row: TypeAlias = Entry | Fold
 
@@ -118,7 +145,7 @@ class Section:
     waiting: str = ""
 
 
-def sections(plan: Plan, *, full: bool = False) -> tuple[Section, ...]:
+def sections(plan: Plan, omissions: Omissions, *, full: bool = False) -> tuple[Section, ...]:
     """Return what stands for several catalogs, and each catalog; ``full``: nothing is folded."""
     rows: defaultdict[str | None, list[Row]] = defaultdict(list)
     ordered = in_order(entries_of(plan))
@@ -126,7 +153,8 @@ def sections(plan: Plan, *, full: bool = False) -> tuple[Section, ...]:
         rows[_catalog_of(row)].append(row)
     summaries = {catalog.name: catalog for catalog in plan.catalogs}
     waiting = {
-        name: waiting_line(plan, name) for name in dict.fromkeys(one.catalog for one in (*ordered, *plan.waiting))
+        name: waiting_line(plan, name, omissions)
+        for name in dict.fromkeys(entry.catalog for entry in (*ordered, *plan.waiting))
     }
     known = dict.fromkeys([*summaries, *waiting])
     shared = [Section(None, None, rows[None])] if None in rows else []
@@ -198,8 +226,8 @@ def _folded(entries: Sequence[Entry]) -> Iterator[Row]:
     equal: defaultdict[Hashable, list[Entry]] = defaultdict(list)
     fold_removals = sum(_risk(entry) == _GOES for entry in entries) > REMOVALS_SHOWN
     for entry in entries:
-        place = (entry.catalog, entry.identifier[:-1]) if _risk(entry) == _GOES else None
-        equal[entry.key if place and not fold_removals else (place, _cause(entry))].append(entry)
+        within = (entry.catalog, entry.identifier[:-1]) if _risk(entry) == _GOES else None
+        equal[entry.key if within and not fold_removals else (within, _cause(entry))].append(entry)
     for group in equal.values():
         if len(group) > (NAMED if _risk(group[0]) == _GOES else _EQUAL_OVER):
             yield Fold(group, _common(_with_one_before(group)))
@@ -255,10 +283,10 @@ def _common(entry: Entry) -> Entry:
     if not entry.params:
         return entry
     views = (entry.before, entry.after) if isinstance(entry, Change) else ()
-    places = {view.location for view in views if view is not None}
+    named = {view.location for view in views if view is not None}
     if isinstance(entry, Blocked):
-        places = {entry.location, entry.unreferenced, entry.before.location if entry.before else None}
-    texts = sorted(filter(None, (locations.redact(place) for place in places)), key=len, reverse=True)
+        named = {entry.location, entry.unreferenced, entry.before.location if entry.before else None}
+    texts = sorted(filter(None, map(locations.redact, named)), key=len, reverse=True)
     own = re.compile(rf"(?<![\w/.-])(?:{'|'.join(map(re.escape, texts))})(?![\w.-])") if texts else None
     path = entry.identifier
     tails = ["/".join(path[start:]) for start in range(len(path)) if path[start:] != ("",)]

@@ -11,6 +11,7 @@ from itertools import groupby
 
 from reconciler.model.names import Identifier
 from reconciler.output.grouping import Fold, Row, comes_first, covered_line, entries_in, sections
+from reconciler.output.omissions import Omissions
 from reconciler.output.templating import render_page
 from reconciler.output.wording import (
     BLOCKED,
@@ -35,7 +36,7 @@ _Tally = Iterator[tuple[str, str, int]]
 
 def render_html(plan: Plan, *, removed: Mapping[Key, str]) -> str:
     """Return the page; ``removed`` is what to say of the data of deregistered tables."""
-    total, found = len(entries_of(plan)), sections(plan)
+    total, found = len(entries_of(plan)), sections(plan, Omissions(limits=False))
 
     def is_open(entry: Entry) -> bool:
         return comes_first(entry) or (total <= _OPEN_ENTRIES_UP_TO and bool(differences(entry) or columns(entry)))

@@ -6,9 +6,7 @@ The markup is in ``templates/plan.md``; this module decides what fits into a com
 from __future__ import annotations
 
 import html
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.model import display
 from reconciler.model.display import count
@@ -25,6 +23,7 @@ from reconciler.output.grouping import (
     sections,
 )
 from reconciler.output.markdown_text import length_of
+from reconciler.output.omissions import Omissions
 from reconciler.output.wording import ShownField, closing_line, columns, counts, entries_of, word_of
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
@@ -50,6 +49,8 @@ def pull_request_comment(
     limit: int = COMMENT_LIMIT,
     removed: Mapping[Key, str] = _NOTHING,
     approves: bool = True,
+    reserve: int = 0,
+    omissions: Omissions | None = None,
 ) -> str:
     """Return the comment for a pull request that would apply ``plan`` when merged.
 
@@ -60,9 +61,11 @@ def pull_request_comment(
             the comment then says that it approves nothing.
         removed: what to say of the data of deregistered tables.
         approves: whether everything before the comment could be shown, so that the comment approves the plan.
+        reserve: the characters of ``limit`` that the approval takes, which only a whole comment has.
+        omissions: counts what was left out.
     """
     promise = "Merging applies exactly this plan." if approves else "What is above was cut: this approves nothing."
-    return _Comment(plan, limit, commit, promise, removed=removed).text()
+    return _Comment(plan, limit, commit, promise, removed=removed, omissions=omissions).text(reserve)
 
 
 # ---- the parts -------------------------------------------------------------------------------------------------------
@@ -75,54 +78,36 @@ def _part(name: str, **shown: object) -> str:
     return str(getattr(markdown_templates().get_template("plan.md").module, name)(**shown))
 
 
-def _heading(plan: Plan) -> str:
-    amounts = [(word, number) for word, number in counts(plan) if number]
-    return _part("heading", plan=plan, amounts=() if plan.is_empty else amounts, closing=closing_line(plan))
+def _heading(plan: Plan, omissions: Omissions) -> str:
+    amounts = () if plan.is_empty else [(word, number) for word, number in counts(plan) if number]
+    return _part("heading", plan=plan, amounts=amounts, closing=closing_line(plan), omissions=omissions)
 
 
-def _schema(row: Row) -> str | None:
+def _schema(row: Row, omissions: Omissions) -> str | None:
     """Return the changed columns as a block of code; None if there are none."""
     fold = row if isinstance(row, Fold) else None
-    found = columns(first_of(row))
-    return _part("schema", entry=row, fold=fold, columns=found, lines=[*map(_column, found)]) if found else None
+    changed = columns(first_of(row))
+    lines = [_column(column, omissions) for column in changed]
+    return _part("schema", entry=row, fold=fold, columns=changed, lines=lines) if changed else None
 
 
-def _names(fold: Fold) -> list[str]:
-    """Return a line for each namespace of a fold, with the names that there is room for."""
-    lines, room = [], _LONGEST_NAMES
-    parts = dict(fold.by_namespace())
-    for namespace, part in parts.items():
+def _names(fold: Fold, omissions: Omissions) -> Iterator[tuple[str, int]]:
+    """Yield a line for each part of a fold, with the names that there is room for, and the number of objects."""
+    room = _LONGEST_NAMES
+    for namespace, details, part in fold.by_namespace():
+        number = len(part.entries)
         length = max(length_of(display.name(entry.identifier[-1])) for entry in part.entries) + 2
-        most = min(max(room // length, 0), len(part.entries))
-        lines.append(_part("names", namespace=namespace, number=len(part.entries), names=part.names(most)))
-        room -= length_of(lines[-1])
-        if room < 0:
-            break
-    rest = len(parts) - len(lines)
-    return [*lines, f"- and {count(rest, 'more namespace')}\n"] if rest else lines
+        names = part.names(omissions, min(max(room // length, 0), number))
+        line = _part("names", namespace=namespace, number=number, names=names, details=details, omissions=omissions)
+        yield line, number
+        room -= length_of(line)
 
 
-def _column(column: ShownField) -> str:
+def _column(column: ShownField, omissions: Omissions) -> str:
     # GitHub colours `+` and `-`; `!` is its sign for a changed line.
     symbol = "!" if column.symbol == "~" else column.symbol
     text = " -> ".join(map(display.value, column.values))
-    return display.shorten(f"{symbol} {display.key(column.label)}: {text}", _LONGEST_COLUMN)
-
-
-@dataclass(slots=True)
-class _Omitted:
-    """What did not fit."""
-
-    words: Counter[str] = field(default_factory=Counter)
-    schemas: int = 0
-    notes: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.words or self.schemas or self.notes)
-
-    def warning(self, total: int, limit: int) -> str:
-        """Return the warning at the top of a comment that was cut."""
-        return _part("warning", omitted=self, words=sorted(self.words.items()), total=total, limit=limit)
+    return omissions.short(f"{symbol} {display.key(column.label)}: {text}", _LONGEST_COLUMN)
 
 
 _LONGEST_WARNING = 700
@@ -132,44 +117,54 @@ class _Comment:
     """A comment: heading, footer, and as many parts as fit below the limit."""
 
     def __init__(
-        self, plan: Plan, limit: int | None, commit: str | None = None, promise: str = "", *, removed: Mapping[Key, str]
+        self,
+        plan: Plan,
+        limit: int | None,
+        commit: str | None = None,
+        promise: str = "",
+        *,
+        removed: Mapping[Key, str],
+        omissions: Omissions | None = None,
     ) -> None:
         self._plan = plan
         self._removed = removed
         self._limit = limit
-        self._heading = _heading(plan)
         self._commit = commit
         self._footer = self._signed(promise)
-        self._omitted = _Omitted()
+        self._omissions = Omissions() if omissions is None else omissions
         self._parts: list[str] = []
         self._left: float = float("inf")
 
-    def text(self) -> str:
+    def text(self, reserve: int = 0) -> str:
+        self._omissions.limits = False
         whole = self._assembled(float("inf"))
-        if self._limit is None or length_of(whole) <= self._limit:
+        if self._limit is None or length_of(whole) + reserve <= self._limit:
             return whole
-        fixed = length_of(self._heading) + length_of(self._footer) + _LONGEST_WARNING
-        return self._assembled(self._limit - fixed)
+        self._omissions.limits = True
+        # Below the whole length in any case: only a cut comment says that it approves nothing.
+        limit = min(self._limit, length_of(whole) - 1)
+        return self._assembled(limit - length_of(self._footer) - _LONGEST_WARNING)
 
     def _assembled(self, room: float) -> str:
-        self._parts, self._omitted, self._left = [], _Omitted(), room
-        found = sections(self._plan)
+        heading = _heading(self._plan, self._omissions)
+        self._parts, self._left = [], room - length_of(heading)
+        found = sections(self._plan, self._omissions)
         for section in found:
             self._table(section)
             self._folds(section)
             if section.waiting and not self._add(_part("sentence", sentence=section.waiting)):
-                self._omitted.notes += 1
+                self._omissions.notes += 1
             self._schemas(section)
         covered = covered_line(found)
         if covered and not self._add(_part("sentence", sentence=covered)):
-            self._omitted.notes += 1
+            self._omissions.notes += 1
         self._notes()
         total = len(entries_of(self._plan))
         warning, footer = "", self._footer
-        if self._omitted:
-            warning = self._omitted.warning(total, self._limit or 0)
+        if self._omissions:
+            warning = _part("warning", omissions=self._omissions, total=total, limit=self._limit or 0)
             footer = self._signed("This comment was cut: it approves nothing.")
-        return "".join((self._heading, warning, *self._parts, "\n", footer))
+        return "".join((heading, warning, *self._parts, "\n", footer))
 
     def _signed(self, promise: str) -> str:
         return _part("footer", plan=self._plan, commit=self._commit, promise=promise)
@@ -218,33 +213,34 @@ class _Comment:
         for part, folded, word in parts:
             title = f"{count(len(part), word)} in {_in(section)}"
             fitting = self._block(title, _TABLE_HEAD, [*map(self._row, part)], folded=folded, above=above)
-            self._omitted.words.update(word_of(entry) for entry in entries_in(part[fitting:]))
+            self._omissions.rows.update(word_of(entry) for entry in entries_in(part[fitting:]))
             above = "" if fitting else above
 
     def _row(self, row: Row) -> str:
         if isinstance(row, Fold):
-            return _part("row", entry=row.common, fold=row, held=None)
-        return _part("row", entry=row, fold=None, held=self._removed.get(row.key))
+            return _part("row", entry=row.common, fold=row, held=None, omissions=self._omissions)
+        return _part("row", entry=row, fold=None, held=self._removed.get(row.key), omissions=self._omissions)
 
     def _folds(self, section: Section) -> None:
         """Add the names of what is folded, as many as there is room for."""
         for fold in section.rows:
             if isinstance(fold, Fold):
-                items = _names(fold)
+                parts = [*_names(fold, self._omissions)]
                 title = f"{html.escape(fold.title)}: {html.escape(fold.why)} ({word_of(fold.first)})"
-                self._omitted.notes += self._block(title, "", items, folded=True) < len(items)
+                fitting = self._block(title, "", [line for line, _ in parts], folded=True)
+                self._omissions.names += sum(number for _, number in parts[fitting:])
 
     def _schemas(self, section: Section) -> None:
-        blocks = [block for block in map(_schema, section.rows) if block]
+        blocks = [block for row in section.rows if (block := _schema(row, self._omissions))]
         lines = sum(block.count("\n") for block in blocks)
         title = f"Schemas of {count(len(blocks), 'table')} in {_in(section)}"
         fitting = self._block(title, "**Schemas**\n", blocks, folded=lines > FOLD_OVER)
-        self._omitted.schemas += len(blocks) - fitting
+        self._omissions.schemas += len(blocks) - fitting
 
     def _notes(self) -> None:
         notes = [_part("note", note=note) for note in self._plan.notes]
         fitting = self._block(count(len(notes), "note"), "**Notes**\n\n", notes, folded=len(notes) > FOLD_OVER)
-        self._omitted.notes += len(notes) - fitting
+        self._omissions.notes += len(notes) - fitting
 
 
 def _in(section: Section) -> str:

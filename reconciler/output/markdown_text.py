@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from reconciler.model import display
-
-_LONGEST_VALUE = 200
 _BACKTICKS = re.compile("`+")
 _ENCODED = re.compile(r"[!-/:-@\[-`{-~]")
 _READABLE = frozenset("(),;'.:-/")
@@ -26,11 +23,6 @@ def code(text: str) -> str:
     fence = "`" * (max((len(run) for run in _BACKTICKS.findall(text)), default=0) + 1)
     space = " " if text.startswith("`") or text.endswith("`") or text != text.strip() else ""
     return f"{fence}{space}{text}{space}{fence}"
-
-
-def short(text: str) -> str:
-    """Return visible ``text``, with its middle left out if it is long."""
-    return display.shorten(text, _LONGEST_VALUE)
 
 
 def cell(markdown: str) -> str:

@@ -22,6 +22,7 @@ from reconciler.model import display
 from reconciler.output import markdown_text, wording
 
 _IN_BACKTICKS = re.compile("`([^`]+)`")
+_LONGEST_VALUE = 200
 
 
 def render_page(package: str, name: str, **shown: object) -> str:
@@ -71,7 +72,7 @@ def markdown_templates() -> Environment:
     environment = _environment(PackageLoader(__package__), finalize=_encoded)
     for function in (markdown_text.cell, markdown_text.code, markdown_text.fenced, markdown_text.sentence):
         environment.filters[function.__name__] = _as_markup(function)
-    environment.filters["short"] = markdown_text.short
+    environment.filters["short"] = lambda text, omissions: omissions.short(text, _LONGEST_VALUE)
     return environment
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.output.grouping import Fold, Row, covered_line, sections, with_folds
+from reconciler.output.omissions import Omissions
 from reconciler.output.wording import (
     SYMBOLS,
     Entry,
@@ -112,10 +113,10 @@ class _View:
     def __init__(self, plan: Plan, full: bool, width: int | None, removed: Mapping[Key, str]) -> None:
         self._plan, self._full, self._removed = plan, full, removed
         self._width = None if width is None else max(width, _NARROWEST)
-        self._folded = False
+        self._omissions = Omissions(limits=not full)
 
     def lines(self) -> Iterator[Line]:
-        found = sections(self._plan, full=self._full)
+        found = sections(self._plan, self._omissions, full=self._full)
         groups = [(section, [*self._rows(section.rows)]) for section in found]
         widths = self._columns([row for _, rows in groups for row in rows])
         for section, rows in groups:
@@ -133,8 +134,8 @@ class _View:
             yield from self._paragraph(covered, "", "remove")
             yield []
         yield from self._notes()
-        if self._folded:
-            yield from self._paragraph("Some lines stand for many; --full shows every one.", "", "quiet")
+        if self._omissions:
+            yield from self._paragraph("Some lines stand for many or are cut; --full shows every one.", "", "quiet")
             yield []
         yield from self._paragraph(closing_line(self._plan), "", "heading")
 
@@ -143,7 +144,6 @@ class _View:
     def _rows(self, rows: Sequence[Row]) -> Iterator[_Row]:
         for item in rows if self._full else with_folds(rows):
             if isinstance(item, Fold):
-                self._folded = True
                 yield self._row(item.first, item.title, item.why, item.source, self._fold_details(item))
             else:
                 source = f"{display.printable(item.source.file)}:{item.source.line}" if item.source else ""
@@ -167,7 +167,7 @@ class _View:
         elif fold.common is not None:
             yield from self._difference_lines(differences(fold.common))
             yield from self._column_lines(columns(fold.common) if fold.first.symbol == "~" else ())
-        yield from self._quiet(fold.names())
+        yield from self._quiet(fold.names(self._omissions))
         if fold.common is not None:
             return
         found = [(differences(entry), columns(entry)) for entry in fold.entries]
@@ -275,11 +275,10 @@ class _View:
         if not notes:
             return
         yield [("Notes", "heading")]
-        listed = notes if self._full else notes[:_NOTES_SHOWN]
+        listed = self._omissions.first(notes, _NOTES_SHOWN)
         for note in listed:
             yield from self._paragraph(f"{display.name(note.catalog)}: {display.printable(note.message)}", _MARGIN)
         if len(listed) < len(notes):
-            self._folded = True
             rest = count(len(notes) - len(listed), "more note")
             yield [(f"{_MARGIN}and {rest}", "quiet")]
         yield []
@@ -287,8 +286,7 @@ class _View:
     # ---- room ----------------------------------------------------------------------------------------------------
 
     def _value(self, text: str, escape: Callable[[str], str] = display.value) -> str:
-        safe = escape(text)
-        return safe if self._full else display.shorten(safe, _LONGEST_VALUE)
+        return self._omissions.short(escape(text), _LONGEST_VALUE)
 
     def _room(self, taken: int) -> int:
         return 1_000_000_000 if self._width is None else max(self._width - taken, 8)

@@ -12,6 +12,7 @@ from reconciler.model import display, locations
 from reconciler.model.display import count
 from reconciler.model.figures import size
 from reconciler.model.redaction import redact_properties, redact_value
+from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action, Blocked, Change, Protection, UpkeepJob
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import column_text
@@ -137,13 +138,14 @@ def _indices(number: int) -> str:
     return f"{number:,} {'index' if number == 1 else 'indices'}"
 
 
-def waiting_line(plan: Plan, catalog: str) -> str:
+def waiting_line(plan: Plan, catalog: str, omissions: Omissions) -> str:
     """Return the sentence about a catalog's waiting changes; empty if none wait."""
     waiting = [change for change in plan.waiting if change.catalog == catalog]
     if not waiting:
         return ""
-    named = ", ".join(f"{display.address(*change.identifier)} ({_verb(change)})" for change in waiting[:_NAMED])
-    rest = f" and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
+    shown = omissions.first(waiting, _NAMED)
+    named = ", ".join(f"{display.address(*change.identifier)} ({_verb(change)})" for change in shown)
+    rest = f" and {len(waiting) - len(shown):,} more" if len(waiting) > len(shown) else ""
     verb = "waits" if len(waiting) == 1 else "wait"
     return f"{count(len(waiting), 'change')} {verb} with what is blocked: {named}{rest}."
 
@@ -203,9 +205,11 @@ def _redacted(change: Change, path: str, value: str | None) -> str | None:
     return value if value is None or key == path else redact_value(key, value, change.address, change.secret_keys)
 
 
-def settings(entry: Entry) -> tuple[ShownField, ...]:
-    """Return the fields that a creation sets or a removal takes; else nothing."""
+def settings(entry: Entry, *, removed: bool = True) -> tuple[ShownField, ...]:
+    """Return the fields that a creation sets, or with ``removed`` a removal takes; else nothing."""
     if not isinstance(entry, Change) or (entry.before is None) == (entry.after is None):
+        return ()
+    if entry.after is None and not removed:
         return ()
     is_new, view = entry.before is None, entry.before or entry.after
     texts = {} if view is None or view.kind is None else {"kind": view.kind}

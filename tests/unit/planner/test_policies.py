@@ -19,6 +19,7 @@ from reconciler.model.policies import Policies
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.output import render
 from reconciler.output.grouping import Fold, sections
+from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import Plan
@@ -225,7 +226,7 @@ def test_a_plan_folds_what_policies_change_whatever_was_there_before() -> None:
     wanted = with_policies(policy("**", 1, tier="gold"), policy("ads/**", 2, owner="ads"))
     plan = plan_of(wanted, live(*tables))
 
-    folds = [row for section in sections(plan) for row in section.rows]
+    folds = [row for section in sections(plan, Omissions()) for row in section.rows]
     assert [len(row.entries) for row in folds if isinstance(row, Fold)] == [153, 153]
     text = render(plan, "text", width=120)
     assert "policy `**`, `ads/**`" in text
