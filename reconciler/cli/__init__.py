@@ -19,6 +19,7 @@ import click
 
 from reconciler.model import display
 from reconciler.model.errors import BackendError, LancensError
+from reconciler.model.redaction import scrub
 
 _COMMANDS: Mapping[str, str] = {
     "init": "Write a first manifest.",
@@ -138,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except Exception as error:  # noqa: BLE001 - the edge: a traceback needs --debug
-        click.echo(_traceback(error) if debug else _message(error), err=True)
+        click.echo(scrub(_traceback(error) if debug else _message(error), ()), err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
 

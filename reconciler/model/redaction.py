@@ -160,17 +160,41 @@ def _bytes(text: str) -> bytes:
 # ---- texts -----------------------------------------------------------------------------------------------------------
 
 
+_END = r"\s\"'<>"
+_PART = "{0,500}"  # bounded, so that a long text takes linear time
+_CREDENTIALS = re.compile(
+    # In Azure's locations the container stands where others have user information; `ssh://git@…` is no secret.
+    rf"(?<!abfs)(?<!abfss)(?<!wasb)(?<!wasbs)(?<!ssh)(://)[^{_END}/?#]{_PART}@"
+    # A password may hold what ends an authority; a number behind the host is a port.
+    rf"|(://)[^{_END}/?#:@]{_PART}:(?:[^{_END}/?#]{_PART}@|(?!\d*(?:[{_END}/?#]|$))[^{_END}]{_PART}@)"
+    rf"|(%3A%2F%2F)(?:(?!%2F)[^{_END}/?#&]){_PART}%40"
+    rf"|([?&](?:sig|signature|access_token|AWSAccessKeyId|X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token))=)"
+    rf"[^{_END}&]+"
+    r"|(\bbearer\s+)(?=\S{0,500}(?:\d|[._~+/=-]\w)|\S{16})[\w.~+/=-]{4,}",
+    re.IGNORECASE,
+)
+"""Credentials by their form: in URLs, plain or encoded, and in headers. The groups are what stays before them."""
+
+
 def scrub(text: str, secrets: Iterable[str]) -> str:
     """Return ``text`` with every known secret replaced, in all forms in which services and logs repeat it.
 
     The longest is replaced first, so that no part of one remains. Secrets under four characters stay: they occur in
-    ordinary text.
+    ordinary text. Credentials that nobody told us, such as those in ``AWS_ENDPOINT_URL``, are known by their form.
+
+    >>> scrub("no answer from http://me:pw@host:80/x?sig=abc", ())
+    'no answer from http://(redacted)@host:80/x?sig=(redacted)'
     """
     known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
     found = {form for secret in known for form in _forms(secret) if form in text}
     for form in sorted(found, key=len, reverse=True):
         text = text.replace(form, REDACTED)
-    return text
+    return _CREDENTIALS.sub(_without_credentials, text)
+
+
+def _without_credentials(found: re.Match[str]) -> str:
+    before = found[found.lastindex or 0]
+    return before + REDACTED + {"://": "@", "%3a%2f%2f": "%40"}.get(before.lower(), "")
 
 
 @lru_cache(1024)

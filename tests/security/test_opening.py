@@ -227,3 +227,19 @@ def test_no_variable_goes_to_a_bucket_that_is_not_allowed(
     assert thief.requests == []
     lancens(capsys, "plan", "--allow-host", "127.0.0.1", "--allow-host", "evil-bucket")
     assert thief.requests
+
+
+@pytest.mark.parametrize("impl", ["dir", "glue"])
+def test_user_information_of_an_endpoint_in_the_environment_is_not_shown(
+    impl: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment = {"ENDPOINT_URL": f"http://me:{CANARY}@127.0.0.1:9", "MAX_ATTEMPTS": "1", "REGION": "eu-west-1"}
+    for name, value in {**environment, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "some-secret"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    quick = {"storage.allow_http": "true", **_storage({name: "0" for name in ("max_retries", "client_max_retries")})}
+    config = {"dir": {"root": "s3://lake", **quick}, "glue": {"region": "eu-west-1"}}
+    _wants(tmp_path, config[impl], impl, schema=COLUMNS)
+    told = lancens(capsys, "plan", str(tmp_path / "lancens.yaml"))
+    assert told.code == 1
+    assert CANARY not in told.out + told.err
+    assert "http://(redacted)@127.0.0.1:9" in told.err

@@ -192,3 +192,37 @@ def test_a_secret_within_a_longer_one_leaves_no_part_of_it() -> None:
 def test_secrets_of_four_characters_are_found_and_shorter_ones_are_everywhere() -> None:
     assert scrub("pin 1234 of 2", ["1234"]) == f"pin {REDACTED} of 2"
     assert scrub("port 1 of 2", ["1", "", "of"]) == "port 1 of 2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Could not connect to the endpoint URL: "http://me:{}@host:9000/bucket"',
+        "error sending request for url (http://{}@host/b?list-type=2)",
+        "thrift://me:{}/1@host:9083 refused",
+        "proxy HTTPS://me:a@{}@proxy:3128",
+        "redirect=https%3A%2F%2Fme%3A{}%40host%2Fx",
+        "GET https://acct.blob.core.windows.net/c?sv=1&sig={}&se=2",
+        "https://b.s3.amazonaws.com/k?X-Amz-Credential={}&X-Amz-Signature={}",
+        "Authorization: Bearer {}",
+    ],
+)
+def test_credentials_nobody_told_us_are_known_by_their_form(text: str) -> None:
+    shown = scrub(text.format(*["hunt3r2"] * 2), ())
+    assert "hunt3r2" not in shown
+    assert scrub(shown, ()) == shown
+    assert "host" in shown or "host" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "abfss://data@account.dfs.core.windows.net/a: not found",
+        "http://host:8080/users/me@example.com: 404",
+        "git clone ssh://git@example.com/x",
+        "it needs a bearer token: `token`",
+        "s3://lake/a.lance?versionId=3: gone",
+    ],
+)
+def test_what_only_looks_like_credentials_stays(text: str) -> None:
+    assert scrub(text, ()) == text

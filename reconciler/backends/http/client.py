@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,7 +33,7 @@ from reconciler.backends.http.refusals import (
 from reconciler.backends.http.retry import NoAnswer, RetryPolicy
 from reconciler.backends.paging import every_page
 from reconciler.model import errors
-from reconciler.model.redaction import REDACTED, scrub
+from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -48,8 +47,6 @@ _READS = frozenset({"GET", "HEAD"})
 _NOT_MODIFIED = 304
 _FORBIDDEN = 403
 _TOKEN_REFUSED = frozenset({401, 419})
-_BEARER = re.compile(r"(bearer\s+)[A-Za-z0-9._~+/=-]{4,}", re.IGNORECASE)
-_USER_INFO = re.compile(r"(://)[^/\s@]+@")
 
 
 def path(*segments: str) -> str:
@@ -459,8 +456,7 @@ class HttpClient:
         return kind(self._without_secrets(text))
 
     def _without_secrets(self, text: str) -> str:
-        text = _BEARER.sub(rf"\1{REDACTED}", scrub(text, tuple(self._secrets)))
-        return _USER_INFO.sub(rf"\1{REDACTED}@", text)
+        return scrub(text, tuple(self._secrets))
 
     def _excerpt(self, answer: Response) -> str:
         # Secrets go first: one that is cut off in the middle would no longer be known as one.
