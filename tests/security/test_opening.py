@@ -236,7 +236,7 @@ def test_user_information_of_an_endpoint_in_the_environment_is_not_shown(
     environment = {"ENDPOINT_URL": f"http://me:{CANARY}@127.0.0.1:9", "MAX_ATTEMPTS": "1", "REGION": "eu-west-1"}
     for name, value in {**environment, "ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "some-secret"}.items():
         monkeypatch.setenv(f"AWS_{name}", value)
-    quick = {"storage.allow_http": "true", **_storage({name: "0" for name in ("max_retries", "client_max_retries")})}
+    quick = {"storage.allow_http": "true", **_storage(dict.fromkeys(("max_retries", "client_max_retries"), "0"))}
     config = {"dir": {"root": "s3://lake", **quick}, "glue": {"region": "eu-west-1"}}
     _wants(tmp_path, config[impl], impl, schema=COLUMNS)
     told = lancens(capsys, "plan", str(tmp_path / "lancens.yaml"))
