@@ -55,7 +55,7 @@ def _head(length: int, *more: str, status: str = "200 OK") -> bytes:
 
 def _client(url: str, **limits: float) -> HttpClient:
     given = ServiceLimits(**{"request_seconds": 1.0, "max_answer_mib": 1, **limits})
-    retry = RetryPolicy(0, sleep=lambda _: None)
+    retry = RetryPolicy(0)
     return HttpClient(impl="unity", endpoint=url, timeouts=(5, 5), limits=given, retry=retry)
 
 

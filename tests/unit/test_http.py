@@ -22,8 +22,9 @@ from urllib3 import HTTPConnectionPool, PoolManager
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.config import endpoint_problem
 from reconciler.backends.http.limits import ServiceLimits, timed_session
+from reconciler.backends.http.rate_limit import RateLimit
 from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, UnknownRouteError, VendorError
-from reconciler.backends.http.retry import RetryPolicy
+from reconciler.backends.http.retry import Attempts, RetryPolicy
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import (
     BackendError,
@@ -38,6 +39,7 @@ from reconciler.model.errors import (
     UnauthenticatedError,
     UnsupportedOperationError,
 )
+from tests.clock import SimulatedClock
 from tests.servers.listening import http_server
 
 TOKEN = "tok-3f9ab2c4d5"
@@ -61,7 +63,11 @@ class Script:
     answers: list[tuple[int, dict[str, str], bytes]] = field(default_factory=lambda: [OK])
     seen: list[Seen] = field(default_factory=list)
     url: str = ""
-    waits: list[float] = field(default_factory=list)
+    clock: SimulatedClock = field(default_factory=lambda: SimulatedClock(NOW))
+
+    @property
+    def waits(self) -> list[float]:
+        return self.clock.pauses
 
     def client(self, **options: Any) -> HttpClient:
         settings: dict[str, Any] = {
@@ -74,10 +80,8 @@ class Script:
         return HttpClient(**settings)
 
     def retry(self, max_retries: int = 3, **options: Any) -> RetryPolicy:
-        """A policy that writes its pauses down, each the longest that jitter allows."""
-        return RetryPolicy(
-            max_retries, sleep=self.waits.append, uniform=lambda _, most: most, now=lambda: NOW, **options
-        )
+        """A policy whose pauses are written down, each the longest that jitter allows."""
+        return RetryPolicy(max_retries, clock=self.clock, **options)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -421,10 +425,45 @@ def test_a_server_error_is_not_repeated(script: Script) -> None:
 
 
 def test_backoff_doubles_up_to_a_cap_and_ends(script: Script) -> None:
-    script.answers = [answer(503)]
+    script.answers = [answer(502)]
     text = refused(script.client(retry=script.retry(6, base=1.0, cap=5.0)), ServiceUnavailableError)
     assert script.waits == [1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
-    assert "503 after 7 tries" in text
+    assert "502 after 7 tries" in text
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, ThrottlingError), (503, ServiceUnavailableError)])
+def test_a_throttled_request_is_given_up_after_a_time_without_progress(
+    script: Script, status: int, kind: type[BackendError]
+) -> None:
+    script.answers = [answer(status)]
+    text = refused(script.client(retry=script.retry(max_wait=60)), kind)
+    assert 60 < script.clock.elapsed < 66
+    assert max(script.waits) == 5.0
+    assert f"{status} after {len(script.seen)} tries" in text
+
+
+def test_a_service_that_accepts_other_requests_makes_progress_unless_it_says_unavailable(script: Script) -> None:
+    limit = RateLimit(script.clock)
+
+    def attempts(status: int) -> int:
+        """Send a request that is always refused, and one that is accepted, until the first is given up."""
+        refused_request, number = Attempts(script.retry(max_wait=60), limit), 0
+        while number < 100:
+            refused_request.begin()
+            if not refused_request.again_after(status, "20", repeatable=True):
+                break
+            limit.accepted(limit.wait())
+            number += 1
+        return number
+
+    assert attempts(429) == 100
+    assert attempts(503) < 5
+
+
+def test_no_retry_is_made_where_none_is_wanted(script: Script) -> None:
+    script.answers = [answer(429)]
+    refused(script.client(retry=script.retry(0)), ThrottlingError)
+    assert (len(script.seen), script.waits) == (1, [])
 
 
 def test_retry_after_is_kept_in_seconds_and_as_a_date(script: Script) -> None:
@@ -432,13 +471,14 @@ def test_retry_after_is_kept_in_seconds_and_as_a_date(script: Script) -> None:
     past = formatdate(NOW - 30, usegmt=True)
     script.answers = [answer(429, Retry_After="7"), answer(503, Retry_After=date), answer(429, Retry_After=past), OK]
     script.client(retry=script.retry(base=0.5)).json("POST", "/t", doing="x")
-    assert script.waits == [7.5, 30.5, 0.5]
+    # The service's clock has the date: of its 30 seconds, 7.5 have passed.
+    assert script.waits == [7.5, 23.0, 0.5]
 
 
 def test_retry_after_that_cannot_be_read_counts_as_none(script: Script) -> None:
     script.answers = [answer(429, Retry_After="soon"), answer(429, Retry_After="-3"), OK]
     script.client(retry=script.retry(base=0.5)).json("GET", "/t", doing="x")
-    assert script.waits == [0.5, 1.0]
+    assert script.waits == pytest.approx([0.1, 0.2])
 
 
 def test_a_pause_too_long_is_an_error_at_once(script: Script) -> None:
@@ -451,13 +491,14 @@ def test_a_pause_too_long_is_an_error_at_once(script: Script) -> None:
 def test_jitter_is_drawn_from_zero(script: Script) -> None:
     drawn: list[tuple[float, float]] = []
 
-    def uniform(least: float, most: float) -> float:
-        drawn.append((least, most))
-        return least
+    class Dice(SimulatedClock):
+        def uniform(self, least: float, most: float) -> float:
+            drawn.append((least, most))
+            return least
 
-    script.answers = [answer(429), answer(429), OK]
-    retry = RetryPolicy(sleep=script.waits.append, uniform=uniform, base=0.5)
-    script.client(retry=retry).json("GET", "/t", doing="x")
+    script.answers = [answer(502), answer(502), OK]
+    script.clock = Dice()
+    script.client(retry=script.retry(base=0.5)).json("GET", "/t", doing="x")
     assert drawn == [(0.0, 0.5), (0.0, 1.0)]
     assert script.waits == [0.0, 0.0]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.backends.aws_login import NO_MFA, login_refusal, plain_code, unreadable_file
 from reconciler.backends.http.limits import TooMuchError
 from reconciler.backends.http.refusals import excerpt, is_html
-from reconciler.backends.http.retry import RetryPolicy
+from reconciler.backends.http.retry import THROTTLED, Attempts
 from reconciler.model import errors
 from reconciler.model.redaction import scrub
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
-_RETRY = RetryPolicy(max_retries=4)
 _POLICIES = "the least policy is in docs/catalogs/glue.md"
 _DENIED_ACTION = re.compile(r"not authorized to perform: ([\w:*]+)(?: on resource: (\S+))?")
 # IAM's troubleshooting page: which policy denies, or which would have to allow.
@@ -56,25 +54,28 @@ def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
             raise repeated.refusal from None
 
 
-def prepared_again(prepare: Callable[[], tuple[Callable[[], None], ResultT]], *, removes: bool = False) -> ResultT:
+def prepared_again(
+    attempts: Attempts, prepare: Callable[[], tuple[Callable[[], None], ResultT]], *, removes: bool = False
+) -> ResultT:
     """Send a write, and return the result that ``prepare`` returns with it.
 
-    Others may change the object before the next attempt, so botocore does not repeat the write, and each attempt is
+    Others may change the object before the next attempt, so the client does not repeat the write, and each attempt is
     prepared again. ``removes``: an object that is missing then was removed by an earlier attempt.
 
     Raises:
         BackendError: raised by ``prepare``, or by the last attempt.
     """
     send, result = prepare()
-    for attempt in count():
+    while True:
         try:
             send()
             break
-        except (errors.ThrottlingError, errors.ServiceUnavailableError):
-            pause = _RETRY.wait(attempt)
-            if pause is None:
+        except errors.ThrottlingError:
+            if not attempts.again_when_throttled():
                 raise
-            _RETRY.sleep(pause)
+        except errors.ServiceUnavailableError:
+            if not attempts.again_after_failure():
+                raise
         try:
             send, result = prepare()
         except (errors.NamespaceNotFoundError, errors.TableNotFoundError):
@@ -159,6 +160,13 @@ def translated(
     except _unreadable():
         where = f"glue: {operation} on {subject}"
         raise errors.InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
+
+
+def is_throttled(parsed: Mapping[str, Any]) -> bool:
+    """Return whether a parsed answer refuses a request for the load of the service."""
+    status = parsed.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    code = str(parsed.get("Error", {}).get("Code", "")).rpartition("#")[2]
+    return status in THROTTLED or _KINDS.get(plain_code(code)) is errors.ThrottlingError
 
 
 def _unreadable() -> tuple[type[Exception], ...]:

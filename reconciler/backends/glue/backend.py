@@ -212,7 +212,7 @@ class GlueBackend(
             delete = self._service.delete_database if is_database else self._service.delete_catalog
             return partial(delete, identifier), None
 
-        prepared_again(prepare, removes=True)
+        prepared_again(self._service.attempts(), prepare, removes=True)
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's parameters and location.
@@ -234,7 +234,7 @@ class GlueBackend(
             update = partial(self._service.update_catalog, identifier, catalog)
             return update, structures.live_catalog(identifier, catalog)
 
-        return prepared_again(prepare)
+        return prepared_again(self._service.attempts(), prepare)
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class GlueBackend(
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table."""
         delete = partial(self._service.delete_table, identifier)
-        return prepared_again(lambda: (delete, self.load_table(identifier)), removes=True)
+        return prepared_again(self._service.attempts(), lambda: (delete, self.load_table(identifier)), removes=True)
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's parameters; set its ``location``.

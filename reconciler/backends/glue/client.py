@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import json
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import requests
 from boto3 import Session
-from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.awsrequest import AWSPreparedRequest, AWSRequest, AWSResponse
 from botocore.config import Config
 from botocore.credentials import CredentialProvider, CredentialResolver, RefreshableCredentials
 from botocore.exceptions import HTTPClientError
@@ -17,11 +18,19 @@ from botocore.session import get_session
 from urllib3.exceptions import HTTPError
 
 from reconciler.backends.aws_login import credential_errors, session_without_questions
-from reconciler.backends.glue.aws_errors import NoAnswerError
+from reconciler.backends.glue.aws_errors import NoAnswerError, is_throttled
 from reconciler.backends.glue.config import GlueConfig
-from reconciler.backends.http.limits import Scans, TooMuchError, content_of, holds_too_much, timed_session
+from reconciler.backends.http.limits import (
+    Scans,
+    TooMuchError,
+    WaitLimits,
+    content_of,
+    holds_too_much,
+    timed_session,
+)
+from reconciler.backends.http.rate_limit import RateLimit
 from reconciler.backends.http.refusals import excerpt, is_html
-from reconciler.backends.http.retry import NoAnswer
+from reconciler.backends.http.retry import Attempts, NoAnswer, RetryPolicy
 from reconciler.model.errors import InternalError, UnauthenticatedError
 
 if TYPE_CHECKING:
@@ -32,18 +41,21 @@ if TYPE_CHECKING:
 _CONNECTIONS = 32
 _CONNECT_SECONDS = 10
 READ_SECONDS = 60
-_SETTINGS = Config(retries={"mode": "adaptive", "total_max_attempts": 5})
-_ONCE = Config(retries={"mode": "adaptive", "total_max_attempts": 1})
+# botocore would repeat by itself, and in its adaptive mode use 56% of a limit of 10 writes a second (1.44).
+_SETTINGS = Config(retries={"mode": "standard", "total_max_attempts": 1})
+_MAX_RETRIES = 4
+_MAY_PASS = frozenset({500, 502, 504})
+_ATTEMPTS = "lancens_attempts"
 _CHECK = "check `region`, `endpoint` and the network"
 # botocore renews credentials this long before they end; a role's shorter session gets a smaller part of its life.
 _RENEW_SECONDS = 900
 _RENEW_AT_LEAST_SECONDS = 600
 
 
-def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, GlueClient, Sender]:
+def connect(config: GlueConfig, scans: Scans, limit: RateLimit) -> tuple[GlueClient, GlueClient, Sender]:
     """Return a client for Glue, another one that repeats no request, and their sender.
 
-    A configured role is assumed first.
+    A configured role is assumed first. All requests to Glue share ``limit``.
 
     Raises:
         UnauthenticatedError: STS answered with credentials that have ended already, or there are none to be had.
@@ -65,10 +77,15 @@ def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, GlueClient, S
     sender = Sender(config, scans, base.get_config_variable("ca_bundle"), (_CONNECT_SECONDS, READ_SECONDS))
     if config.assume_role_arn is not None:
         session = _as_role(session, config, sender)
-    repeating, once = (session.client("glue", endpoint_url=config.endpoint, config=how) for how in (_SETTINGS, _ONCE))
-    sender.attach(repeating)
-    sender.attach(once)
+    repeating, once = (session.client("glue", endpoint_url=config.endpoint, config=_SETTINGS) for _ in range(2))
+    sender.attach(repeating, limit)
+    sender.attach(once, limit, repeats=False)
     return repeating, once, sender
+
+
+def retry_policy(limits: WaitLimits) -> RetryPolicy:
+    """Return when a request is sent again."""
+    return RetryPolicy(_MAX_RETRIES, limits.max_wait)
 
 
 def _as_role(session: Session, config: GlueConfig, sender: Sender) -> Session:
@@ -97,7 +114,7 @@ def _role_credentials(session: Session, config: GlueConfig, sender: Sender, meth
 
     def fetch() -> dict[str, str]:
         sts = session.client("sts", region_name=config.assume_role_region or session.region_name, config=_SETTINGS)
-        sender.attach(sts)
+        sender.attach(sts, RateLimit())
         answer = sts.assume_role(**request)["Credentials"]
         if answer["Expiration"] <= datetime.now(UTC):
             raise UnauthenticatedError("glue: AssumeRole answered credentials that have ended; check the clock")
@@ -141,9 +158,20 @@ class Sender:
         self._session = timed_session(_CONNECTIONS, self._limits.request_seconds)
         self._session.headers.clear()  # botocore has set and signed its own
 
-    def attach(self, client: Any) -> None:
-        """Send the requests of ``client``, one of boto3's, from now on."""
-        client.meta.events.register(f"before-send.{client.meta.service_model.service_id.hyphenize()}", self._answer)
+    def attach(self, client: Any, limit: RateLimit, *, repeats: bool = True) -> None:
+        """Send the requests of ``client``, one of boto3's, from now on, within the ``limit`` of its service.
+
+        ``repeats``: whether a request is sent again where that is safe.
+        """
+        events, service = client.meta.events, client.meta.service_model.service_id.hyphenize()
+        # The turn comes before the signature, which would age meanwhile.
+        events.register_first(f"request-created.{service}", partial(self._begin, limit))
+        events.register(f"before-send.{service}", self._answer)
+        events.register(f"needs-retry.{service}", partial(_again, repeats=repeats))
+
+    def _begin(self, limit: RateLimit, request: AWSRequest, **_: object) -> None:
+        attempts: Attempts = request.context.setdefault(_ATTEMPTS, Attempts(retry_policy(self._limits), limit))
+        attempts.begin()
 
     def close(self) -> None:
         """Close the connections."""
@@ -190,6 +218,27 @@ class Sender:
             allow_redirects=False,
             **environment,
         )
+
+
+def _again(
+    response: tuple[AWSResponse, dict[str, Any]] | None,
+    caught_exception: Exception | None,
+    request_dict: dict[str, Any],
+    *,
+    repeats: bool,
+    **_: object,
+) -> int | None:
+    """Return 0 to let botocore send a request again at once, None for its result."""
+    attempts: Attempts = request_dict["context"][_ATTEMPTS]
+    if response is None:
+        goes_on = isinstance(caught_exception, HTTPClientError) and repeats and attempts.again_after_failure()
+    elif is_throttled(response[1]):
+        attempts.refused()
+        goes_on = repeats and attempts.again_when_throttled()
+    else:
+        attempts.accepted()
+        goes_on = response[0].status_code in _MAY_PASS and repeats and attempts.again_after_failure()
+    return 0 if goes_on else None
 
 
 class _Content(io.BytesIO):

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, TypeAlias
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from reconciler.backends.http.config import Endpoint
-from reconciler.backends.http.limits import ServiceLimits
+from reconciler.backends.http.limits import WaitLimits
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.redaction import slow_digest
 
@@ -46,7 +46,7 @@ _SessionName: TypeAlias = Annotated[
 ]
 
 
-class GlueConfig(ServiceLimits, BackendConfig):
+class GlueConfig(WaitLimits, BackendConfig):
     """The keys of the specification, "Configuration Properties".
 
     Without keys and a role, AWS's default credential chain is used; a role is assumed with the credentials that would

@@ -16,6 +16,8 @@ from reconciler.backends.glue import client
 from reconciler.backends.glue.aws_errors import WebPageError, translated
 from reconciler.backends.glue.structures import as_input, id_below
 from reconciler.backends.http.limits import Scans
+from reconciler.backends.http.rate_limit import rate_limit
+from reconciler.backends.http.retry import Attempts
 from reconciler.backends.paging import every_page
 from reconciler.model import errors
 from reconciler.model.names import Identifier, join
@@ -85,6 +87,8 @@ class Service:
         """Why catalogs inside the account's own cannot be listed, once that is known."""
         self._has_answered = False
         self.scans = Scans(config)
+        login = config.assume_role_arn or config.access_key_id
+        self._limit = rate_limit(f"glue {config.endpoint} {config.region} {login}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -300,9 +304,13 @@ class Service:
         """Return the client; with ``once``, one that does not repeat what Glue carries out without a check."""
         with self._lock:
             if self._connected is None:
-                self._connected = client.connect(self._config, self.scans)
+                self._connected = client.connect(self._config, self.scans, self._limit)
             repeating, sending_once, _ = self._connected
             return sending_once if once else repeating
+
+    def attempts(self) -> Attempts:
+        """Return the attempts of a write that is prepared again for each."""
+        return Attempts(client.retry_policy(self._config), self._limit)
 
     def _require_login(self, operation: str, identifier: Identifier) -> None:
         """Connect first, so that a refused role is not taken for a refused call."""

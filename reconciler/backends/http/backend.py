@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from reconciler.backends import optional
 from reconciler.backends.http.client import DEFAULT_POOL_SIZE, HttpClient, TokenSource
 from reconciler.backends.http.config import HttpConfig, revealed
+from reconciler.backends.http.rate_limit import rate_limit
 from reconciler.backends.http.refusals import Refusal, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import ClientCredentials, read_token_error
@@ -86,7 +88,7 @@ def connect(
         HttpClient,
         impl=impl,
         timeouts=config.timeouts,
-        retry=RetryPolicy(config.max_retries),
+        retry=RetryPolicy(config.max_retries, config.max_wait),
         secrets=config.hidden,
         authority=config.authority,
         limits=config,
@@ -97,6 +99,7 @@ def connect(
         elsewhere = config.oauth2_server_uri is not None
         http = client(
             endpoint=config.token_address,
+            limit=rate_limit(_origin(config.token_address)),
             translate=read_token_error,
             endpoint_key="oauth2_server_uri" if elsewhere else config.address_key,
             token_key=None,
@@ -105,6 +108,7 @@ def connect(
         tokens = ClientCredentials(impl, http, config.credential.get_secret_value(), config.scope, in_form=in_form)
     return client(
         endpoint=config.address,
+        limit=rate_limit(_origin(config.address)),
         tokens=tokens,
         headers=config.headers,
         sign=sign,
@@ -113,6 +117,11 @@ def connect(
         token_key=config.token_key,
         certificate=config.certificate,
     )
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
 
 
 def server_time(address: str, **tls: Any) -> datetime | None:

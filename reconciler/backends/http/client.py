@@ -19,6 +19,7 @@ from reconciler.backends.http.limits import (
     holds_too_much,
     timed_session,
 )
+from reconciler.backends.http.rate_limit import RateLimit
 from reconciler.backends.http.refusals import (
     ForeignAnswerError,
     Refusal,
@@ -30,7 +31,7 @@ from reconciler.backends.http.refusals import (
     kind_of,
     redirect_target,
 )
-from reconciler.backends.http.retry import NoAnswer, RetryPolicy
+from reconciler.backends.http.retry import Attempts, NoAnswer, RetryPolicy
 from reconciler.backends.paging import every_page
 from reconciler.model import errors
 from reconciler.model.redaction import scrub
@@ -149,7 +150,8 @@ class HttpClient:
         impl: the backend's name; every error begins with it.
         endpoint: the address all paths are below, with no trailing slash needed.
         timeouts: seconds, for the connection and for each wait for data.
-        retry: how often and after which pause a request is sent again. That happens only where nothing can be done
+        limit: paces all requests to the service; None for one of this client alone.
+        retry: when a request is sent again. That happens only where nothing can be done
             twice: the service said so (429, 503 with ``Retry-After``), no connection came about, or the request is a
             GET or HEAD, or said to be ``repeatable``, and the connection broke or a gateway failed (502, 503, 504).
         tokens: gives the bearer token; asked for another one once when a request is answered with 401 or 419.
@@ -176,6 +178,7 @@ class HttpClient:
         endpoint: str,
         timeouts: tuple[float, float],
         retry: RetryPolicy | None = None,
+        limit: RateLimit | None = None,
         tokens: TokenSource | None = None,
         headers: Mapping[str, str] | None = None,
         authority: str | None = None,
@@ -196,6 +199,7 @@ class HttpClient:
         self._impl = impl
         self._timeouts = timeouts
         self._retry = retry or RetryPolicy()
+        self._limit = limit or RateLimit(self._retry.clock)
         self._tokens = tokens or TokenSource()
         self._sign = sign
         self._secrets = set(secrets)
@@ -322,18 +326,21 @@ class HttpClient:
         url = self.endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
         where = f"{self._impl}: {doing}"
         repeatable = method in _READS if repeatable is None else repeatable
-        attempt = 0
+        attempts = Attempts(self._retry, self._limit)
         renewed = False
         while True:
             self.scans.check(where)
+            attempts.begin()
+            if attempts.repeats and "before_repeat" in sent:
+                sent["before_repeat"]()
             token = self._tokens.token()
             if token is not None:
                 self._secrets.add(token)
             answer = self._send(self._prepare(method, url, token, sent), where)
             if isinstance(answer, NoAnswer):
-                retry_after = None
-                may_repeat = answer.was_never_sent or (answer.may_pass and repeatable)
+                goes_on = (answer.was_never_sent or (answer.may_pass and repeatable)) and attempts.again_after_failure()
             elif 200 <= answer.status_code < 300 or (answer.status_code == _NOT_MODIFIED and headers):
+                attempts.accepted()
                 return answer, where
             else:
                 if not renewed and self._refuses_token(answer):
@@ -341,18 +348,13 @@ class HttpClient:
                     if self._tokens.renew(token):
                         continue
                 retry_after = answer.headers.get("Retry-After")
-                may_repeat = self._retry.may_repeat(answer.status_code, retry_after, repeatable=repeatable)
-            pause = self._retry.wait(attempt, retry_after) if may_repeat else None
-            if pause is None:
-                tries = f" after {attempt + 1} tries" if attempt else ""
+                goes_on = attempts.again_after(answer.status_code, retry_after, repeatable=repeatable)
+            if not goes_on:
+                tries = f" after {attempts.repeats + 1} tries" if attempts.repeats else ""
                 if isinstance(answer, NoAnswer):
                     remedy = answer.remedy(self._endpoint_key, repeatable=repeatable)
                     raise self._error(errors.ServiceUnavailableError, f"{where}: {answer.problem}{tries}; {remedy}")
                 raise self._refused(answer, f"{where}: {answer.status_code}{tries}", sent.get("errors", {}), token)
-            self._retry.sleep(pause)
-            if "before_repeat" in sent:
-                sent["before_repeat"]()
-            attempt += 1
 
     def _refuses_token(self, answer: Response) -> bool:
         """Return whether the status or the service says that the token is not valid."""
@@ -439,7 +441,7 @@ class HttpClient:
             if token is None:
                 return f"set `{self._token_key}`"
             ended = _end_of(token)
-            if ended is not None and ended.timestamp() < self._retry.now():
+            if ended is not None and ended.timestamp() < self._retry.clock.now():
                 return f"renew `{self._token_key}`: it expired at {ended:%Y-%m-%d %H:%M:%S} UTC"
             return f"check `{self._token_key}`: it is not accepted"
         if issubclass(kind, errors.PermissionDeniedError) and self._token_key:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, AliasChoices, Field, SecretStr, model_validator
 
-from reconciler.backends.http.limits import ServiceLimits
+from reconciler.backends.http.limits import WaitLimits
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.redaction import is_sensitive, slow_digest
 
@@ -84,7 +84,7 @@ def _two_parts(value: SecretStr) -> SecretStr:
     return SecretStr(f"{client}:{secret}")
 
 
-class HttpConfig(ServiceLimits, BackendConfig):
+class HttpConfig(WaitLimits, BackendConfig):
     """The keys that all services over HTTP share.
 
     No secret goes to another machine over plain http unless ``allow_http`` is set.
@@ -120,7 +120,7 @@ class HttpConfig(ServiceLimits, BackendConfig):
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
     """How long to wait for an answer."""
     max_retries: int = Field(default=3, ge=0, le=100)
-    """How often a request that is safe to repeat is repeated."""
+    """How often a request that is safe to repeat is repeated after failures; 0 for never, throttled or not."""
     vend_credentials: bool = True
     """Whether the service is asked for credentials for the storage of a table, where `storage.*` holds none."""
     root: Root | None = None

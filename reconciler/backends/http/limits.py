@@ -47,6 +47,13 @@ class ServiceLimits(BaseModel):
         return self.max_answer_mib * _MIB
 
 
+class WaitLimits(ServiceLimits):
+    """The keys that also limit how long a service may refuse requests for its load."""
+
+    max_wait: float = Field(default=300.0, ge=0, le=86_400)
+    """The longest in seconds that throttled requests (429, 503) are repeated while the service accepts none."""
+
+
 class TooMuchError(InternalError):
     """An answer is larger than its limit, or in an encoding that was not asked for."""
 

@@ -2,72 +2,124 @@
 
 from __future__ import annotations
 
-import random
 import socket
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
 from reconciler.backends.http.limits import SlowAnswerError, too_slow
+from reconciler.backends.http.rate_limit import Clock, RateLimit
 from reconciler.backends.http.refusals import excerpt
 
 _UNAVAILABLE = 503
-"""With ``Retry-After`` it says that nothing was done, as 429 does without."""
+THROTTLED = frozenset({429, _UNAVAILABLE})
+"""The service refuses for its load. 429 says that nothing was done, 503 only together with ``Retry-After``."""
 _MAY_PASS = frozenset({502, 503, 504})
 """Failures that may pass, and that leave open whether anything was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter; all times in seconds.
+    """When a request is sent again; all times in seconds.
 
-    ``max_retries``: how often a request is sent again at most; 0 for never.
+    ``max_retries``: how often a request is sent again after failures, with full jitter; 0 for never, throttled or not.
+    ``max_wait``: how long a throttled request is sent again without progress; a longer ``Retry-After`` is an error.
     ``base``, ``cap``: the first and the longest backoff that a pause is drawn from.
-    ``longest_retry_after``: a service that asks for a longer pause is reported instead of waited for.
-    ``sleep``, ``uniform``, ``now``: the clock and the dice, replaced in tests. ``now`` is seconds since the epoch.
+    ``clock``: the time, pauses and dice.
     """
 
     max_retries: int = 3
+    max_wait: float = 300.0
     base: float = 0.5
     cap: float = 20.0
-    longest_retry_after: float = 120.0
-    sleep: Callable[[float], None] = time.sleep
-    uniform: Callable[[float, float], float] = random.uniform
-    now: Callable[[], float] = time.time
+    clock: Clock = field(default_factory=Clock)
 
-    def may_repeat(self, status: int, retry_after: str | None, *, repeatable: bool) -> bool:
-        """Return whether a request with this answer can be sent again safely.
+    def wait(self, attempt: int) -> float | None:
+        """Return the pause after failed attempt ``attempt`` (from 0); None to give up."""
+        if attempt >= self.max_retries:
+            return None
+        return self.clock.uniform(0.0, min(self.cap, self.base * 2**attempt))
+
+    def seconds(self, retry_after: str | None) -> float | None:
+        """Return the pause that a ``Retry-After`` asks for in seconds or as a date; None for one that cannot be read.
+
+        It gets a little jitter, so that clients that were given the same moment do not all come back at once.
+        """
+        text = (retry_after or "").strip()
+        try:
+            asked = float(text) if text.isascii() and text.isdigit() else self._until(text)
+        except (ValueError, OverflowError):
+            return None
+        return asked + self.clock.uniform(0.0, self.base)
+
+    def _until(self, date: str) -> float:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - self.clock.now())
+
+
+class Attempts:
+    """The attempts of one request, within a policy and the rate limit of its service."""
+
+    def __init__(self, policy: RetryPolicy, limit: RateLimit) -> None:
+        self._policy = policy
+        self._limit = limit
+        self._failures = 0
+        self._sent_at = 0.0
+        self._refused_at: float | None = None
+        self.repeats = 0
+        """How often the request is sent again by now."""
+
+    def begin(self) -> None:
+        """Wait until the next attempt may be sent."""
+        self._sent_at = self._limit.wait()
+
+    def accepted(self) -> None:
+        """Note that the service took the request, whatever it answered."""
+        self._limit.accepted(self._sent_at)
+
+    def refused(self, retry_after: float | None = None) -> None:
+        """Note that the service refused the request for its load."""
+        self._limit.refused(self._sent_at, retry_after)
+
+    def again_when_throttled(self, retry_after: float | None = None, *, is_progress_shared: bool = True) -> bool:
+        """Return whether the refused request is sent again; the limit makes it wait.
+
+        ``is_progress_shared``: other requests that the service accepts meanwhile count as progress. They say nothing
+        where a refusal may be about the object alone.
+        """
+        now = self._policy.clock.monotonic()
+        if self._refused_at is None:
+            self._refused_at = now
+        since = max(self._refused_at, self._limit.accepted_at) if is_progress_shared else self._refused_at
+        if self._policy.max_retries == 0 or now + (retry_after or 0.0) - since > self._policy.max_wait:
+            return False
+        self.repeats += 1
+        return True
+
+    def again_after_failure(self) -> bool:
+        """Wait after a failure that may pass; return whether the request is sent again."""
+        pause = self._policy.wait(self._failures)
+        if pause is None:
+            return False
+        self._failures += 1
+        self.repeats += 1
+        self._policy.clock.sleep(pause)
+        return True
+
+    def again_after(self, status: int, retry_after: str | None, *, repeatable: bool) -> bool:
+        """Note the status of an answer other than success; return whether the request can be sent again safely.
 
         ``repeatable``: the request itself can be sent again whatever happened to it.
         """
-        if status == 429 or (status == _UNAVAILABLE and retry_after is not None):
-            return True
-        return repeatable and status in _MAY_PASS
-
-    def wait(self, attempt: int, retry_after: str | None = None) -> float | None:
-        """Return the pause after failed attempt ``attempt`` (from 0); None to give up.
-
-        ``retry_after`` is the header's text: seconds or an HTTP date. One that cannot be read counts as absent. It gets
-        a little jitter, so that clients that were given the same moment do not all come back at once.
-        """
-        if attempt >= self.max_retries:
-            return None
-        asked = self._seconds(retry_after)
-        if asked is None:
-            return self.uniform(0.0, min(self.cap, self.base * 2**attempt))
-        if asked > self.longest_retry_after:
-            return None
-        return asked + self.uniform(0.0, self.base)
-
-    def _seconds(self, retry_after: str | None) -> float | None:
-        text = (retry_after or "").strip()
-        if text.isascii() and text.isdigit():
-            return float(text)
-        try:
-            return max(0.0, parsedate_to_datetime(text).timestamp() - self.now())
-        except (ValueError, OverflowError):
-            return None
+        if status in THROTTLED:
+            asked = self._policy.seconds(retry_after)
+            self.refused(asked)
+            was_not_begun = status != _UNAVAILABLE or retry_after is not None
+            return (was_not_begun or repeatable) and self.again_when_throttled(
+                asked, is_progress_shared=status != _UNAVAILABLE
+            )
+        if status not in _MAY_PASS:
+            self.accepted()
+        return status in _MAY_PASS and repeatable and self.again_after_failure()
 
 
 class NoAnswer:

@@ -320,7 +320,7 @@ class IcebergBackend(
                 pause = self.commit_retry.wait(attempt)
                 if pause is None:
                     raise
-                self.commit_retry.sleep(pause)
+                self.commit_retry.clock.sleep(pause)
                 again = self._lance_entry(identifier)
                 if again.uuid != entry.uuid:
                     raise

@@ -13,6 +13,7 @@ import reconciler
 from reconciler.backends.glue import client
 from reconciler.model.errors import CatalogError, ErrorCode
 from tests.catalogs.glue.seeding import databases, lance_table, tables
+from tests.clock import simulated_time
 from tests.servers.fault_proxy import BODY_FAULTS, Call, Decide, Fault, FaultProxy, fault_proxy
 from tests.servers.glue import GlueServer
 from tests.writing import load_manifest
@@ -20,14 +21,10 @@ from tests.writing import load_manifest
 
 @pytest.fixture
 def proxy(glue: GlueServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultProxy]:
-    from botocore.retries import bucket, standard
-
     monkeypatch.setattr(client, "READ_SECONDS", 1)
-    monkeypatch.setattr(standard.ExponentialBackoff, "delay_amount", lambda *_: 0)
-    monkeypatch.setattr(bucket.TokenBucket, "acquire", lambda *_, **__: True)
     databases(glue, ["web"])
     tables(glue, "web", [lance_table(f"t{number}") for number in range(5)])
-    with fault_proxy(urlsplit(glue.endpoint).port or 0, "http") as running:
+    with simulated_time(), fault_proxy(urlsplit(glue.endpoint).port or 0, "http") as running:
         yield running
 
 

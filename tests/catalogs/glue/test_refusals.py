@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,23 +26,16 @@ from reconciler.model.errors import (
 from reconciler.model.live import PropertyChanges
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import databases, lance_table, tables
+from tests.clock import simulated_time
 from tests.servers.glue import GlueServer
 from tests.servers.process import free_port
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let botocore retry at once, as often as it always does."""
-    from botocore.retries import bucket, standard
-
-    def no_delay(*_: object) -> int:
-        return 0
-
-    def no_limit(*_: object, **__: object) -> bool:
-        return True
-
-    monkeypatch.setattr(standard.ExponentialBackoff, "delay_amount", no_delay)
-    monkeypatch.setattr(bucket.TokenBucket, "acquire", no_limit)
+def _no_waiting() -> Iterator[None]:
+    """Let no request wait before it is sent again."""
+    with simulated_time():
+        yield
 
 
 def _refused(backend: GlueBackend) -> BackendError:
@@ -190,11 +183,12 @@ def test_throttling_is_waited_out(glue: GlueServer, backend: GlueBackend, code: 
 
 
 def test_throttling_without_end_is_given_up(glue: GlueServer, backend: GlueBackend) -> None:
-    glue.fail("glue:GetDatabase", "ThrottlingException", "Rate exceeded", times=9)
+    glue.fail("glue:GetDatabase", "ThrottlingException", "Rate exceeded", times=999)
     error = _refused(backend)
     assert isinstance(error, ThrottlingError)
-    assert "throttled after 5 attempts" in str(error)
-    assert glue.counts() == {"GetDatabase": 5}
+    attempts = glue.counts()["GetDatabase"]
+    assert f"throttled after {attempts} attempts" in str(error)
+    assert 60 < attempts < 80  # five minutes, most of them at five seconds each
     glue.reset()
 
 

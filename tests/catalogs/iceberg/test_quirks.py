@@ -27,6 +27,7 @@ from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.clock import SimulatedClock
 from tests.servers.iceberg import IcebergServer, iceberg_server
 
 
@@ -38,7 +39,7 @@ def script() -> Iterator[Scripted]:
 
 @pytest.fixture
 def connected(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> Iterator[IcebergBackend]:
-    monkeypatch.setattr(IcebergBackend, "commit_retry", RetryPolicy(max_retries=4, sleep=lambda _: None))
+    monkeypatch.setattr(IcebergBackend, "commit_retry", RetryPolicy(max_retries=4, clock=SimulatedClock()))
     backend = IcebergBackend(endpoint=script.url, warehouses="ware", max_retries="0")
     yield backend
     backend.close()

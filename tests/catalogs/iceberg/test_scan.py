@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -13,9 +12,7 @@ import pytest
 
 import reconciler
 from reconciler.backends import paging
-from reconciler.backends.http import backend as http_backend
 from reconciler.backends.http.listing import DoubledNameError
-from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.errors import (
     BackendError,
@@ -30,6 +27,7 @@ from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Sco
 from reconciler.planner.plan import Plan
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.clock import simulated_time
 from tests.servers.fault_proxy import HTTP_FAULTS, Call, Decide, Fault, fault_proxy
 from tests.soak import count
 
@@ -179,7 +177,7 @@ def test_an_empty_level_that_nobody_created_is_noted_and_read_through(apache: Ca
     backend.close()
 
 
-def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def _run_faulty(catalog: Catalog, runs: int) -> None:
     backend = catalog.connect()
     for space in ("a", "b", "b/c"):
         levels = space.split("/")
@@ -190,12 +188,11 @@ def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) ->
     backend.close()
     assert len(whole.tables) == 27
 
-    monkeypatch.setattr(http_backend, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None))
     dice = random.Random(7)
     happened: set[Fault] = set()
     complete, failures = 0, []
     port = urlsplit(catalog.config["endpoint"]).port or 0
-    with fault_proxy(port, "http", lambda request: _PAGE_SIZE.sub(b"4", request)) as proxy:
+    with simulated_time(), fault_proxy(port, "http", lambda request: _PAGE_SIZE.sub(b"4", request)) as proxy:
         for number in range(runs):
             proxy.reset(_weather(random.Random(number), dice.choice((0.02, 0.1, 0.3)), happened))
             backend = catalog.connect(endpoint=proxy.url, max_retries=str(dice.randrange(4)))
@@ -226,8 +223,8 @@ def _weather(dice: random.Random, rate: float, happened: set[Fault]) -> Decide:
 
 
 @pytest.mark.soak
-def test_scans_over_a_bad_line_are_complete_or_an_error(apache: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    _run_faulty(apache, count(15, 200), monkeypatch)
+def test_scans_over_a_bad_line_are_complete_or_an_error(apache: Catalog) -> None:
+    _run_faulty(apache, count(15, 200))
 
 
 # ---- on a scripted server --------------------------------------------------------------------------------------------

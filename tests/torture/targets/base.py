@@ -10,14 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
-from unittest import mock
 
-from reconciler.backends.http import backend as http_backend
-from reconciler.backends.http.retry import RetryPolicy
 from tests.catalogs.hive.files import digests
+from tests.clock import simulated_time
 from tests.servers.fault_proxy import JSON_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
 
 __all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets", "insist", "write_versions"]
@@ -216,7 +213,7 @@ class Target(ABC):
     @contextmanager
     def impatient(self) -> Iterator[None]:
         """Within this process, let lancens not wait before it sends a request again."""
-        with mock.patch.object(http_backend, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None)):
+        with simulated_time():
             yield
 
     def is_write(self, name: str) -> bool:
