@@ -87,7 +87,11 @@ def check_plan(
     found = {key: one for part in in_parallel(read, concerned, parallelism) for key, one in part.items()}
     stale = {key: fields for key in touched if (fields := found[key][1])}
     if stale:
-        raise StalePlanError(*(scrub(line, secrets) for line in _lines(stale, len(touched))))
+        raise StalePlanError(
+            f"{len(stale)} of {count(len(touched), 'object')} moved since it was made",
+            *(scrub(line, secrets) for line in _lines(stale)),
+            remedy="Plan again, or apply the manifest.",
+        )
     return frozenset(key for key, (is_missing, _) in found.items() if is_missing)
 
 
@@ -131,19 +135,14 @@ def _is_leaving(change: Change, live: LiveNamespace | LiveTable | None, backend:
     return moved is not None and has_moved(change, moved, backend)
 
 
-def _lines(stale: Mapping[Key, Sequence[MovedField]], total: int) -> Sequence[str]:
+def _lines(stale: Mapping[Key, Sequence[MovedField]]) -> Sequence[str]:
     rows = [
         (display.address(catalog, *identifier), display.printable(moved.field), display.printable(str(moved)))
         for (catalog, _, identifier), fields in stale.items()
         for moved in fields
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    lines = [f"  {where:<{widths[0]}}   {what:<{widths[1]}}   {text}" for where, what, text in rows]
-    return [
-        f"The plan is stale: {len(stale)} of {count(total, 'object')} moved since it was made.",
-        *lines,
-        "Plan again, or apply the manifest. Nothing was changed.",
-    ]
+    return [f"  {where:<{widths[0]}}   {what:<{widths[1]}}   {text}" for where, what, text in rows]
 
 
 def with_true_count(

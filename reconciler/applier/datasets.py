@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler import storage
+from reconciler.applier.live import MovedField
 from reconciler.applier.step import StaleError, Target
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
@@ -25,10 +26,10 @@ from reconciler.planner.facts import EntryColumns
 from reconciler.planner.schemas import ColumnPair, SchemaDifference, compare
 
 _FOUND = {
-    StorageKind.DATASET: "holds a Lance dataset",
-    StorageKind.NOTHING: "holds nothing",
-    StorageKind.NOT_LANCE: "holds files that are not a Lance dataset",
-    StorageKind.DENIED: "is not accessible",
+    StorageKind.DATASET: "a Lance dataset",
+    StorageKind.NOTHING: "nothing",
+    StorageKind.NOT_LANCE: "files that are not a Lance dataset",
+    StorageKind.DENIED: "not accessible",
 }
 
 
@@ -159,14 +160,14 @@ def _expect_unmanaged(managed: bool) -> None:
 def _expect_nothing_else(location: str, difference: SchemaDifference) -> None:
     if difference:
         texts = "; ".join(difference.texts("the plan"))
-        raise StaleError(f"the columns at {locations.redact(location)} are others now: {texts}")
+        raise StaleError(f"columns at {locations.redact(location)}: {texts}")
 
 
 def _moved(location: str, planned: str, found: Storage) -> StaleError | ServiceUnavailableError:
     detail = f" ({found.detail})" if found.detail else ""
     if found.kind is StorageKind.UNKNOWN:
         return ServiceUnavailableError(f"{locations.redact(location)} cannot be opened{detail}")
-    return StaleError(f"planned on {planned} at {locations.redact(location)}, which now {_FOUND[found.kind]}{detail}")
+    return StaleError(f"{locations.redact(location)} planned on {planned}, now {_FOUND[found.kind]}{detail}")
 
 
 def show_columns(target: Target[LiveTable]) -> bool:
@@ -183,17 +184,14 @@ def show_columns(target: Target[LiveTable]) -> bool:
     if not EntryColumns(now, planned):
         return False
     if not _is_on_the_way(target.change, now, planned):
-        texts = ", ".join(EntryColumns(now, planned).texts())
-        raise StaleError(f"moved: its entry shows other columns than planned on: {texts}")
+        raise StaleError(f"columns of the entry: {', '.join(EntryColumns(now, planned).texts())}")
     live = backend.load_table(target.identifier)
     location = live.location
     found = storage.probe(location, optional.table_storage_options(backend, live)).schema
     columns = None if found is None else optional.columns_to_show(backend, found)
     if columns is None or EntryColumns(planned, columns):
         texts = ", ".join(EntryColumns(planned, columns or ()).texts())
-        raise StaleError(
-            f"the data at {locations.redact(location)} has other columns than planned for its entry: {texts}"
-        )
+        raise StaleError(f"columns at {locations.redact(location)}, to be shown in the entry: {texts}")
     optional.show_columns(backend, target.identifier, planned)
     return True
 
@@ -216,8 +214,8 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
     there = found.there
     moved = [name for name in names if there.get(name) not in (planned.there.get(name), wanted.get(name))]
     if moved:
-        now = ", ".join(f"`{name}` is at {there.get(name, 'no version')}" for name in moved)
-        raise StaleError(f"moved: tags were set by someone else: {now}")
+        fields = (MovedField(f"tag `{name}`", planned.there.get(name), there.get(name)) for name in moved)
+        raise StaleError("; ".join(f"{one.field} {one}" for one in fields))
     targets = {name: wanted.get(name) for name in names if there.get(name) != wanted.get(name)}
     if targets:
         _expect_unmanaged(live.managed_versioning)

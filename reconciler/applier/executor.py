@@ -213,7 +213,9 @@ class _Run:
         self.working.acquire()
         try:
             return self._take(position)
-        except (StaleError, ApplyError) as error:
+        except StaleError as error:
+            return ChangeOutcome(Status.FAILED, f"stale: {error}")
+        except ApplyError as error:
             return ChangeOutcome(Status.FAILED, str(error))
         except BackendError as error:
             command = "apply" if self.changes[position].job is None else "maintain"

@@ -103,7 +103,7 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
         if needed is not None:
             _expect_planned(job, needed, found)
         elif change.action is Action.OPTIMIZE_INDEX and job.index not in {index.name for index in found.indices}:
-            raise StaleError(f"the index {job.index} is gone")
+            raise StaleError(f"index {job.index} planned on there, now nothing")
     return needed
 
 
@@ -118,14 +118,14 @@ def _part(action: Action, job: UpkeepJob) -> Maintain:
 
 def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:
     if found.config != job.config:
-        raise StaleError("the configuration of the dataset has changed since the plan")
+        raise StaleError(f"configuration planned on {job.config}, now {found.config}")
     wanted = {one.column for one in job.wanted.indices}
     added = {one.signature for one in found.indices if not wanted.intersection(one.columns)}
     others = {*(set(job.indices) - set(now.indices)), *(added - set(job.indices))}
     if others:
-        raise StaleError(f"its indices have changed since the plan: {', '.join(sorted(others))}")
+        raise StaleError(f"indices: {', '.join(sorted(others))}")
     if job.index is not None and now.reads > job.most_bytes:  # compaction is told its limit
-        raise StaleError(f"it would read {size(now.reads)}, more than twice the planned {size(job.reads)}; plan again")
+        raise StaleError(f"bytes to read planned on {size(job.reads)}, now {size(now.reads)}, more than twice as many")
 
 
 def _work(
@@ -134,7 +134,7 @@ def _work(
     location, wanted = live.location, job.wanted
     if change.action is Action.COMPACT and wanted.compact is not None:
         if not storage.compact(location, options, wanted.compact, job.most_bytes, executors):
-            raise StaleError(f"no part of it is within twice the planned {size(job.reads)}; plan again")
+            raise StaleError(f"bytes to read planned on {size(job.reads)}, now no part is within twice as many")
     elif change.action is Action.BUILD_INDEX:
         index = next(one for one in wanted.indices if one.name == job.index)
         storage.build_index(location, options, index, executors)

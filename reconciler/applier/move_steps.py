@@ -59,7 +59,7 @@ class Move(Target[LiveTable]):
         if live is not None:
             self._expect_ours(live)
             if not locations.same(origin.location, live.location) or owner_of(live.properties) != self._owner:
-                raise StaleError(f"someone else made it in the meantime: {self._origin_name} is there as well")
+                raise StaleError(f"{self._origin_name}: existence planned on nothing, now there")
         elif self.backend.capabilities.renames(self.origin_id, self.identifier):
             return self._rename_in_place(origin)
         else:
@@ -93,7 +93,7 @@ class Move(Target[LiveTable]):
     def _renamed(self, live: LiveTable | None) -> LiveTable:
         """Return ``live``, which has the new name while nothing has the old one, if it is the moved table."""
         if live is None:
-            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}")
+            raise StaleError(f"{self._origin_name}: {stale_text(self.change, self.change.before, None)}")
         self._expect_ours(live)
         return live
 
@@ -149,13 +149,12 @@ class Move(Target[LiveTable]):
         """Raise StaleError if something else changed the old entry."""
         if not is_as_planned(self.change, origin, self.backend):
             differs = stale_text(self.change, self.change.before, self._view(origin))
-            raise StaleError(f"moved: {self._origin_name}: {differs}")
+            raise StaleError(f"{self._origin_name}: {differs}")
 
     def _expect_ours(self, live: LiveNamespace | LiveTable) -> None:
         """Raise StaleError unless the entry with the new name is the moved table."""
         if not has_moved(self.change, live, self.backend):
-            differs = stale_text(self.change, self.change.after, self._view(live))
-            raise StaleError(f"someone else made it in the meantime: {differs}")
+            raise StaleError(stale_text(self.change, self.change.after, self._view(live)))
 
 
 def move_of(change: Change, backend: Backend) -> Move:

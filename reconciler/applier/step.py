@@ -22,7 +22,7 @@ LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 
 class StaleError(Exception):
-    """The object of a change has moved; the text names what differs."""
+    """The object of a change is not as planned; the text names what differs, as ``FIELD planned on A, now B``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Target(Generic[LiveT]):
 
     def _expect(self, found: LiveNamespace | LiveTable | None) -> None:
         if self._precondition_of(found) is Precondition.STALE:
-            raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(found))}")
+            raise StaleError(stale_text(self.change, self.change.before, self._view(found)))
 
     def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
         """Return ``found``, met by a creation, if it equals the planned state.
@@ -85,7 +85,7 @@ class Target(Generic[LiveT]):
         if found is None:
             raise error
         if self._precondition_of(found) not in (Precondition.APPLIED, Precondition.UNCONFIRMED):
-            raise StaleError(f"someone else made it in the meantime: {self._otherwise(found)}")
+            raise StaleError(stale_text(self.change, self.after, self._view(found)))
         return found
 
     def changes_to(self, properties: Mapping[str, str], in_force: str | None = None) -> PropertyChanges:

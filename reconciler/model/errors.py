@@ -127,7 +127,13 @@ class PlanFileError(LancensError):
 
 
 class StalePlanError(LancensError):
-    """An object of a saved plan has changed since the plan was made."""
+    """Something that a plan depends on has changed since it was made.
+
+    Takes what has changed, and a line for each object.
+    """
+
+    def __init__(self, changed: str, *objects: str, remedy: str = "Plan again.") -> None:
+        super().__init__(f"The plan is stale: {changed}.", *objects, f"{remedy} Nothing was changed.")
 
 
 class ApplyError(LancensError):

@@ -44,14 +44,11 @@ def check_arguments(plan: Plan, manifest: Manifest) -> None:
     if plan.manifest.digest != manifest.digest:
         _check_variables(plan, manifest)
         raise StalePlanError(
-            f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
-            f"{manifest.digest[:12]} now). Plan again. Nothing was changed."
+            f"the manifest has changed since it was made (digest {plan.manifest.digest[:12]} then, "
+            f"{manifest.digest[:12]} now)"
         )
     if plan.options.maintain and plan.manifest.upkeep != manifest.upkeep_digest:
-        raise StalePlanError(
-            "what the manifest asks of `lancens maintain` has changed since the jobs were planned. Plan again. "
-            "Nothing was changed."
-        )
+        raise StalePlanError("what the manifest asks of `lancens maintain` has changed since it was made")
 
 
 def _check_variables(plan: Plan, manifest: Manifest) -> None:
@@ -59,8 +56,8 @@ def _check_variables(plan: Plan, manifest: Manifest) -> None:
     names = plan.manifest.differing_variables(reference(manifest))
     if names:
         raise StalePlanError(
-            f"{plan.manifest.name} was planned with other values of {', '.join(f'`{name}`' for name in names)}. "
-            "Apply with the values of the plan, or plan again. Nothing was changed."
+            f"{plan.manifest.name} was planned with other values of {', '.join(f'`{name}`' for name in names)}",
+            remedy="Apply with the values of the plan, or plan again.",
         )
 
 
@@ -131,7 +128,7 @@ def verified(
     """Return a plan as replanned from its recorded states, and the planner's input for each catalog.
 
     Raises:
-        StalePlanError: a catalog is another one.
+        StalePlanError: a catalog, a default location or a leftover has changed since; nothing was written.
         PlanFileError: the plan was edited.
         CatalogError: a catalog could not be read.
     """
@@ -203,8 +200,7 @@ def check_services(plan: Plan, manifest: Manifest, connections: Mapping[str, Con
         if connection is not None and connection.service != catalog.service:
             _check_variables(plan, manifest)
             raise StalePlanError(
-                f"{catalog.name} ({catalog.impl}) now reaches another service or root than the plan was made for: its "
-                "`config` has other values. Plan again. Nothing was changed."
+                f"{catalog.name} ({catalog.impl}) now reaches another service or root, as its `config` has other values"
             )
 
 
@@ -222,6 +218,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     """Return the keys of leftovers that the catalog confirms or has done.
 
     Raises:
+        StalePlanError: an entry to be removed is no leftover.
         CatalogError: the catalog could not be read.
     """
     named = [change for change in plan.changes_of(connection.spec.name) if change.code is ReasonCode.LEFTOVER]
@@ -229,12 +226,15 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
         return ()
     backend = connection.backend
     with connection.spec.errors():
-        there = {one.id for one in optional.leftovers(backend, source.desired.scope)}
-        return {
-            change.key
+        left = {one.id for one in optional.leftovers(backend, source.desired.scope)}
+        in_use = [
+            f"  {display.address(change.catalog, *change.identifier)}   planned on a leftover, now in use"
             for change in named
-            if change.identifier in there or load(backend, change.kind, change.identifier) is None
-        }
+            if change.identifier not in left and load(backend, change.kind, change.identifier) is not None
+        ]
+    if in_use:
+        raise StalePlanError(f"{count(len(in_use), 'leftover')} of interrupted runs moved since it was made", *in_use)
+    return {change.key for change in named}
 
 
 def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
@@ -323,9 +323,9 @@ def check_vanished(
             back.append(f"  {display.address(name, *table)} mirrors {origin}, which is there")
     if back:
         raise StalePlanError(
-            f"The plan is stale: {count(len(back), 'table')} that it deregisters must stay.",
+            f"{count(len(back), 'table')} that it deregisters must stay",
             *back,
-            "Plan again, or apply the manifest. Nothing was changed.",
+            remedy="Plan again, or apply the manifest.",
         )
     return counts
 

@@ -18,7 +18,8 @@ from pydantic import BaseModel
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Thresholds
-from reconciler.model.errors import PlanFileError
+from reconciler.model.display import count
+from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, address
 from reconciler.model.policies import Policies
@@ -165,15 +166,19 @@ def follow(
 
     Raises:
         PlanFileError: the replanned changes or fingerprints differ.
+        StalePlanError: they differ, and so do locations that the catalog decides about.
     """
     plan = show_places(saved, shown)
     sources = {name: source for name, (source, _) in catalogs.items()}
+    moved: list[str] = []
     derived = (
         _jobs_again(plan, manifest, thresholds, sources)
         if plan.options.maintain
-        else _changes_again(plan, manifest, thresholds, catalogs, places_of)
+        else _changes_again(plan, manifest, thresholds, catalogs, places_of, moved)
     )
     if next(_errors(plan, derived), None) is not None:
+        if moved:
+            raise StalePlanError(f"{count(len(moved), 'location')} moved since it was made", *moved)
         # The plan shows all forms of a location as one.
         for error in _errors(saved, hide_places(derived, shown)):
             raise _edited(error)
@@ -186,13 +191,16 @@ def _changes_again(
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
     places_of: Callable[[Recorded], Facts],
+    moved: list[str],
 ) -> Plan:
+    """Return the plan of `apply` in the recorded states; add the locations to ``moved`` that it is not based on."""
     planning = Planning()
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
         kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
         one = _recorded(plan, planning.with_written(planning.with_mirror(source, kept)), leftovers)
         found = places_of(one)
+        moved += _moved_places(one, found.tables)
         one = replace(one, source=replace(one.source, facts=replace(one.source.facts, places=found.places)))
         planning.add(one.source, _planned_again(one, found.tables))
     return planning.plan(manifest, thresholds, plan.options)
@@ -212,6 +220,19 @@ def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sourc
             safeguard = sources[one.catalog].capabilities.safeguard
             tables.append(MaintainedTable(one.catalog, block, live, found, safeguard))
     return plan_jobs(manifest, thresholds, plan.options, plan.catalogs, tables)
+
+
+def _moved_places(one: Recorded, places: Mapping[Identifier, TableFacts]) -> Iterator[str]:
+    """Yield a line for each location that the catalog chooses or takes otherwise than when the plan was made."""
+    for question in one.questions:
+        entry, place = one.entries.get(question.table.id), places[question.table.id]
+        if entry is None:
+            continue
+        planned, now = (locations.redact(text) or "none" for text in (entry.destination, place.location))
+        if question.location is None and not locations.same(entry.destination, place.location):
+            yield f"  {entry.address}   default location   planned on {planned}, now {now}"
+        elif isinstance(entry, Change) and place.problem is not None:
+            yield f"  {entry.address}   location   {now} is refused now: {place.problem}"
 
 
 def _planned_again(one: Recorded, places: Mapping[Identifier, TableFacts]) -> CatalogPlan:

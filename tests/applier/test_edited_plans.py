@@ -16,7 +16,7 @@ import pytest
 import reconciler
 from reconciler.backends import registry
 from reconciler.backends.memory import MemoryBackend
-from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
+from reconciler.model.errors import BlockedError, PlanFileError, SafetyError, StalePlanError
 from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Only, Scope
 from reconciler.model.reasons import ReasonCode
@@ -167,14 +167,12 @@ def digest_of_zeros(document: Document) -> None:
 
 
 EDITS: list[Edit] = [
-    another_location,
     another_owner,
     protected,
     other_columns,
     fewer_columns,
     deregistering_what_is_wanted,
     what_is_wanted_as_a_leftover,
-    a_removal_as_that_of_a_leftover,
     a_removal_said_to_be_prevented,
     without_a_change,
     digest_of_zeros,
@@ -188,6 +186,14 @@ def test_an_edit_that_changes_what_is_done_is_refused(review: Review, edit: Edit
         review.apply(review.edited(edit, seal=seal))
     assert "\n" not in str(caught.value)
     assert "s3cret" not in str(caught.value)
+    assert review.state() == review.before
+
+
+@pytest.mark.parametrize("edit", [another_location, a_removal_as_that_of_a_leftover])
+def test_an_edit_that_could_be_a_change_of_the_catalog_is_stale(review: Review, edit: Edit) -> None:
+    """No plan records the default location, or what an interrupted run has left since."""
+    with pytest.raises(StalePlanError, match=r"planned on .*, now .*"):
+        review.apply(review.edited(edit, seal=True))
     assert review.state() == review.before
 
 

@@ -87,7 +87,7 @@ def in_between(monkeypatch: pytest.MonkeyPatch) -> InBetween:
     return have
 
 
-TIER_MOVED = "moved: properties.tier planned on bronze, now theirs"
+TIER_MOVED = "stale: properties.tier planned on bronze, now theirs"
 
 
 def failures(report: ApplyReport) -> dict[str, str]:
@@ -111,7 +111,7 @@ def test_what_moved_since_it_was_read_is_left_alone_and_the_rest_goes_through(
     failed = failures(lake.apply())
     assert failed.keys() == {"t03", "t04", "t06"}
     assert failed["t03"] == TIER_MOVED
-    assert failed["t04"].startswith("moved: location planned on ")
+    assert failed["t04"].startswith("stale: location planned on ")
     assert "does not exist" in failed["t06"]
     rest = dict.fromkeys(NAMES, "silver") | {"t03": "theirs", "t04": "bronze"}
     del rest["t06"]

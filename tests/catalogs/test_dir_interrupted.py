@@ -156,6 +156,18 @@ def test_what_a_removal_cut_off_before_its_commit_left_goes_with_the_next_apply(
     assert reconciler.plan(manifest).is_empty
 
 
+def test_a_plan_is_stale_whose_leftover_is_in_use_again(lake: Path, backend: DirBackend) -> None:
+    backend.insert_table(("users",), "users.lance", {})
+    Directory(str(lake), {}).mark("users.lance")
+    manifest = load_manifest(lake.parent, {"lake": {"impl": "dir", "config": {"root": str(lake)}}})
+    saved = reconciler.plan(manifest)
+    assert [change.address for change in saved.changes] == ["lake/users"]
+    backend.insert_table(("users",), "users.lance", {})
+    with pytest.raises(reconciler.StalePlanError, match=r"lake/users +planned on .* in use"):
+        reconciler.apply(saved, manifest)
+    assert backend.scan().tables.keys() == {("users",)}
+
+
 def test_what_a_removal_left_goes_before_a_namespace_of_its_name(lake: Path) -> None:
     DirBackend(root=str(lake)).insert_table(("users",), "users.lance", {})
     Directory(str(lake), {}).mark("users.lance")

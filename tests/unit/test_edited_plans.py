@@ -306,7 +306,7 @@ def _wrote_beside(result: ChangeResult, plan: Plan) -> bool:
     """Return whether a change failed for data that another change of the plan has written where it looked for some."""
     views = [change.after or change.before for change in plan.changes]
     place = result.change.after.location if result.change.after else None
-    return "which now holds" in result.message and [view.location for view in views if view].count(place) > 1
+    return f"{place} planned on " in result.message and [view.location for view in views if view].count(place) > 1
 
 
 def settle(bench: Bench, mirrored: list[str]) -> None:

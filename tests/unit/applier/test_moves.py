@@ -77,4 +77,4 @@ def test_a_table_that_another_client_removes_first_is_not_moved(make_world: Call
 
     world.ledger.before = first
     [result] = world.apply(plan).results
-    assert (result.status, result.message.partition(":")[0]) == (Status.FAILED, "moved")
+    assert (result.status, result.message.partition(":")[0]) == (Status.FAILED, "stale")

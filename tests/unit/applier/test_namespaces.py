@@ -54,8 +54,8 @@ def test_a_namespace_someone_else_made_differently_in_the_meantime_fails_and_is_
     world.ledger.before = race
     [result] = world.apply(plan).results
     assert result.status is Status.FAILED
-    assert "someone else made it in the meantime" in result.message
-    assert "properties.team is web, not ml" in result.message
+    assert result.message.startswith("stale: ")
+    assert "properties.team planned on ml, now web" in result.message
     assert world.namespace("features").properties == {"team": "web"}
 
 
@@ -114,7 +114,7 @@ def test_a_namespace_protected_since_the_plan_is_not_dropped(world: World) -> No
     MemoryBackend.alter_namespace(world.backend, ("old",), PropertyChanges({ownership.PROTECT: "true"}))
     [result] = world.apply(plan, check=False).results
     assert result.status is Status.FAILED
-    assert result.message.startswith("moved: protect ")
+    assert result.message.startswith("stale: protect ")
     assert result.message.endswith("false, now true")
     assert world.writes == []
 

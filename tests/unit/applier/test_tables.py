@@ -54,12 +54,12 @@ def test_a_dataset_that_an_interrupted_run_wrote_is_registered_and_not_written_a
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (Storage(StorageKind.DATASET, USERS), "planned on nothing at /data/t.lance, which now holds a Lance dataset"),
+        (Storage(StorageKind.DATASET, USERS), "/data/t.lance planned on nothing, now a Lance dataset"),
         (
             Storage(StorageKind.NOT_LANCE),
-            "planned on nothing at /data/t.lance, which now holds files that are not a Lance",
+            "/data/t.lance planned on nothing, now files",
         ),
-        (Storage(StorageKind.DENIED, detail="no s3:GetObject"), "which now is not accessible (no s3:GetObject)"),
+        (Storage(StorageKind.DENIED, detail="no s3:GetObject"), "now not accessible (no s3:GetObject)"),
     ],
 )
 def test_a_table_is_not_created_where_something_came_since(world: World, found: Storage, said: str) -> None:
@@ -107,7 +107,7 @@ def test_a_table_is_not_declared_over_data_that_came_since(world: World) -> None
     world.storage.put(PLACE, USERS)
     result = only_result(world, plan)
     assert (result.status, world.writes) == (Status.FAILED, [])
-    assert f"nothing at {PLACE}, which now holds" in result.message
+    assert f"{PLACE} planned on nothing, now" in result.message
 
 
 def test_a_table_with_probe_off_is_declared_whatever_is_there(world: World) -> None:
@@ -128,7 +128,7 @@ def test_a_table_is_not_registered_once_its_data_is_gone(world: World) -> None:
     world.storage.datasets.clear()
     result = only_result(world, plan)
     assert (result.status, world.writes) == (Status.FAILED, [])
-    assert f"at {PLACE}, which now holds nothing" in result.message
+    assert f"{PLACE} planned on a Lance dataset, now" in result.message
 
 
 def test_a_name_taken_by_a_foreign_table_is_an_error_of_the_catalog(world: World) -> None:
@@ -375,7 +375,7 @@ def test_an_update_of_a_table_that_moved_names_the_fields_and_writes_nothing(wor
     world.alter("t", location="/data/b.lance", tier="bronze")
     result = only_result(world, plan)
     assert (result.status, world.writes) == (Status.FAILED, [])
-    place, tier = result.message.removeprefix("moved: ").split("; ")
+    place, tier = result.message.removeprefix("stale: ").split("; ")
     assert place.startswith("location ")
     assert place.endswith(f"{PLACE}, now /data/b.lance")
     assert tier.startswith("properties.tier ")
@@ -387,7 +387,7 @@ def test_an_update_of_a_table_that_is_gone_fails(world: World) -> None:
     plan = planned(world, table("t", {"tier": "silver"}))
     MemoryBackend.remove_table(world.backend, ("t",))
     message = only_result(world, plan).message
-    assert message.startswith("moved: existence ")
+    assert message.startswith("stale: existence ")
     assert message.endswith("now nothing")
 
 
@@ -479,8 +479,8 @@ def test_a_table_that_vanishes_during_its_own_removal_is_done(world: World) -> N
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        (ownership.PROTECT, "true", "moved: protect planned on false, now true"),
-        (ownership.MANAGED_BY, "web/lake", "moved: managed-by planned on store/lake, now web/lake"),
+        (ownership.PROTECT, "true", "stale: protect planned on false, now true"),
+        (ownership.MANAGED_BY, "web/lake", "stale: managed-by planned on store/lake, now web/lake"),
     ],
 )
 def test_a_table_protected_or_claimed_since_the_plan_is_not_removed(
@@ -506,5 +506,5 @@ def test_a_relocation_to_where_the_data_went_away_is_moved(world: World) -> None
     world.storage.datasets.clear()
     result = only_result(world, plan)
     assert result.status is Status.FAILED
-    assert "/data/b.lance, which now holds nothing" in result.message
+    assert "/data/b.lance planned on a Lance" in result.message
     assert world.table("t").location == "/data/t.lance"
