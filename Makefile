@@ -6,11 +6,12 @@ INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/peers/.installed
 OLDER := $(VENV)/pyspark-35/.installed $(VENV)/pyspark-40/.installed
 SYSTEM := $(VENV)/.system
+CLASSES := $(VENV)/spark-classes.jsa
 
 # With this set, every Python that a test starts would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help system install demo test clean-reports lint types unit servers coverage durations size soak torture mutants bench schemas docs lock dist sbom thrift clean
+.PHONY: help system install demo check test clean-reports lint types unit servers coverage durations size soak torture mutants bench schemas docs lock dist sbom thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -50,14 +51,15 @@ $(OLDER): $(VENV)/%/.installed: tests/pipeline/%.lock | $(BIN)/uv
 demo: $(INSTALLED)
 	@$(BIN)/python examples/quickstart/demo.py
 
-## make test       lint, strict types, and every test, on real servers
-test: clean-reports lint unit servers durations
+## make check      lint, strict types, the unit tests and one apply from end to end: the inner loop
+check: lint types unit
+	$(BIN)/pytest tests/cli/test_examples.py::test_the_demo_ends_in_no_changes
 
-# What one run of pytest is: $(call pytest,NAME) leaves its durations, and where lines are counted those, in files of
-# that name, since two may run at once.
+## make test       lint, strict types, and every test, on real servers
+test: clean-reports lint types unit servers durations
+
+# Reports of each run of pytest, and where lines are counted those, have its name, since two may run at once.
 REPORTS = build/tests
-pytest = $(if $(COUNTED),COVERAGE_FILE=.coverage-$(1)) $(BIN)/pytest --junitxml=$(REPORTS)/$(1).xml \
-	$(if $(COUNTED),--cov --cov-report=)
 
 clean-reports:
 	@rm -rf $(REPORTS) .coverage .coverage-* .coverage.*
@@ -84,40 +86,16 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(call pytest,unit) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
+	$(if $(COUNTED),COVERAGE_FILE=.coverage-unit) $(BIN)/pytest --junitxml=$(REPORTS)/unit.xml \
+		$(if $(COUNTED),--cov --cov-report=) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
-# Two lanes side by side, and in each one folder after the other: every folder is one process with servers of its own.
-# Most folders with JVMs share a lane, so that few JVMs run at once, and both lanes take about as long.
-JVMS = pipeline pages hive torture iceberg clients mirrors year
-FOLDERS = $(filter-out applier catalogs cli servers unit,$(notdir $(patsubst %/,%,\
-	$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py))))))
-OTHERS = types end-to-end catalogs $(filter-out $(JVMS),$(FOLDERS))
-RUNS = $(addprefix run-,$(JVMS) $(OTHERS))
-
-# One run shows everything that fails: the others go on where one fails, and each prints its output in one piece.
-servers: $(INSTALLED) $(PEERS)
-	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=target lane-jvms lane-others
-
-.PHONY: lane-jvms lane-others
-lane-jvms:
-	@failed=; for each in $(JVMS); do $(MAKE) --no-print-directory run-$$each || failed=1; done; test -z "$$failed"
-lane-others:
-	@failed=; for each in $(OTHERS); do $(MAKE) --no-print-directory run-$$each || failed=1; done; test -z "$$failed"
+## make servers    the tests on servers, folder by folder; ONLY="glue hive" names some, WORKERS=3 runs three at once
+servers: $(INSTALLED) $(PEERS) $(CLASSES)
+	@$(BIN)/python -m tests.folders --workers $(or $(WORKERS),2) $(if $(COUNTED),--counted) $(ONLY)
 
 # Spark starts in half of the CPU seconds where its classes are prepared.
-CLASSES = $(VENV)/spark-classes.jsa
 $(CLASSES): $(INSTALLED)
 	-$(BIN)/python -m tests.servers.spark_classes
-run-pipeline run-pages: $(CLASSES)
-
-.PHONY: $(RUNS)
-run-types: types
-run-end-to-end:
-	$(call pytest,end-to-end) -m end_to_end tests/unit tests/cli
-run-catalogs:
-	$(call pytest,catalogs) tests/catalogs/test_*.py tests/servers
-$(filter-out run-types run-end-to-end run-catalogs,$(RUNS)): run-%:
-	$(call pytest,$*) $(firstword $(wildcard tests/$* tests/catalogs/$*))
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
 soak: $(INSTALLED) $(PEERS) $(OLDER)

@@ -10,6 +10,7 @@ import botocore.loaders
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.cost import Cost
 from tests.servers.spark_classes import driver_environment
 
 # A busy machine makes any example slow; what an example costs is not what these tests are about.
@@ -18,6 +19,11 @@ settings.register_profile("soak", settings.get_profile("sample"), max_examples=5
 settings.load_profile("soak" if os.environ.get("LANCENS_SOAK") else "sample")
 
 os.environ.update(driver_environment())
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Note in the reports what each test costs."""
+    config.pluginmanager.register(Cost())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,56 @@
+"""What each test costs in CPU seconds, its children included: kept in the reports that pytest leaves."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+__all__ = ["Cost", "tree_seconds"]
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def tree_seconds() -> float:
+    """Return the CPU seconds that this process and all below it have taken, those that have ended included."""
+    ended = os.times()
+    return time.process_time() + ended.children_user + ended.children_system + sum(_below(os.getpid()))
+
+
+def _below(pid: int) -> Iterator[float]:
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            children = thread.read_text().split()
+        except OSError:
+            continue
+        for child in children:
+            yield _seconds(child)
+            yield from _below(int(child))
+
+
+def _seconds(pid: str) -> float:
+    """Return what a process and its children that have ended have taken; 0 for one that is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15])) / _TICKS
+
+
+class Cost:
+    """Notes in each test's report what it took from the end of the one before, so that its fixtures count."""
+
+    def __init__(self) -> None:
+        self._seen = tree_seconds()
+
+    def pytest_runtest_logfinish(self) -> None:
+        self._seen = tree_seconds()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        result = yield
+        item.user_properties.append(("cpu", f"{tree_seconds() - self._seen:.2f}"))
+        return result
