@@ -124,7 +124,8 @@ def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:
     others = {*(set(job.indices) - set(now.indices)), *(added - set(job.indices))}
     if others:
         raise StaleError(f"indices: {', '.join(sorted(others))}")
-    if job.index is not None and now.reads > job.most_bytes:  # compaction is told its limit
+    # Compaction is told its limit.
+    if job.index is not None and job.most_bytes is not None and (now.reads is None or now.reads > job.most_bytes):
         raise StaleError(f"bytes to read planned on {size(job.reads)}, now {size(now.reads)}, more than twice as many")
 
 

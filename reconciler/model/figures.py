@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -14,9 +15,21 @@ def number(value: int) -> str:
     return f"{value:,}" if abs(value) < _WHOLE_UP_TO else _scaled(value / 1_000_000, 1000, _LARGE)
 
 
-def size(value: int) -> str:
+UNKNOWN = "unknown"
+"""The text of a figure that storage or a service does not have."""
+
+
+def size(value: int | None) -> str:
     """Return a number of bytes, such as ``1.2 GiB``."""
-    return _scaled(value, 1024, tuple(f" {unit}" for unit in _SIZES))
+    return UNKNOWN if value is None else _scaled(value, 1024, tuple(f" {unit}" for unit in _SIZES))
+
+
+def total_size(values: Iterable[int | None]) -> str:
+    """Return the sum of numbers of bytes, and how many of them are unknown."""
+    sizes = [*values]
+    known = [value for value in sizes if value is not None]
+    left_out = f" + {len(sizes) - len(known):,} unknown" if len(sizes) > len(known) else ""
+    return f"{size(sum(known))}{left_out}" if known or not sizes else UNKNOWN
 
 
 def size_unit(value: int) -> int:

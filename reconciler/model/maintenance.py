@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from reconciler.model.auto_cleanup import AutoCleanup
 
+COMPACTION_READS = 3
+"""How often a compaction reads as many bytes as it merges: to merge them, and to compare the old with the new."""
 LEAST_VECTORS = 256
 """The fewest vectors on which pylance trains every type of index."""
 
@@ -100,13 +102,13 @@ NOT_MAINTAINED = Maintain()
 
 @dataclass(frozen=True, slots=True)
 class LiveIndex:
-    """An index of a dataset; ``rows`` are those of the latest version that it covers."""
+    """An index of a dataset; ``rows`` are those of the latest version that it covers, None ``bytes`` unknown."""
 
     name: str
     type: str
     columns: tuple[str, ...]
     rows: int
-    bytes: int
+    bytes: int | None
     metric: str | None = None
     num_sub_vectors: int | None = None
 
@@ -125,7 +127,7 @@ class Upkeep:
         rows: of the latest version.
         fragments: how many there are.
         mergeable: how many of them pylance's compaction would rewrite.
-        mergeable_bytes: the size of those.
+        mergeable_bytes: the size of those; sizes are None where the writers of the files recorded none.
         indices: by name, without those of the system.
         column_bytes: the size of each column whose index is missing or stale; one that does not exist is left out.
         dimensions: of those columns that hold vectors.
@@ -134,17 +136,19 @@ class Upkeep:
         cleanable: how many bytes a clean-up of old versions that keeps tags would remove.
         vectors: by column without a trained index, how many there are; at most :data:`LEAST_VECTORS` are counted.
         problems: by column, why pylance cannot build the wanted index.
+        damage: why pylance's `validate()` fails; None if it passes, or nothing is needed.
     """
 
     rows: int
     fragments: int
     mergeable: int
-    mergeable_bytes: int
+    mergeable_bytes: int | None
     indices: tuple[LiveIndex, ...]
-    column_bytes: dict[str, int]
+    column_bytes: dict[str, int | None]
     dimensions: dict[str, int]
     config: str
     cleanup: AutoCleanup | None = None
     cleanable: int = 0
     vectors: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    damage: str | None = None

@@ -66,6 +66,7 @@ class ReasonCode(StrEnum):
     CANNOT_TAG = "cannot-tag"
     CLEANUP_DUE = "cleanup-due"
     CREDENTIALS_NOT_VENDED = "credentials-not-vended"
+    DATA_DAMAGED = "data-damaged"
     DATA_ELSEWHERE = "data-elsewhere"
     DEFAULT_LOCATION_TAKEN = "default-location-taken"
     DROPPED_OUTSIDE = "dropped-outside"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reconciler.model import display, locations
 from reconciler.model.display import count
-from reconciler.model.figures import size
+from reconciler.model.figures import total_size
 from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action, Blocked, Change, Protection, UpkeepJob
@@ -90,7 +90,8 @@ def cost(jobs: Iterable[UpkeepJob]) -> str:
     found = [*jobs]
     rows = sum(job.rows for job in found)
     indexed = f", indexes {count(rows, 'row')}" if rows else ""
-    return f"reads {size(sum(job.reads for job in found))}, writes {size(sum(job.writes for job in found))}{indexed}"
+    reads, writes = total_size(job.reads for job in found), total_size(job.writes for job in found)
+    return f"reads {reads}, writes {writes}{indexed}"
 
 
 def counts(plan: Plan) -> Iterator[tuple[str, int]]:
@@ -127,7 +128,7 @@ def _jobs_line(plan: Plan) -> str:
     said = [f"{count(jobs.compact, 'dataset')} to compact"] if jobs.compact else []
     said += [f"{_indices(jobs.build)} to build"] if jobs.build else []
     said += [f"{_indices(jobs.optimize)} to bring up to date"] if jobs.optimize else []
-    grows = size(sum(change.job.writes for change in plan.changes if change.job is not None))
+    grows = total_size(change.job.writes for change in plan.changes if change.job is not None)
     return (
         f"Jobs: {', '.join(said)}{f'; {blocked}' if blocked else ''}. {grows} more on disk until old versions are "
         "cleaned up, which lancens never does."

@@ -133,17 +133,24 @@ class UpkeepJob(Document):
     """What a change by `maintain` costs, what it was planned on, and what the manifest asks for."""
 
     index: str | None = Field(default=None, description="The name of the index that is built or brought up to date.")
-    reads: int = Field(description="Bytes to read; carried out unless it has become more than twice as many.")
-    writes: int = Field(description="Bytes to write, by which the dataset grows on disk.")
+    reads: int | None = Field(
+        description="Bytes to read; carried out unless it has become more than twice as many. Null if unknown."
+    )
+    writes: int | None = Field(description="Bytes to write, by which the dataset grows on disk. Null if unknown.")
     rows: int = Field(default=0, description="Rows to index.")
     config: str = Field(description="The digest of the dataset's configuration.")
     indices: tuple[str, ...] = Field(default=(), description="The indices that the dataset had.")
     wanted: Maintain = Field(description="What the table's block asks for.")
 
     @property
-    def most_bytes(self) -> int:
-        """The most bytes that the job may read."""
-        return 2 * self.reads
+    def most_bytes(self) -> int | None:
+        """The most bytes that the job may read; None for no limit."""
+        return None if self.reads is None else 2 * self.reads
+
+    @property
+    def bytes(self) -> int | None:
+        """The bytes to read and to write; None if unknown."""
+        return None if self.reads is None or self.writes is None else self.reads + self.writes
 
 
 class Change(Entry, _Shown):

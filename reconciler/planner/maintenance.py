@@ -12,7 +12,15 @@ from reconciler.model.desired import DesiredCatalog, DesiredTable, Thresholds
 from reconciler.model.display import count
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable, Storage, StorageKind
-from reconciler.model.maintenance import LEAST_VECTORS, LiveIndex, Maintain, Metric, Upkeep, WantedIndex
+from reconciler.model.maintenance import (
+    COMPACTION_READS,
+    LEAST_VECTORS,
+    LiveIndex,
+    Maintain,
+    Metric,
+    Upkeep,
+    WantedIndex,
+)
 from reconciler.model.names import EVERYTHING, Scope, address
 from reconciler.model.policies import Policies
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
@@ -103,18 +111,18 @@ def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], l
     left: dict[NoteCode, list[Change]] = {NoteCode.JOBS_LEFT: [], NoteCode.JOBS_TOO_LARGE: []}
     work, tables = 0, set[Key]()
     for change in jobs:
-        cost = change.job.reads + change.job.writes if change.job else 0
-        if limits.max_bytes is not None and cost > limits.max_bytes:
+        cost = change.job.bytes if change.job else 0
+        if limits.max_bytes is not None and (cost is None or cost > limits.max_bytes):
             left[NoteCode.JOBS_TOO_LARGE].append(change)
             continue
-        is_over = limits.max_bytes is not None and work + cost > limits.max_bytes
+        is_over = limits.max_bytes is not None and work + (cost or 0) > limits.max_bytes
         is_over |= limits.max_tables is not None and len(tables | {change.key}) > limits.max_tables
         if is_over:
             left[NoteCode.JOBS_LEFT].append(change)
             continue
         taken.append(change)
         tables.add(change.key)
-        work += cost
+        work += cost or 0
     said = [] if limits.max_bytes is None else [size(limits.max_bytes)]
     said += [] if limits.max_tables is None else [count(limits.max_tables, "table")]
     notes = []
@@ -160,7 +168,8 @@ class _Dataset:
         if compact is not None and found.mergeable > compact.max_small_fragments:
             params = Params(count=found.mergeable, more=found.fragments, limit=compact.max_small_fragments)
             why, merged = Why(ReasonCode.SMALL_FRAGMENTS, params), found.mergeable_bytes
-            yield self._job(Action.COMPACT, why, found, reads=merged, writes=merged)
+            reads = None if merged is None else COMPACTION_READS * merged
+            yield self._job(Action.COMPACT, why, found, reads, merged)
         for wanted in self._wanted.indices:
             yield from self._index(wanted, found)
         limit = self._wanted.max_unindexed_rows
@@ -201,15 +210,22 @@ class _Dataset:
 
     def _stale(self, index: LiveIndex, found: Upkeep, lacking: int, limit: int) -> Change:
         """Return the job that adds the rows to an index that it does not cover."""
-        columns = sum(found.column_bytes.get(column, 0) for column in index.columns)
-        reads = index.bytes + columns * lacking // max(1, found.rows)
-        writes = index.bytes * found.rows // max(1, index.rows)
+        columns = _sum(found.column_bytes.get(column, 0) for column in index.columns)
+        reads = _sum([index.bytes, None if columns is None else columns * lacking // max(1, found.rows)])
+        writes = None if index.bytes is None else index.bytes * found.rows // max(1, index.rows)
         params = Params(name=", ".join(index.columns), kind=index.type, count=lacking, limit=limit)
         why = Why(ReasonCode.INDEX_STALE, params)
         return self._job(Action.OPTIMIZE_INDEX, why, found, reads, writes, lacking, index.name)
 
     def _job(
-        self, action: Action, why: Why, found: Upkeep, reads: int, writes: int, rows: int = 0, index: str | None = None
+        self,
+        action: Action,
+        why: Why,
+        found: Upkeep,
+        reads: int | None,
+        writes: int | None,
+        rows: int = 0,
+        index: str | None = None,
     ) -> Change:
         return Change(
             catalog=self._catalog,
@@ -238,6 +254,8 @@ class _Dataset:
             return None
         if self._live.managed_versioning:
             return Why(ReasonCode.SERVICE_COMMITS)
+        if found.damage is not None:
+            return Why(ReasonCode.DATA_DAMAGED, {"location": self._place, "detail": found.damage})
         return blocked_commits(self._live.location, found.cleanup, _COMMITS.get(jobs[0].action, 1))
 
     def _unreadable(self, found: Storage) -> Why:
@@ -287,10 +305,18 @@ def _problem(wanted: WantedIndex, found: Upkeep) -> str | None:
     return found.problems.get(wanted.column)
 
 
-def _index_bytes(wanted: WantedIndex, found: Upkeep) -> int:
+def _sum(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum of sizes; None if one of them is unknown."""
+    total: int | None = 0
+    for one in sizes:
+        total = None if total is None or one is None else total + one
+    return total
+
+
+def _index_bytes(wanted: WantedIndex, found: Upkeep) -> int | None:
     """Return about how many bytes an index takes."""
     if not wanted.type.is_pq:
-        return found.column_bytes[wanted.column] + found.rows * _ROW_ADDRESS
+        return _sum([found.column_bytes[wanted.column], found.rows * _ROW_ADDRESS])
     codes = wanted.num_sub_vectors or max(1, found.dimensions[wanted.column] // _LANES)
     return found.rows * (codes + _ROW_ADDRESS)
 

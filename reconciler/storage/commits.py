@@ -24,7 +24,7 @@ from reconciler.model.errors import (
 )
 from reconciler.storage.files import local_path, rename_new
 from reconciler.storage.pylance import open_dataset, translated
-from reconciler.storage.reading import cleanup_of, manifests
+from reconciler.storage.reading import cleanup_of, manifests, repair_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +44,17 @@ def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int =
     reason = cleanup.reason(commits) if cleanup is not None else None
     if reason is not None:
         raise InvalidTableStateError(f"{locations.redact(location)}: {reason}; {CLEANUP_REMEDY}")
+
+
+def expect_no_repair(location: str, dataset: Any) -> None:
+    """Raise if pylance would repair a dataset with its next commit, or cannot commit to it at all.
+
+    Raises:
+        InvalidTableStateError: naming the reason.
+    """
+    reason = repair_of(dataset)
+    if reason is not None:
+        raise InvalidTableStateError(f"{locations.redact(location)}: {reason}")
 
 
 def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> bool:
@@ -204,6 +215,7 @@ class _Versions(ABC):
             given = dict(self._options) or None
             dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=given)
         expect_no_cleanup(self._location, cleanup_of(dataset), commits)
+        expect_no_repair(self._location, dataset)
         return dataset
 
     @abstractmethod

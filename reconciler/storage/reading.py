@@ -56,6 +56,7 @@ _GZIP = b"\x1f\x8b"
 _LARGEST_METADATA = 16 * 1024 * 1024
 """Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
+_LEGACY = "0.1"
 _REFERENCE_GONE = re.compile(r"not found\b.*/_refs/", re.IGNORECASE)
 _TAG = re.compile(r"[\w.-]+")  # pylance has another error for a name that it does not take
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
@@ -115,6 +116,46 @@ def has_tag(dataset: Any, name: str) -> bool:
 def cleanup_of(dataset: Any) -> AutoCleanup | None:
     """Return the auto clean-up of a ``lance.LanceDataset``; None if it has none."""
     return AutoCleanup.of(dataset.config(), int(dataset.version))
+
+
+def has_statistics(dataset: Any) -> bool:
+    """Return whether pylance knows the bytes of columns; for files of format 0.1 it says 0."""
+    files = (file for fragment in dataset.get_fragments() for file in fragment.data_files())
+    return dataset.data_storage_version != _LEGACY and not any(map(is_legacy, files))
+
+
+def is_legacy(file: Any) -> bool:
+    """Return whether a data file has the format 0.1, which has no version 0.3: that is what 2.0 was called first."""
+    return (file.file_major_version, file.file_minor_version) < (0, 3)
+
+
+def repair_of(dataset: Any) -> str | None:
+    """Return why lancens leaves the repair of a dataset to others; None if pylance commits to it as it is.
+
+    The manifest tells; pylance's `validate()` finds more, in the footers of files. With its next commit, pylance 14
+    gives new ids to fields that share one. Files that were written just before keep the old ids: as columns of nulls.
+    """
+    formats = set[bool]()
+    for fragment in dataset.get_fragments():
+        files = fragment.data_files()
+        formats.update(map(is_legacy, files))
+        ids = [number for file in files for number in file.fields if number >= 0]
+        if len(ids) > len({*ids}):
+            return f"fields of fragment {fragment.fragment_id} share an id, as pylance 0.10 wrote them"
+    if formats and formats != {dataset.data_storage_version == _LEGACY}:
+        return "its files are of format 0.1 and of later ones, or of others than the dataset says"
+    return None
+
+
+def damage_of(dataset: Any, location: str, options: Mapping[str, str]) -> str | None:
+    """Return why pylance's `validate()` fails, which reads the footer of each data file; None if it passes."""
+    try:
+        dataset.validate()
+    except BaseException as error:
+        if not is_storage_error(error):
+            raise
+        return message_of(error, location, options)
+    return None
 
 
 def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:

@@ -15,6 +15,7 @@ from typing import Any
 
 from reconciler.model.live import Storage
 from reconciler.model.maintenance import (
+    COMPACTION_READS,
     LEAST_VECTORS,
     IndexType,
     LiveIndex,
@@ -27,7 +28,8 @@ from reconciler.model.maintenance import (
 from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.losses import SYSTEM_INDEX
 from reconciler.storage.pylance import in_memory, message_of
-from reconciler.storage.reading import cleanup_of, examine
+from reconciler.storage.reading import cleanup_of, damage_of, examine, has_statistics
+from reconciler.storage.rewrites import expect_same_rows
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
 _LANES = 16
@@ -53,6 +55,8 @@ def upkeep_of(
         dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
         untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
         problems = {one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None}
+        most = None if wanted.compact is None else wanted.compact.max_small_fragments
+        needs_job = bool(columns) or (most is not None and len(fragments) > most)
         return Upkeep(
             rows=rows,
             fragments=len(dataset.get_fragments()),
@@ -66,6 +70,7 @@ def upkeep_of(
             cleanable=_cleanable(dataset) if explain else 0,
             vectors={name: vectors_in(dataset, name, LEAST_VECTORS) for name in untrained - problems.keys()},
             problems=problems,
+            damage=damage_of(dataset, location, options) if needs_job else None,
         )
 
     return examine(location, options, read)
@@ -80,12 +85,17 @@ def _digest(config: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _bytes_of(dataset: Any, fragments: Sequence[Any]) -> int:
-    sizes = [file.file_size_bytes for fragment in fragments for file in fragment.files]
-    if None not in sizes:
-        return sum(sizes)
+def _bytes_of(dataset: Any, fragments: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return the size of fragments; None if it is unknown."""
+    sizes: list[int | None] = [file["file_size_bytes"] for fragment in fragments for file in fragment["files"]]
+    known = [size for size in sizes if size is not None]
+    if len(known) == len(sizes):
+        return sum(known)
+    if not has_statistics(dataset):
+        return None
     # Old writers did not record the sizes of files, so the rows tell.
-    rows, total = (sum(one.physical_rows for one in some) for some in (fragments, dataset.get_fragments()))
+    rows = sum(fragment["physical_rows"] for fragment in fragments)
+    total = sum(fragment.physical_rows for fragment in dataset.get_fragments())
     return int(sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields) * rows // max(1, total))
 
 
@@ -101,7 +111,7 @@ def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
                 str(index.index_type),
                 tuple(index.field_names),
                 index.num_rows_indexed,
-                index.total_size_bytes or 0,
+                index.total_size_bytes,
                 (details.get("metric_type") or "").lower() or None,
                 details.get("compression", {}).get("num_sub_vectors"),
             )
@@ -114,10 +124,10 @@ def _stale_columns(wanted: Maintain, rows: int, indices: Sequence[LiveIndex]) ->
     return {column for index in indices for column in index.columns if rows - index.rows > limit}
 
 
-def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int]:
+def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int | None]:
     fields = {column: field for column in columns if (field := _field(dataset, column)) is not None}
-    if not fields:
-        return {}
+    if not has_statistics(dataset):
+        return dict.fromkeys(fields)
     sizes = {field.id: field.bytes_on_disk for field in dataset.stats.data_stats().fields}
     return {column: sum(sizes.get(number, 0) for number in _numbers(field)) for column, field in fields.items()}
 
@@ -178,9 +188,13 @@ def _tasks(dataset: Any, wanted: WantedCompaction, most_bytes: int | None = None
         "excluded_fragment_ids": [one.fragment_id for one in full],
     }
     tasks: list[Any] = Compaction.plan(dataset, options).tasks
-    if most_bytes is not None and _bytes_of(dataset, _fragments(tasks)) > most_bytes:
-        options["max_source_bytes"] = most_bytes
-        tasks = Compaction.plan(dataset, options).tasks
+    if most_bytes is not None:
+        size = _bytes_of(dataset, _fragments(tasks))
+        if size is None:
+            return []
+        if size > most_bytes:
+            options["max_source_bytes"] = most_bytes
+            tasks = Compaction.plan(dataset, options).tasks
     return tasks
 
 
@@ -189,37 +203,42 @@ def _is_full(fragment: Any) -> bool:
     return 2 * sum(file.file_size_bytes or 0 for file in fragment.data_files()) > _FILE_BYTES
 
 
-def _fragments(tasks: Iterable[Any]) -> list[Any]:
-    return [fragment for task in tasks for fragment in task.fragments]
+def _fragments(tasks: Iterable[Any]) -> list[Mapping[str, Any]]:
+    # `task.fragments` of pylance 14 is a TypeError where the writer (0.7.5) did not count deleted rows.
+    return [fragment for task in tasks for fragment in json.loads(task.json())["task"]["fragments"]]
 
 
 def compact(
     location: str,
     options: Mapping[str, str],
     wanted: WantedCompaction,
-    most_bytes: int,
+    most_bytes: int | None,
     executors: Executors | None = None,
 ) -> int:
-    """Merge small fragments, up to ``most_bytes`` of them, in one commit; return how many were rewritten.
+    """Merge small fragments in one commit that reads ``most_bytes`` at most; return how many were rewritten.
 
-    ``executors`` rewrite them; this process commits.
+    ``executors`` rewrite them, and compare the rows; this process commits.
 
     Raises:
+        InvalidTableStateError: rows would change.
         ConcurrentModificationError: another writer changed rows of these fragments.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`rebased_versions`.
     """
     from lance.optimize import Compaction
 
     with rebased_versions(location, options, _COMPACTION_COMMITS) as dataset:
-        rewrite = partial(on_dataset, location, options, dataset, _rewrite)
-        done = (executors or here)(rewrite, _tasks(dataset, wanted, most_bytes))
+        rewrite = partial(on_dataset, location, options, dataset, partial(_rewrite, location, options))
+        most = None if most_bytes is None else most_bytes // COMPACTION_READS
+        done = (executors or here)(rewrite, _tasks(dataset, wanted, most))
         for result in done:
             expect_written(location, result.new_fragments)
         return int(Compaction.commit(dataset, done).fragments_removed) if done else 0
 
 
-def _rewrite(dataset: Any, task: Any) -> Any:
-    return task.execute(dataset)
+def _rewrite(location: str, options: Mapping[str, str], dataset: Any, task: Any) -> Any:
+    result = task.execute(dataset)
+    expect_same_rows(location, options, dataset, result)
+    return result
 
 
 def build_index(

@@ -23,6 +23,7 @@ from reconciler.conformance import ConformanceCheck, checks, verify
 from reconciler.model import locations
 from reconciler.model.errors import BackendError
 from reconciler.model.live import StorageKind
+from reconciler.model.maintenance import WantedCompaction
 from reconciler.storage import reading
 from reconciler.storage.files import content_of
 from tests.servers.listening import http_server
@@ -88,6 +89,14 @@ def test_prefixes_are_tables_and_stay_gone(s3: Any, options: dict[str, str]) -> 
     }
     for key in keys:
         assert s3.get_object(Bucket=BUCKET, Key=f"listed/{key}")["Body"].read() == b"mine"
+
+
+def test_rewritten_rows_are_compared_before_they_are_committed(options: dict[str, str]) -> None:
+    place = f"s3://{BUCKET}/compacted/ä b/t.lance"
+    for mode in ("create", "append"):
+        lance.write_dataset(pa.table({"id": [1, None]}), place, mode=mode, storage_options=options)
+    assert storage.compact(place, options, WantedCompaction(1), None) == 2
+    assert lance.dataset(place, storage_options=options).to_table().column("id").null_count == 2
 
 
 def test_what_a_prefix_holds(s3: Any, options: dict[str, str]) -> None:

@@ -151,8 +151,8 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     ),
     NoteCode.JOBS_LEFT: "{count:job} beyond {detail} {count:is|are} left for a later run, the first of {name}.",
     NoteCode.JOBS_TOO_LARGE: (
-        "{count:job} {count:is|are} larger than {detail}, the first of {name}: raise `--max-bytes`, or no run takes "
-        "{count:it|them}."
+        "{count:job} {count:is|are} larger than {detail}, or of unknown size, the first of {name}: raise or leave out "
+        "`--max-bytes`, or no run takes {count:it|them}."
     ),
     NoteCode.TOO_FEW_ROWS: "{name}: the index {kind} waits until {limit:,} rows have values; there are {count:,}.",
     NoteCode.UNPROTECTABLE_TABLES: (

@@ -87,6 +87,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
         "{location} is not accessible ({detail}); the catalog vends credentials for existing tables only"
     ),
     ReasonCode.CANNOT_TAG: "its tags cannot be set: this catalog cannot record which ones lancens set",
+    ReasonCode.DATA_DAMAGED: "pylance's `validate()` fails for {location}: {detail}",
     ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CHOSEN}",
     ReasonCode.DEFAULT_LOCATION_TAKEN: "its default location, {location}, holds the data of {name}",
     ReasonCode.DROPPED_OUTSIDE: "this service drops it only together with what it holds, which lancens never asks for",

@@ -73,6 +73,10 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CANNOT_TAG: "remove `tags` from its block, and set them with pylance's `tags.create`",
     ReasonCode.CLEANUP_DUE: CLEANUP_REMEDY,
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}block",
+    ReasonCode.DATA_DAMAGED: (
+        "copy the rows into a new dataset with pylance once you have read and checked them, or remove `maintain` from "
+        "its block"
+    ),
     ReasonCode.DATA_ELSEWHERE: (
         "remove `location` from its block, apply, and copy the data to the location that apply reports"
     ),

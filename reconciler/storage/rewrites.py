@@ -1,0 +1,95 @@
+"""Compare rewritten fragments with the old ones, before they are committed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from reconciler.model import locations
+from reconciler.model.errors import InvalidTableStateError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_EXTENSION = b"ARROW:extension:name"
+
+
+@dataclass(slots=True)
+class _Content:
+    """The rows of some fragments, and the nulls of their columns, nested ones too."""
+
+    rows: int = 0
+    nulls: Counter[str] = field(default_factory=Counter)
+
+    def add(self, batches: Iterable[pa.RecordBatch]) -> None:
+        for batch in batches:
+            self.rows += batch.num_rows
+            for column, array in zip(batch.schema, batch.columns, strict=True):
+                self._add_nulls(column, column.name, array)
+
+    def _add_nulls(self, column: pa.Field, path: str, array: Any) -> None:
+        import pyarrow as pa
+
+        self.nulls[path] += array.null_count
+        if _EXTENSION in (column.metadata or {}):  # of blobs, descriptors are read, which may change
+            return
+        if pa.types.is_struct(column.type):
+            for child, values in zip(column.type, array.flatten(), strict=True):
+                self._add_nulls(child, f"{path}.{child.name}", values)
+        elif pa.types.is_nested(column.type) and hasattr(array, "flatten") and not pa.types.is_map(column.type):
+            self._add_nulls(column.type.value_field, f"{path}[]", array.flatten())
+
+
+def expect_same_rows(location: str, options: Mapping[str, str], dataset: Any, result: Any) -> None:
+    """Raise if the fragments that a compaction made hold other rows, columns or nulls than the old ones.
+
+    It reads both once. No version names the new ones yet, so a dataset in a temporary directory does, whose base is
+    ``location``. It names the old ones too, so that pylance repairs there what it would repair with the commit.
+
+    Raises:
+        InvalidTableStateError: naming what differs.
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
+    """
+    import lance
+    from lance.fragment import FragmentMetadata
+
+    rewritten, bases = json.loads(result.json()), dataset.base_paths()
+    own = max(bases, default=0) + 1
+    named = [*rewritten["original_fragments"], *rewritten["new_fragments"]]
+    for file in (file for fragment in named for file in fragment["files"]):
+        file["base_id"] = own if file["base_id"] is None else file["base_id"]
+    fragments = [FragmentMetadata.from_json(json.dumps({**one, "deletion_file": None})) for one in named]
+    old = {fragment["id"] for fragment in rewritten["original_fragments"]}
+    before = _content(dataset, [one for one in dataset.get_fragments() if one.fragment_id in old])
+    with TemporaryDirectory() as folder:
+        base = lance.DatasetBasePath(locations.pylance_uri(location), None, is_dataset_root=True, id=own)
+        whole = lance.LanceOperation.Overwrite(dataset.lance_schema, fragments, [*bases.values(), base])
+        given = dict(options) or None
+        new = lance.LanceDataset.commit(str(Path(folder) / "new.lance"), whole, storage_options=given)
+        difference = _difference(before, _content(new, new.get_fragments()[len(old) :]), dataset.schema, new.schema)
+    if difference is not None:
+        raise InvalidTableStateError(
+            f"{locations.redact(location)}: compaction would change the data, so it was not committed: {difference}"
+        )
+
+
+def _content(dataset: Any, fragments: Sequence[Any]) -> _Content:
+    content = _Content()
+    if fragments:
+        content.add(dataset.scanner(fragments=fragments).to_batches())
+    return content
+
+
+def _difference(before: _Content, after: _Content, schema: pa.Schema, schema_after: pa.Schema) -> str | None:
+    if not schema.equals(schema_after, check_metadata=True):
+        return "the schema would be another one"
+    if before.rows != after.rows:
+        return f"{before.rows:,} rows would become {after.rows:,}"
+    changed = sorted(path for path in before.nulls | after.nulls if before.nulls[path] != after.nulls[path])
+    counts = (f"{path} ({before.nulls[path]:,} to {after.nulls[path]:,})" for path in changed)
+    return f"the number of nulls would change in {', '.join(counts)}" if changed else None

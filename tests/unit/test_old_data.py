@@ -1,0 +1,126 @@
+"""Datasets as old pylance releases left them (``tests/old_data/generate.py``): no row is lost, no figure made up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler import storage
+from reconciler.applier.report import Status
+from reconciler.model.errors import InvalidTableStateError
+from reconciler.model.maintenance import IndexType, WantedCompaction, WantedIndex
+from reconciler.model.reasons import NoteCode, ReasonCode
+from reconciler.operations.maintain import maintain, plan_maintenance
+from reconciler.planner.plan import WorkLimits
+from reconciler.storage import commits
+from reconciler.storage.rewrites import expect_same_rows
+from tests.catalogs.maintained import manifest_of
+from tests.writing import load_manifest
+
+OLD_DATA = Path(__file__).parents[1] / "old_data"
+NAMES = sorted(path.stem for path in OLD_DATA.glob("*.lance"))
+DAMAGED = {"duplicate_fields", "miscounted"}
+COMPACT = {"compact": {"max_small_fragments": 1}}
+
+
+def old_dataset(folder: Path, name: str) -> Path:
+    """Return a copy of an old dataset."""
+    place = folder / f"{name}.lance"
+    shutil.copytree(OLD_DATA / place.name, place)
+    return place
+
+
+def values(place: Path) -> dict[str, list[Any]]:
+    content: dict[str, list[Any]] = lance.dataset(str(place)).to_table().sort_by("id").to_pydict()
+    return content
+
+
+def test_maintain_keeps_every_row_of_old_datasets_or_is_blocked(tmp_path: Path) -> None:
+    places = {name: old_dataset(tmp_path / "lake", name) for name in NAMES}
+    before = {name: values(place) for name, place in places.items()}
+    manifest = load_manifest(tmp_path, manifest_of(NAMES, {**COMPACT, "indices": {"id": {"type": "BTREE"}}}))
+    plan = plan_maintenance(manifest)
+    assert {one.identifier[-1]: one.code for one in plan.blocked} == dict.fromkeys(DAMAGED, ReasonCode.DATA_DAMAGED)
+    report = maintain(plan, manifest, journal=tmp_path / "journal")
+    assert {result.status for result in report.results} == {Status.DONE}, report.results
+    assert {change.identifier[-1] for change in plan.changes} == {*NAMES} - DAMAGED
+    assert {name: values(place) for name, place in places.items()} == before
+
+
+def test_nothing_is_committed_with_which_pylance_would_repair_the_dataset(tmp_path: Path) -> None:
+    place = str(old_dataset(tmp_path, "duplicate_fields"))
+    before = values(Path(place))
+    for commit in (
+        lambda: storage.compact(place, {}, WantedCompaction(1), None),
+        lambda: storage.build_index(place, {}, WantedIndex("id", IndexType.BTREE)),
+        lambda: storage.annotate_columns(place, {"id": {"a": "b"}}, {}),
+        lambda: storage.compute_columns(place, {"new": "id + 1"}, {}),
+    ):
+        with pytest.raises(InvalidTableStateError, match="fields of fragment 0 share an id"):
+            commit()
+    assert (lance.dataset(place).version, values(Path(place))) == (6, before)
+
+
+def test_a_compaction_that_would_empty_columns_is_not_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(old_dataset(tmp_path, "duplicate_fields"))
+    before = values(Path(place))
+    monkeypatch.setattr(commits, "repair_of", lambda _: None)
+    with pytest.raises(InvalidTableStateError):
+        storage.compact(place, {}, WantedCompaction(1), None)
+    assert (lance.dataset(place).version, values(Path(place))) == (6, before)
+
+
+@pytest.mark.parametrize(
+    ("rewritten", "difference"), [([1, 2, None], "4 rows would become 3"), ([1, 2, 3, None], r"nulls .* a \(0 to 1\)")]
+)
+def test_a_compaction_that_changes_rows_is_refused(tmp_path: Path, rewritten: list[int], difference: str) -> None:
+    place = str(tmp_path / "t.lance")
+    for mode in ("create", "append"):
+        lance.write_dataset(pa.table({"a": [1, 2]}), place, mode=mode)
+    new = lance.fragment.write_fragments(pa.table({"a": rewritten}), place)
+    dataset = lance.dataset(place)
+    old = [fragment.metadata for fragment in dataset.get_fragments()]
+    named = {"original_fragments": [one.to_json() for one in old], "new_fragments": [one.to_json() for one in new]}
+    result = SimpleNamespace(json=lambda: json.dumps(named))
+    with pytest.raises(InvalidTableStateError, match=difference):
+        expect_same_rows(place, {}, dataset, result)
+
+
+def test_a_compaction_compares_columns_of_every_shape(tmp_path: Path) -> None:
+    kinds = {
+        "struct": pa.array([{"x": 1, "y": [1, None]}, None, {"x": None, "y": None}]),
+        "list": pa.array([[{"q": 1}, None], None, []]),
+        "vector": pa.array([[1.0, 2.0], None, [3.0, None]], pa.list_(pa.float32(), 2)),
+        "dictionary": pa.array(["a", None, "b"]).dictionary_encode(),
+        "map": pa.array([[("a", 1)], None, [("b", None)]], pa.map_(pa.string(), pa.int32())),
+        "blob": lance.blob_array([b"x", None, b"y" * 70_000]),
+    }
+    place = str(tmp_path / "ä %20.lance")
+    for mode in ("create", "append"):
+        lance.write_dataset(pa.table(kinds), place, mode=mode, data_storage_version="2.2")
+    clone = str(tmp_path / "clone.lance")
+    lance.dataset(place).shallow_clone(clone, 2)
+    for one in (clone, place):
+        files = {path: path.read_bytes() for path in Path(place).glob("data/*.lance")}
+        assert storage.compact(one, {}, WantedCompaction(0), None) == 2
+        assert {path: path.read_bytes() for path in files} == files
+        assert lance.dataset(one).count_rows() == 6
+
+
+def test_unknown_bytes_are_not_0_and_are_over_every_limit(tmp_path: Path) -> None:
+    old_dataset(tmp_path / "lake", "unsized")
+    manifest = load_manifest(tmp_path, manifest_of(["unsized"], COMPACT))
+    (change,) = plan_maintenance(manifest).changes
+    assert change.job is not None
+    assert (change.job.reads, change.job.writes, change.job.most_bytes) == (None, None, None)
+    limited = plan_maintenance(manifest, limits=WorkLimits(max_bytes=1 << 60))
+    assert ([*limited.changes], [note.code for note in limited.notes]) == ([], [NoteCode.JOBS_TOO_LARGE])
