@@ -54,11 +54,11 @@ def apply(job: Job) -> StepEnd:
 # ---- approval --------------------------------------------------------------------------------------------------------
 
 
-def _check_approved(job: Job, now: Plan) -> None:
-    """Check that the merged pull request showed every change of ``now``.
+def _approved(job: Job) -> tuple[PullRequest, Approval]:
+    """Return the merged pull request, and the plan that it approved.
 
     Raises:
-        RefusedError: it differs, or no plan was approved.
+        RefusedError: no plan was approved.
     """
     pull_request = job.merged_pull_request
     if pull_request is None:
@@ -74,7 +74,35 @@ def _check_approved(job: Job, now: Plan) -> None:
             f"commit {job.context.sha[:12]} merged pull requests {numbers}, so the approved plan is unknown. Nothing "
             f"was changed. {_HOW_ELSE}",
         )
-    approval = _approval(job, pull_request)
+    return pull_request, _approval(job, pull_request)
+
+
+def _check_saved(job: Job, saved: Plan) -> None:
+    """Check that the digest of ``saved`` is the expected one, or else that of the approved plan.
+
+    Raises:
+        RefusedError: it is another one, or no plan was approved.
+    """
+    digest, expected = saved.digest(), job.inputs.expect_digest
+    source = "input `expect-digest`"
+    if not expected and job.inputs.require_approved_plan:
+        pull_request, approval = _approved(job)
+        expected, source = approval.plan_digest, f"pull request {pull_request.number}"
+    if expected and digest != expected:
+        raise RefusedError(
+            FailureReason.NOT_APPROVED,
+            f"plan-file {display.printable(job.inputs.plan_file)} has digest {digest[:12]}, and {source} approves "
+            f"{expected[:12]}. Nothing was changed. Give the artifact of the run that commented.",
+        )
+
+
+def _check_approved(job: Job, now: Plan) -> None:
+    """Check that the merged pull request showed every change of ``now``.
+
+    Raises:
+        RefusedError: it differs, or no plan was approved.
+    """
+    pull_request, approval = _approved(job)
     if approval.covers(now):
         return
     if now.manifest.digest != approval.manifest:
@@ -161,6 +189,7 @@ def _apply_saved(job: Job) -> StepEnd:
     except OSError as error:
         raise PlanFileError(f"plan-file {display.printable(job.inputs.plan_file)}: {error.strerror}") from None
     job.secrets.check("the plan", saved.to_json())
+    _check_saved(job, saved)
     try:
         return _carry_out(job, saved)
     except StalePlanError as error:

@@ -22,6 +22,7 @@ from reconciler.model.errors import LancensError
 DEFAULT_LABEL = "default"
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Variables of the runner and of this step: inputs, tokens of the job, addresses that issue tokens.
 _RUNNERS_OWN = re.compile(
@@ -93,6 +94,12 @@ def _label(text: str) -> str:
     return text
 
 
+def _digest(text: str) -> str:
+    if not _DIGEST.fullmatch(text.lower()):
+        raise ValueError("expected the 64 hexadecimal digits of the output `plan-sha256`")
+    return text.lower()
+
+
 def _number(most: int) -> BeforeValidator:
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS and 1 <= int(text) <= most):
@@ -127,6 +134,7 @@ class Inputs(BaseModel):
     allow_hosts: Lines = ()
     allow_outside: Switch = False
     plan_file: str = ""
+    expect_digest: Annotated[str, BeforeValidator(_digest)] = ""
     require_approved_plan: Switch = True
     adopt: Switch = False
     take_over: Switch = False
@@ -152,6 +160,7 @@ class Inputs(BaseModel):
 
 _ONLY_WITH: Mapping[str, Command] = {
     "plan_file": Command.APPLY,
+    "expect_digest": Command.APPLY,
     "history": Command.AUDIT,
     "since_last": Command.AUDIT,
     "rules": Command.AUDIT,
@@ -200,6 +209,8 @@ def _check_together(inputs: Inputs) -> None:
     for name in (*_OF_A_PLAN, "engine"):
         if name in given and inputs.plan_file:
             raise InputError(f"a saved plan is applied unchanged: give `plan-file` or `{_shown(name)}`, not both")
+    if inputs.expect_digest and not inputs.plan_file:
+        raise InputError("input `expect-digest` goes with `plan-file`")
     if inputs.engine != "spark" and {"master", "spark_conf"} & given.keys():
         raise InputError("inputs `master` and `spark-conf` go with `engine: spark`")
 

@@ -182,7 +182,8 @@ def test_secrets_are_masked_while_the_runner_reads_commands(
     monkeypatch.setattr("reconciler.spark.session.spark_session", lambda _: nullcontext())
     monkeypatch.setattr("reconciler.spark.engine.plan_on_spark", lambda _, *of, **given: planning.plan(*of, **given))
     planned = workspace.pull_request(environment="STORAGE_KEY", comment="never")
-    saved = {"plan_file": planned.outputs["plan-file"]} if inputs["command"] == "apply" else {}
+    digest = planned.outputs["plan-sha256"]
+    saved = {"plan_file": planned.outputs["plan-file"], "expect_digest": digest} if "engine" not in inputs else {}
     step = workspace.push(environment="STORAGE_KEY", comment="never", **inputs, **saved)
     assert step.code == 0, step.log
     masked = step.commands("add-mask")

@@ -45,6 +45,7 @@ def test_lists_are_one_a_line() -> None:
         ("PARALLELISM", "0", "`parallelism`: expected a number from 1 to 256"),
         ("PARALLELISM", "\u0663", "`parallelism`: expected a number from 1 to 256"),
         ("PLAN_FILE", "plan.json", "`plan-file` goes with `command: apply`"),
+        ("EXPECT_DIGEST", "0" * 64, "`expect-digest` goes with `command: apply`"),
         ("ENGINE", "flink", "`engine`: expected 'local' or 'spark'"),
         ("MASTER", "local[2]", "`master` and `spark-conf` go with `engine: spark`"),
         ("SPARK_CONF", "a=b", "`master` and `spark-conf` go with `engine: spark`"),

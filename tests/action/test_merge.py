@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.action.step import HEAD, MERGE, Workspace
+from tests.action.step import HEAD, MERGE, Step, Workspace
 from tests.servers.github_api import GitHubApi
 
 
@@ -145,7 +146,7 @@ def test_a_saved_plan_is_carried_out_in_another_workspace(
     planned = workspace.pull_request(comment="never")
     workspace.path = workspace.path.rename(workspace.path.with_name("another"))
     monkeypatch.chdir(workspace.path)
-    assert workspace.push(command="apply", plan_file=planned.outputs["plan-file"]).code == 0
+    assert workspace.push(command="apply", **saved_in(planned)).code == 0
     assert (workspace.path / "lake").exists()
 
 
@@ -298,11 +299,53 @@ def test_a_forged_comment_before_ours_changes_nothing(workspace: Workspace, api:
 # ---- saved plans ----------------------------------------------------------------------------------------------------
 
 
-def test_a_saved_plan_is_applied_as_it_is(workspace: Workspace, tmp_path: Path) -> None:
+def saved_in(planned: Step) -> dict[str, str]:
+    """Return the inputs that apply the plan of ``planned``, and no other one."""
+    return {"plan_file": planned.outputs["plan-file"], "expect_digest": planned.outputs["plan-sha256"]}
+
+
+@pytest.mark.parametrize("digest", [str.lower, str.upper])
+def test_a_saved_plan_with_the_expected_digest_is_applied(workspace: Workspace, digest: Callable[[str], str]) -> None:
     planned = workspace.pull_request(comment="never")
+    plan_file, expected = saved_in(planned).values()
+    applied = workspace.push(command="apply", plan_file=plan_file, expect_digest=digest(expected))
+    assert applied.code == 0, applied.log
+    assert applied.outputs["plan-sha256"] == expected
+
+
+def test_a_saved_plan_that_the_pull_request_showed_is_applied(workspace: Workspace, api: GitHubApi) -> None:
+    planned = workspace.pull_request()
+    api.merge(7, MERGE)
     applied = workspace.push(command="apply", plan_file=planned.outputs["plan-file"])
     assert applied.code == 0, applied.log
-    assert applied.outputs["plan-sha256"] == planned.outputs["plan-sha256"]
+
+
+def test_a_saved_plan_that_no_pull_request_showed_is_refused(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    other = workspace.push(command="plan", adopt="true", take_over="true")
+    refused = workspace.push(command="apply", plan_file=other.outputs["plan-file"])
+    assert (refused.code, refused.outputs["failure-reason"]) == (1, "not-approved"), refused.log
+    assert "pull request 7 approves" in refused.log
+    for unsure in ({"expect_digest": "0" * 64}, {"expect_digest": "0" * 64, "require_approved_plan": "false"}):
+        refused = workspace.push(command="apply", plan_file=other.outputs["plan-file"], **unsure)
+        assert refused.outputs["failure-reason"] == "not-approved", refused.log
+    assert not (workspace.path / "lake").exists()
+    given = {"plan_file": other.outputs["plan-file"], "require_approved_plan": "false"}
+    assert workspace.push(command="apply", **given).code == 0
+
+
+@pytest.mark.parametrize("how", ["unmerged", "edited", "another head", "no comment"])
+def test_a_saved_plan_needs_what_any_approval_needs(workspace: Workspace, api: GitHubApi, how: str) -> None:
+    planned = workspace.pull_request(comment="never" if how == "no comment" else "changes-only")
+    if how != "unmerged":
+        api.merge(7, MERGE)
+    if how == "edited":
+        api.comments[0]["editor"] = "mallory"
+    if how == "another head":
+        api.pulls[7]["head"]["sha"] = "f" * 40
+    refused = workspace.push(command="apply", plan_file=planned.outputs["plan-file"])
+    assert refused.outputs["failure-reason"] == "not-approved", refused.log
+    assert not (workspace.path / "lake").exists()
 
 
 def test_a_saved_plan_that_is_stale_is_refused_with_the_difference(workspace: Workspace, api: GitHubApi) -> None:
@@ -354,7 +397,7 @@ def test_an_apply_of_which_nothing_succeeds_says_so(workspace: Workspace) -> Non
     obstacle = Path(change["after"]["location"].removeprefix("file://"))
     obstacle.mkdir(parents=True)
     (obstacle / "note.txt").write_text("in the way")
-    failed = workspace.push(command="apply", plan_file=planned.outputs["plan-file"])
+    failed = workspace.push(command="apply", **saved_in(planned))
     assert (failed.code, failed.outputs["failure-reason"]) == (1, "apply-failed")
 
 
