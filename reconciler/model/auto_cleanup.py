@@ -13,6 +13,9 @@ INTERVAL = "lance.auto_cleanup.interval"
 
 _OLDER_THAN, _RETAIN = "lance.auto_cleanup.older_than", "lance.auto_cleanup.retain_versions"
 
+KEYS = (INTERVAL, _OLDER_THAN, _RETAIN)
+"""All keys of the clean-up."""
+
 UNBOUND_REMEDY = (
     "make the change yourself with pylance, which cleans up if the dataset is set to, or keep the data on this machine "
     f"or in {', '.join(f'`{scheme}`' for scheme in sorted(locations.CONDITIONAL))}, and plan again"

@@ -11,6 +11,15 @@ from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import Schema
 from reconciler.model.names import Identifier
 
+LIST_OF_OBJECTS: Identifier = ("__manifest",)
+"""The name of the dataset that lists the objects of a `dir` catalog, where its own configuration is in question.
+
+As a namespace it can be loaded and altered. No scan, list or block has it.
+"""
+
+UNKNOWN_FEATURES = "lance.namespace.manifest.writer_feature_flags"
+"""The key of :data:`LIST_OF_OBJECTS` that forbids every change, where its value is not known here."""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveNamespace:

@@ -18,6 +18,7 @@ class ReasonCode(StrEnum):
     # changed
     ABSENT = "absent"
     ADOPTED = "adopted"
+    CATALOG_CLEANUP = "catalog-cleanup"
     COLUMNS = "columns"
     DATA_FOUND = "data-found"
     DIFFERS = "differs"
@@ -64,6 +65,7 @@ class ReasonCode(StrEnum):
     CANNOT_RELOCATE = "cannot-relocate"
     CANNOT_RENAME = "cannot-rename"
     CANNOT_TAG = "cannot-tag"
+    CATALOG_TOO_NEW = "catalog-too-new"
     CLEANUP_DUE = "cleanup-due"
     CREDENTIALS_NOT_VENDED = "credentials-not-vended"
     DATA_DAMAGED = "data-damaged"

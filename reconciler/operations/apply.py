@@ -33,6 +33,8 @@ from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.plan import Plan, check_blocked, check_removals
 from reconciler.storage import Executors
 
+_HINDERED = (ReasonCode.CATALOG_CLEANUP, ReasonCode.CATALOG_TOO_NEW)
+
 
 def check_arguments(plan: Plan, manifest: Manifest) -> None:
     """Raise StalePlanError if the plan was made of another manifest or with other variables.
@@ -215,15 +217,17 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
 
 
 def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Key]:
-    """Return the keys of leftovers that the catalog confirms or has done.
+    """Return the keys of leftovers that the catalog confirms or has done, and of a hindering list of objects.
 
     Raises:
         StalePlanError: an entry to be removed is no leftover.
         CatalogError: the catalog could not be read.
     """
-    named = [change for change in plan.changes_of(connection.spec.name) if change.code is ReasonCode.LEFTOVER]
+    name = connection.spec.name
+    named = [change for change in plan.changes_of(name) if change.code is ReasonCode.LEFTOVER]
+    hindering = {one.key for one in (*plan.changes, *plan.blocked) if one.catalog == name and one.code in _HINDERED}
     if not named:
-        return ()
+        return hindering
     backend = connection.backend
     with connection.spec.errors():
         left = {one.id for one in optional.leftovers(backend, source.desired.scope)}
@@ -234,7 +238,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
         ]
     if in_use:
         raise StalePlanError(f"{count(len(in_use), 'leftover')} of interrupted runs moved since it was made", *in_use)
-    return {change.key for change in named}
+    return hindering | {change.key for change in named}
 
 
 def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Origin
-from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.live import LIST_OF_OBJECTS, UNKNOWN_FEATURES, LiveNamespace, LiveTable
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import recorded_keys
 from reconciler.model.reasons import ReasonCode, Why
@@ -60,13 +60,23 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
     outcomes.changes.sort(key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:
         outcomes.changes = [_following(source.mirrored, source.desired, change) for change in outcomes.changes]
+    hindrance = next((live for live in source.facts.leftovers if live.id == LIST_OF_OBJECTS), None)
+    is_read_only = hindrance is not None and UNKNOWN_FEATURES in hindrance.properties
+    if hindrance is not None and is_read_only and (outcomes.changes or outcomes.drops):
+        blocked = _read_only(context, hindrance)
+        outcomes.blocked[blocked.key] = blocked
     resolve(source, outcomes, tables)
     summary = _summary(source, outcomes, context)
     outcomes.notes += [*notes_on(source, outcomes.remarks), *notes_on_renames(source, outcomes)]
     fingerprints = [*_fingerprints(source, context, outcomes)]
-    for leftover in _leftovers(source, context):
-        outcomes.changes.append(leftover)
-        fingerprints += _states(leftover)
+    leftovers = [] if is_read_only else [*_leftovers(source, context)]
+    if hindrance is not None and not is_read_only and (outcomes.changes or leftovers):
+        before = view_of(hindrance, hindrance.properties, None)
+        why = Why(ReasonCode.CATALOG_CLEANUP)
+        leftovers.append(change_of(context, Action.UPDATE_NAMESPACE, hindrance.id, before, ObjectView(), why))
+    for change in leftovers:
+        outcomes.changes.append(change)
+        fingerprints += _states(change)
     return CatalogPlan(summary, outcomes, fingerprints)
 
 
@@ -87,6 +97,8 @@ def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change
     that wants an object of this name and kind creates it in the entry's place.
     """
     for live in source.facts.leftovers:
+        if live.id == LIST_OF_OBJECTS:
+            continue
         blocks: Mapping[Identifier, DesiredNamespace | DesiredTable] = (
             source.desired.tables if isinstance(live, LiveTable) else source.desired.namespaces
         )
@@ -95,6 +107,19 @@ def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change
             before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
             yield change_of(context, action, live.id, before, None, _LEFTOVER)
+
+
+def _read_only(context: CatalogContext, live: LiveNamespace | LiveTable) -> Blocked:
+    """Return the entry that makes every change of a catalog wait which lancens cannot change."""
+    flags = live.properties[UNKNOWN_FEATURES]
+    return Blocked(
+        catalog=context.catalog,
+        kind="namespace",
+        identifier=live.id,
+        code=ReasonCode.CATALOG_TOO_NEW,
+        params={"key": UNKNOWN_FEATURES, "value": flags},
+        before=view_of(live, live.properties, None),
+    )
 
 
 def _states(one: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:

@@ -156,6 +156,8 @@ def _waits(outcomes: Outcomes, mirrors: Collection[Identifier], moves: Moves) ->
     """
     if not outcomes.blocked and not mirrors:
         return None
+    if any(one.code is ReasonCode.CATALOG_TOO_NEW for one in outcomes.blocked.values()):
+        return lambda _: True
     above = {one.identifier for one in outcomes.blocked.values() if one.kind == "namespace"}
     held: list[Blocked | Change] = [*outcomes.blocked.values(), *outcomes.waiting]
     places = {locations.place(one.destination) for one in held if one.destination is not None}

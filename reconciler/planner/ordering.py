@@ -16,6 +16,7 @@ from typing import TypeAlias
 from reconciler.model import locations
 from reconciler.model.live import StorageKind
 from reconciler.model.names import Identifier
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Change, Key
 
 _PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
@@ -93,7 +94,8 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
             freed_places[change.catalog, locations.place(change.before.location)].add(at)
     left_names = {(change.catalog, change.moved_from): at for at, change in enumerate(changes) if change.moved_from}
     left_namespaces = namespaces_left(changes)
-    needs: list[set[int]] = [set() for _ in changes]
+    first = {change.catalog: at for at, change in enumerate(changes) if change.code is ReasonCode.CATALOG_CLEANUP}
+    needs = [{first[change.catalog]} - {at} if change.catalog in first else set() for at, change in enumerate(changes)]
     for at, change in enumerate(changes):
         if change.mirror_of is not None:
             origin = change.mirror_of.catalog, change.mirror_of.identifier

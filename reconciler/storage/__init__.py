@@ -3,14 +3,21 @@
 No other room opens datasets with pylance.
 
 Nothing here deletes or overwrites data. A dataset is written only where nothing is; an existing one only gains columns,
-branches and indices, has small fragments merged, or has names, nullability and metadata of columns changed. Tags are
-set, moved and removed.
+branches and indices, has small fragments merged, has names, nullability and metadata of columns changed, or loses its
+auto clean-up. Tags are set, moved and removed.
 """
 
 from __future__ import annotations
 
 from reconciler.model.locations import pylance_uri
-from reconciler.storage.commits import commit_first, commit_whole, expect_no_cleanup, is_latest, next_versions
+from reconciler.storage.commits import (
+    commit_first,
+    commit_whole,
+    end_cleanup,
+    expect_no_cleanup,
+    is_latest,
+    next_versions,
+)
 from reconciler.storage.files import (
     DEEPEST,
     Looked,

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import CLEANUP_REMEDY, UNBOUND_REMEDY, AutoCleanup, unbound
+from reconciler.model.auto_cleanup import CLEANUP_REMEDY, KEYS, UNBOUND_REMEDY, AutoCleanup, unbound
 from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -129,6 +129,15 @@ def is_latest(location: str, version: int, options: Mapping[str, str]) -> bool:
     Otherwise others committed after it, or had used that number before a clean-up freed it.
     """
     return max(manifests(location, options), default=0) == version
+
+
+def end_cleanup(dataset: Any) -> None:
+    """Delete the configuration of the auto clean-up, in a commit that therefore cleans nothing.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
+    """
+    dataset.delete_config_keys(list(KEYS))
 
 
 @contextmanager

@@ -66,6 +66,7 @@ def test_datasets_are_committed_to_in_one_place() -> None:
     }
     assert found == {
         ("reconciler.storage.commits", "LanceDataset"),
+        ("reconciler.storage.commits", "delete_config_keys"),
         ("reconciler.storage.rewrites", "LanceDataset"),  # in a temporary directory
         ("reconciler.storage.pylance", "write_dataset"),  # in memory
         ("reconciler.auditor.history", "write_dataset"),

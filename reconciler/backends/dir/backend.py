@@ -20,6 +20,7 @@ from reconciler import storage
 from reconciler.backends import optional
 from reconciler.backends.base import snapshot_within
 from reconciler.backends.dir.config import DirConfig
+from reconciler.backends.dir.hindrances import hindrances, notes_on
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.rows import (
     MANIFEST,
@@ -34,8 +35,15 @@ from reconciler.backends.dir.rows import (
     part_of,
 )
 from reconciler.model import errors, locations
+from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.capabilities import Capabilities, LocationPolicy
-from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.live import (
+    LIST_OF_OBJECTS,
+    LiveNamespace,
+    LiveTable,
+    PropertyChanges,
+    Snapshot,
+)
 from reconciler.model.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join, split
 
 if TYPE_CHECKING:
@@ -115,6 +123,7 @@ class DirBackend(
                 namespaces[identifier] = LiveNamespace(identifier, properties)
             elif row.object_type == TABLE:
                 tables[identifier] = LiveTable(identifier, self._places.location(row.location or ""), properties)
+        notes += notes_on(hindrances(contents.dataset))
         for identifier in sorted(self._in_use(contents, part, namespaces).difference(namespaces)):
             if scope.contains(identifier) or scope.reaches(identifier):
                 namespaces[identifier] = LiveNamespace(identifier)
@@ -154,8 +163,11 @@ class DirBackend(
                 tables[name,] = LiveTable((name,), self._places.location(directory))
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Return one namespace."""
-        return self._namespace(self._manifest.read(), identifier)
+        """Return one namespace; for :data:`LIST_OF_OBJECTS`, what keeps lancens from committing."""
+        contents = self._manifest.read()
+        if identifier == LIST_OF_OBJECTS and contents.find(MANIFEST) is None:
+            return LiveNamespace(identifier, hindrances(contents.dataset))
+        return self._namespace(contents, identifier)
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one table."""
@@ -186,15 +198,17 @@ class DirBackend(
         return [_name(row) for row in self._manifest.read().others.directly_in(join(identifier))]
 
     def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
-        """Return entries of root tables whose directory is marked as deregistered.
+        """Return entries of root tables whose directory is marked as deregistered, and a hindering ``__manifest``.
 
-        They come from an interrupted removal or registration. pylance refuses to register the name again, and shows the
-        table where it does not look at directories.
+        The former come from an interrupted removal or registration. pylance refuses to register the name again, and
+        shows the table where it does not look at directories.
         """
-        part = part_of(scope)
+        contents, part = self._manifest.read(), part_of(scope)
+        settings = hindrances(contents.dataset)
+        hindering: list[LiveNamespace | LiveTable] = [LiveNamespace(LIST_OF_OBJECTS, settings)] if settings else []
         if part is not None and not part.is_about_root:
-            return []
-        return [left for left in self._half_gone(self._manifest.read().directly_in("")) if scope.contains(left.id)]
+            return hindering
+        return hindering + [left for left in self._half_gone(contents.directly_in("")) if scope.contains(left.id)]
 
     def _half_gone(self, rows: Iterable[Row]) -> list[LiveTable]:
         tables = [self._live_table(row) for row in rows if row.object_type == TABLE and not check_name(row.object_id)]
@@ -235,7 +249,10 @@ class DirBackend(
         self._manifest.update(change, join(identifier))
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a namespace's properties."""
+        """Merge ``changes`` into a namespace's properties; for :data:`LIST_OF_OBJECTS`, end its auto clean-up."""
+        if identifier == LIST_OF_OBJECTS and INTERVAL in changes.remove:
+            self._manifest.end_cleanup()
+            return self.load_namespace(identifier)
 
         def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._checked(self._namespace(contents, identifier))
@@ -268,7 +285,7 @@ class DirBackend(
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a table; mark a directory that would become a table."""
-        contents = self._manifest.read()
+        contents = self._manifest.expect_writable()
         row = contents.find(join(identifier)) if len(identifier) == 1 else None
         left = self._half_gone([row]) if row is not None else []
         removed = self._checked(left[0] if left else self._table(contents, identifier))

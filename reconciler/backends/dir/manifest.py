@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 
 from reconciler import storage
 from reconciler.backends.dir.contents import ManifestRows
+from reconciler.backends.dir.hindrances import unknown_flags
 from reconciler.backends.dir.rows import COLUMNS, MANIFEST, DirectoryPlaces
 from reconciler.model import locations
-from reconciler.model.errors import ConcurrentModificationError, InternalError
+from reconciler.model.errors import ConcurrentModificationError, InternalError, UnsupportedOperationError
 from reconciler.model.live import StorageKind
 
 T = TypeVar("T")
@@ -69,6 +70,7 @@ class DirManifest:
         def contents_of(dataset: Any) -> ManifestRows:
             if dataset is None:
                 return ManifestRows(self._places, _schema().empty_table())
+            self._expect_known(dataset, "reader")
             latest, key = self._latest, _identity(dataset)
             if latest is not None and latest[0] == key:
                 return latest[1]
@@ -88,6 +90,31 @@ class DirManifest:
             raise InternalError(
                 f"dir: {shown} is not a list of tables: it lacks the columns {', '.join(sorted(missing))}"
             )
+
+    def _expect_known(self, dataset: Any, use: str) -> None:
+        """Raise UnsupportedOperationError if ``dataset`` needs features of a reader or writer that are not known here.
+
+        pylance does the same.
+        """
+        flags = unknown_flags(dataset, use)
+        if flags is not None:
+            raise UnsupportedOperationError(
+                f"dir: a newer pylance wrote {locations.redact(self._location)} ({use} feature flags {flags!r:.40}); "
+                "upgrade lancens"
+            )
+
+    def end_cleanup(self) -> None:
+        """Delete the configuration of the auto clean-up."""
+        self.expect_writable()
+        with self._lock, storage.translated(self._location, self._options):
+            storage.end_cleanup(self._open())
+
+    def expect_writable(self) -> ManifestRows:
+        """Return the current rows; raise UnsupportedOperationError if they cannot be changed here."""
+        contents = self.read()
+        if contents.dataset is not None:
+            self._expect_known(contents.dataset, "writer")
+        return contents
 
     def _open(self) -> Any:
         """Return the dataset; None when there is none.
@@ -170,7 +197,7 @@ class DirManifest:
         """Commit the changes of ``batch`` together, and set the error of each."""
         try:
             for attempt in range(_ATTEMPTS):
-                before = after = self.read()
+                before = after = self.expect_writable()
                 before.look_up(one.about for one in batch if one.about)
                 for one in batch:
                     after = one.made_of(after)

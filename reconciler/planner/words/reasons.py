@@ -33,6 +33,9 @@ _RENAMING = "{name} cannot be renamed: that takes a new entry"
 REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.ABSENT: "absent: true",
     ReasonCode.ADOPTED: "adopted",
+    ReasonCode.CATALOG_CLEANUP: (
+        "its commits would delete its old versions, which lancens never triggers; this ends that and deletes none"
+    ),
     ReasonCode.COLUMNS: _growth,
     ReasonCode.DATA_FOUND: "data found at its location",
     ReasonCode.DIFFERS: [("differs from {mirror}", "differs from the manifest")],
@@ -86,6 +89,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CREDENTIALS_NOT_VENDED: (
         "{location} is not accessible ({detail}); the catalog vends credentials for existing tables only"
     ),
+    ReasonCode.CATALOG_TOO_NEW: "a newer pylance wrote it, with `{key}` {value}, so that nothing here can be changed",
     ReasonCode.CANNOT_TAG: "its tags cannot be set: this catalog cannot record which ones lancens set",
     ReasonCode.DATA_DAMAGED: "pylance's `validate()` fails for {location}: {detail}",
     ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CHOSEN}",

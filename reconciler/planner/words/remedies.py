@@ -72,6 +72,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CANNOT_RENAME: f"remove {_LINE}, and write the new name with the same `location:`",
     ReasonCode.CANNOT_TAG: "remove `tags` from its block, and set them with pylance's `tags.create`",
     ReasonCode.CLEANUP_DUE: CLEANUP_REMEDY,
+    ReasonCode.CATALOG_TOO_NEW: "upgrade lancens, or make the changes with the pylance that wrote it",
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}block",
     ReasonCode.DATA_DAMAGED: (
         "copy the rows into a new dataset with pylance once you have read and checked them, or remove `maintain` from "
