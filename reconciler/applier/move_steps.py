@@ -19,7 +19,7 @@ from reconciler.model import locations
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, address
-from reconciler.model.ownership import MANAGED_BY, owner_of
+from reconciler.model.ownership import owner_marks, owner_of
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
 
@@ -81,7 +81,8 @@ class Move(Target[LiveTable]):
         able, before = self.backend.capabilities, self.change.before
         first = dict(self.after.safeguards.items() - before.safeguards.items()) if before is not None else {}
         if self._owner is not None and able.table_markers:
-            first[MANAGED_BY] = self._owner
+            marks = owner_marks(self._owner, self.after.policy)
+            first |= {key: value for key, value in marks.items() if value is not None}
         first = dict(first.items() - origin.properties.items())
         try:
             if first and able.alter_table:

@@ -119,16 +119,12 @@ Steps: TypeAlias = Mapping[Action, Step[LiveT]]
 
 def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
     """Return the marks that differ between ``live`` and ``after``; None removes one."""
-    marks: dict[str, str | None] = {}
-    if ownership.owner_of(live) != after.managed_by:
-        marks[ownership.MANAGED_BY] = after.managed_by
+    marks = ownership.owner_marks(after.managed_by, after.policy)
     known = ownership.recorded_keys(live), ownership.recorded_secrets(live)
     if known != (frozenset(after.keys), frozenset(after.secret_keys)):
         marks[ownership.KEYS] = ownership.encode_keys(after.keys, after.secret_keys) if after.keys else None
     if ownership.mirror_of(live) != after.mirror:
         marks[ownership.MIRROR] = after.mirror
-    if ownership.policy_of(live) != after.policy:
-        marks[ownership.POLICY] = after.policy
     if ownership.recorded_tags(live) != frozenset(after.tag_keys):
         marks[ownership.TAGS] = ownership.encode_tags(after.tag_keys) or None
     if ownership.is_protected(live) != after.protect:

@@ -28,7 +28,7 @@ _is_file, _is_dir = os.path.isfile, os.path.isdir  # unlike a Path's, these rais
 STDIN = "-"
 """The path of standard input; its relative paths start at the current folder."""
 # Files may repeat these, as long as they agree.
-_REPEATABLE = ("version", "name")
+_REPEATABLE = ("version", "name", "id")
 
 
 def folders_of(paths: SequenceOf[str | os.PathLike[str]]) -> tuple[str, ...]:

@@ -119,13 +119,14 @@ class _Loading:
         is_part = root and not {"name", "version"} & root.keys()
         included = "; if another manifest includes this file, give that one" if is_part else ""
         self._require(root, "name", what, f"expected a name, such as `name: feature-store`{included}")
-        name = self._name(root, what)
+        name, identity = self._name(root, what), self._verbatim(root, "id", what) if "id" in root else None
         self._require(root, "version", what, "expected `version: 1`")
         if "schemas" in root:
             self._blocks.read_schemas(top.schemas, root["schemas"])
         nodes = self._blocks.children(root, "catalogs", what)
         self._require(root, "catalogs", what, "expected a block with a name for each catalog")
-        read = {each: found for each, node in nodes.items() if (found := self._catalog(name, each, node))}
+        owners = {each: "/".join(filter(None, (name, each, identity))) for each in nodes}
+        read = {each: found for each, node in nodes.items() if (found := self._catalog(owners[each], each, node))}
         catalogs = self._with_mirrors(read, nodes)
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):
             self._problems.add(problem)
@@ -136,7 +137,7 @@ class _Loading:
         digests = [(catalog, read[each][1].relative) for each, catalog in catalogs.items()]
         return Manifest(
             name=name,
-            digest=digest_of(name, thresholds, digests, folder),
+            digest=digest_of("/".join(filter(None, (name, identity))), thresholds, digests, folder),
             files=tuple(file.name for file in self._problems.files),
             folder=folder,
             thresholds=thresholds,
@@ -144,6 +145,7 @@ class _Loading:
             origins=self._blocks.origins,
             variables={key: value for key, value in self._resolver.variables.items() if key in self._resolver.used},
             warnings=warnings,
+            identity=identity,
         )
 
     def _with_mirrors(
@@ -222,7 +224,7 @@ class _Loading:
             return None
         desired = DesiredCatalog(
             name=name,
-            owner=f"{owner}/{name}",
+            owner=owner,
             source=self._problems.source(node.key_place),
             prune=block.prune,
             scope=reader.scope,

@@ -52,7 +52,7 @@ class Manifest:
     placeholders in ``config`` make no difference. ``files`` are relative to the current folder; ``folder`` is the
     absolute one of the first file. ``variables`` are the values of those it uses. ``warnings`` name unused keys in
     files of variables. ``origins`` says what writes each value of the traced object: ``block`` or
-    ``defaults``, and where.
+    ``defaults``, and where. ``identity`` is its ``id``, if it has one.
     """
 
     name: str
@@ -64,6 +64,7 @@ class Manifest:
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     warnings: tuple[Problem, ...] = ()
     origins: Mapping[str, tuple[str, Source]] = field(default_factory=dict, repr=False)
+    identity: str | None = None
 
     @property
     def counts(self) -> dict[str, int]:

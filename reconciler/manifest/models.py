@@ -418,6 +418,8 @@ class ManifestFile(Block):
     """The version of the manifest format. Included files need not repeat it."""
     name: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(default=None, examples=["feature-store"])
     """The manifest's name, which marks objects as owned by it. Included files need not repeat it."""
+    id: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(default=None, examples=["7c1f0a92e3b4"])
+    """Tells this manifest from others of the same name; written once by `init` or `import`, and never changed."""
     include: Annotated[list[str], WithJsonSchema({"type": ["array", "null"], "items": {"type": "string"}})] = Field(
         default=[], examples=[["teams/*.yaml"]]
     )

@@ -203,7 +203,7 @@ class DesiredMirror:
 
 @dataclass(frozen=True, slots=True)
 class DesiredCatalog:
-    """The desired state of one catalog; ``owner`` is the marker ``<manifest name>/<catalog>``.
+    """The desired state of one catalog; ``owner`` is ``<manifest>/<catalog>``, or ``<manifest>/<catalog>/<id>``.
 
     Every ancestor of a table or namespace has an entry in ``namespaces``. Every ``to`` of ``moves`` has a block, and no
     ``origin`` has one.

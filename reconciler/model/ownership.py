@@ -1,6 +1,6 @@
 """The marks that lancens keeps in a live object's properties.
 
-- ``lancens.managed-by`` names the owner.
+- ``lancens.managed-by`` names the owner, and ``lancens.manifest-id`` has the ``id`` of its manifest, if it has one.
 - ``lancens.keys`` lists the property keys that lancens set, so that a key removed from the manifest is removed from the
   catalog. A list within it has the keys whose values came from the environment or a file: they stay secret.
 - ``lancens.protect`` forbids removal even after the manifest's block is gone.
@@ -20,6 +20,7 @@ from functools import lru_cache
 from reconciler.model import locations
 
 MANAGED_BY = "lancens.managed-by"
+MANIFEST_ID = "lancens.manifest-id"
 KEYS = "lancens.keys"
 PROTECT = "lancens.protect"
 MIRROR = "lancens.mirror"
@@ -39,8 +40,35 @@ def is_reserved_key(key: str) -> bool:
 
 
 def owner_of(properties: Mapping[str, str]) -> str | None:
-    """Return the owner ``<manifest>/<catalog>``, None for an unmanaged object."""
-    return properties.get(MANAGED_BY) or None
+    """Return the owner ``<manifest>/<catalog>``, then ``/<id>`` if it has one; None for an unmanaged object."""
+    return _with_id(properties.get(MANAGED_BY), properties)
+
+
+def _with_id(owner: str | None, properties: Mapping[str, str]) -> str | None:
+    identity = properties.get(MANIFEST_ID)
+    return f"{owner}/{identity}" if owner and identity else owner or None
+
+
+def owner_marks(managed_by: str | None, policy: str | None) -> dict[str, str | None]:
+    """Return the marks of an owner, or of the owner of policies; None for those that an object does not have."""
+    (owner, owner_id), (author, author_id) = map(_split, (managed_by, policy))
+    return {MANAGED_BY: owner, POLICY: author, MANIFEST_ID: owner_id or author_id}
+
+
+def _split(owner: str | None) -> tuple[str | None, str | None]:
+    """Return an owner without its id, and the id."""
+    names = (owner or "").split("/")
+    return "/".join(names[:2]) or None, "/".join(names[2:]) or None
+
+
+def is_same_owner(mark: str | None, owner: str) -> bool:
+    """Return whether the object with the owner ``mark`` is of ``owner``; a mark without an id has any."""
+    return mark == owner or (mark is not None and mark.count("/") == 1 and owner.startswith(f"{mark}/"))
+
+
+def is_same_name(mark: str | None, owner: str) -> bool:
+    """Return whether two owners have the name of manifest and catalog in common, whatever their ids are."""
+    return mark is not None and mark.split("/")[:2] == owner.split("/")[:2]
 
 
 def mirror_of(properties: Mapping[str, str]) -> str | None:
@@ -50,7 +78,7 @@ def mirror_of(properties: Mapping[str, str]) -> str | None:
 
 def policy_of(properties: Mapping[str, str]) -> str | None:
     """Return the owner of the policies that set properties of the table, None where none did."""
-    return properties.get(POLICY) or None
+    return _with_id(properties.get(POLICY), properties)
 
 
 def is_protected(properties: Mapping[str, str]) -> bool:

@@ -87,6 +87,7 @@ class ReasonCode(StrEnum):
     LOCATION_TAKEN = "location-taken"
     MADE_OUTSIDE = "made-outside"
     MAKES_NO_TABLES = "makes-no-tables"
+    MANIFEST_ID_DIFFERS = "manifest-id-differs"
     MIRROR_CANNOT_PLACE = "mirror-cannot-place"
     MOVED_AND_RELOCATED = "moved-and-relocated"
     NAMED_BY_DIRECTORY = "named-by-directory"

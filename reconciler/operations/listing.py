@@ -76,7 +76,8 @@ def _scan(connection: Connection) -> list[LiveTable]:
 
 def _counts(connection: Connection, table: LiveTable, which: Which) -> bool:
     owner = ownership.owner_of(table.properties)
-    return which == "all" or owner == (connection.desired.owner if which == "owned" else None)
+    is_owned = ownership.is_same_owner(owner, connection.desired.owner)
+    return which == "all" or (is_owned if which == "owned" else owner is None)
 
 
 def _listed(connection: Connection, table: LiveTable, hide: Callable[[str], str]) -> Listed:

@@ -86,11 +86,15 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
     selected = selected_in(connection, selection)
     live_objects: list[LiveNamespace | LiveTable] = [snapshot.namespaces[key] for key in sorted(snapshot.namespaces)]
     live_objects += [snapshot.tables[key] for key in sorted(snapshot.tables)]
+    owner = connection.desired.owner
     return [
         live
         for live in live_objects
-        if connection.desired.owner in (ownership.owner_of(live.properties), ownership.policy_of(live.properties))
-        and selected.contains(live.id)
+        if selected.contains(live.id)
+        and any(
+            ownership.is_same_owner(mark, owner)
+            for mark in (ownership.owner_of(live.properties), ownership.policy_of(live.properties))
+        )
     ]
 
 

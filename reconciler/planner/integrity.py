@@ -296,10 +296,9 @@ def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) 
     """Return the properties from which ``view`` was made."""
     secret = {*one.secret_keys, *view.secret_keys}
     marks = {
-        ownership.MANAGED_BY: view.managed_by,
+        **ownership.owner_marks(view.managed_by, view.policy),
         ownership.KEYS: ownership.encode_keys(view.keys, view.secret_keys) if view.keys else None,
         ownership.MIRROR: view.mirror,
-        ownership.POLICY: view.policy,
         ownership.TAGS: ownership.encode_tags(view.tag_keys) or None,
         ownership.PROTECT: "true" if view.protect else None,
         ownership.REQUESTED_LOCATION: view.requested_location,

@@ -10,7 +10,7 @@ from reconciler.model import locations
 from reconciler.model.desired import DesiredCatalog, DesiredMove, DesiredTable, Prune
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier, Scope
-from reconciler.model.ownership import owner_of, recorded_keys, recorded_secrets
+from reconciler.model.ownership import is_same_owner, owner_of, recorded_keys, recorded_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class Moves:
 
     def kept(self, table: LiveTable) -> DesiredTable | None:
         """Return a block for a table that moves with its namespace; None if it does not."""
-        if self.keeper is None or table.id in self.listed or owner_of(table.properties) != self.keeper:
+        owner = owner_of(table.properties)
+        if self.keeper is None or table.id in self.listed or not is_same_owner(owner, self.keeper):
             return None
         line, target = self.line_from(table.id), self.target_of(table.id)
         if line is None or line.is_table or target is None or target in self.listed or target[:-1] not in self.homes:

@@ -95,9 +95,9 @@ def _why_blocked(
     """Return why a table cannot be moved; None when it can."""
     able = context.capabilities
     params: Params = {"name": "/".join(origin.id), "line": str(line.source)}
-    if context.is_foreign(origin.properties):
-        owner = ownership.owner_of(origin.properties) or ""
-        return Why(ReasonCode.FOREIGN_OWNER, {**params, "owner": owner, "manifest": context.owner})
+    foreign = context.foreign_why(origin.properties, params)
+    if foreign is not None:
+        return foreign
     if ownership.is_protected(origin.properties) and desired.protect is not False:
         return Why(ReasonCode.PROTECTED, params)
     if live is not None and not _is_unfinished(context, origin, live):
@@ -116,7 +116,8 @@ def _why_blocked(
 
 def _is_unfinished(context: CatalogContext, origin: LiveTable, live: LiveTable) -> bool:
     """Return whether an interrupted run made the new entry beside the old one."""
-    return locations.same(origin.location, live.location) and ownership.owner_of(live.properties) == context.owner
+    owner = ownership.owner_of(live.properties)
+    return locations.same(origin.location, live.location) and ownership.is_same_owner(owner, context.owner)
 
 
 def _reason(context: CatalogContext, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> Why:

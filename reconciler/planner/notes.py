@@ -86,7 +86,8 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]
     yield from _on_lines(catalog, NoteCode.MOVE_MATCHES_NOTHING, idle)
     for line in sorted(outcomes.moving, key=lambda line: line.to):
         there = None if line.is_table else live.get(line.origin)
-        if there is not None and ownership.owner_of(there.properties) != source.desired.owner:
+        owner = None if there is None else ownership.owner_of(there.properties)
+        if there is not None and not ownership.is_same_owner(owner, source.desired.owner):
             params: Params = {"name": address(catalog, line.origin)}
             yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_NAMESPACE, params=params)
     for line in sorted(source.desired.moves, key=lambda line: line.to):

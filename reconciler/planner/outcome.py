@@ -14,7 +14,7 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.policies import Policies
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
-from reconciler.planner.entries import Action, Blocked, Change, Protection
+from reconciler.planner.entries import Action, Blocked, Change, Kind, Protection
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.moves import NO_MOVES, Moves, moves_of
@@ -84,23 +84,24 @@ class CatalogContext:
         """Return whether pruning may remove a live table of ``owner``, desired or not."""
         if self.prune is Prune.NEVER or not self.capabilities.table_markers or not self.scope.contains(table):
             return False
-        return self.prune is Prune.ALL or owner == self.owner
+        return self.prune is Prune.ALL or ownership.is_same_owner(owner, self.owner)
 
-    def is_foreign(self, properties: Mapping[str, str]) -> bool:
-        """Return whether another manifest owns the object and keeps it."""
+    def foreign_why(self, properties: Mapping[str, str], params: Params) -> Why | None:
+        """Return why an object stays as it is that another manifest owns; None for any other object."""
         owner = ownership.owner_of(properties)
-        return owner is not None and owner != self.owner and not self.take_over
+        if owner is None or ownership.is_same_owner(owner, self.owner) or self.take_over:
+            return None
+        params = {**params, "owner": owner, "manifest": self.owner}
+        if ownership.is_same_name(owner, self.owner):
+            return Why(ReasonCode.MANIFEST_ID_DIFFERS, {**params, "value": properties[ownership.MANIFEST_ID]})
+        return Why(ReasonCode.FOREIGN_OWNER, params)
 
     def foreign(
         self, live: LiveNamespace | LiveTable, desired: DesiredNamespace | DesiredTable | None = None
     ) -> Blocked | None:
         """Return a blocked entry if another manifest owns the object; None otherwise."""
-        if not self.is_foreign(live.properties):
-            return None
-        params: Params = {"owner": ownership.owner_of(live.properties) or "", "manifest": self.owner}
-        if desired is None:
-            params["key"] = "prune: owned"
-        return self.blocked(Why(ReasonCode.FOREIGN_OWNER, params), desired, live)
+        why = self.foreign_why(live.properties, {} if desired is not None else {"key": "prune: owned"})
+        return None if why is None else self.blocked(why, desired, live)
 
     def blocked(
         self,
@@ -159,8 +160,9 @@ class CatalogContext:
     def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
         """Return the marks and properties that ``desired`` asks for.
 
-        ``kept`` tells whether the catalog keeps marks. Values that the service hides in ``live`` count as equal: nobody
-        can tell whether they differ.
+        ``kept`` tells whether the catalog keeps marks. A mark of this manifest without its id is as it should be: only
+        another change writes the id. Values that the service hides in ``live`` count as equal: nobody can tell whether
+        they differ.
         """
         properties = {
             key: REDACTED if is_hidden(key, value, live) else value for key, value in desired.properties.items()
@@ -168,13 +170,24 @@ class CatalogContext:
         if not kept:
             return ObjectView(properties=properties)
         protect = ownership.is_protected(live) if desired.protect is None else desired.protect
+        owner = ownership.owner_of(live)
         return ObjectView(
-            managed_by=self.owner,
+            managed_by=owner if ownership.is_same_owner(owner, self.owner) else self.owner,
             protect=protect,
             keys=tuple(sorted(desired.properties)),
             secret_keys=tuple(sorted(desired.secret_keys)),
             mirror=desired.mirrors.catalog if isinstance(desired, DesiredTable) and desired.mirrors else None,
             properties=properties,
+        )
+
+    def with_id(self, view: ObjectView | None, kind: Kind) -> ObjectView | None:
+        """Return the view that a change ends with, whose marks get the id of this manifest."""
+        able = self.capabilities
+        if view is None or not (able.alter_table if kind == "table" else able.alter_namespace):
+            return view
+        marks = {"managed_by": view.managed_by, "policy": view.policy}
+        return view.model_copy(
+            update={key: self.owner for key, mark in marks.items() if ownership.is_same_owner(mark, self.owner)}
         )
 
 
@@ -191,7 +204,7 @@ def change_of(
     probe: bool = True,
 ) -> Change:
     """Return the change from ``before`` to ``after``, with the fields that differ."""
-    secret_keys = _secret_keys(desired, before)
+    secret_keys, after = _secret_keys(desired, before), context.with_id(after, action.kind)
     why = _as_mirrored(desired, action) or why
     return Change(
         catalog=context.catalog,
@@ -243,8 +256,10 @@ def unwanted(
     able = context.capabilities
     if not (able.table_markers if is_table else able.namespace_markers):
         return None  # nobody can tell whose it is
-    if owner != context.owner:
-        if context.prune is Prune.ALL:
+    if not ownership.is_same_owner(owner, context.owner):
+        if context.prune is Prune.ALL or (
+            context.prune is Prune.OWNED and ownership.is_same_name(owner, context.owner)
+        ):
             return context.foreign(live) or _removal(context, live, Why(ReasonCode.NOT_IN_MANIFEST))
         is_unmanaged = is_table and owner is None and context.prune is Prune.OWNED
         return Remark(NoteCode.UNMANAGED, live.id) if is_unmanaged else None

@@ -19,15 +19,16 @@ def with_policies(context: CatalogContext, live: LiveTable, outcome: Outcome) ->
     wanted = context.policies.of(live.id)
     if wanted is not None and not wanted.names:
         wanted = None
-    mark = live.properties.get(ownership.POLICY)
-    if (wanted is None and mark != context.owner) or not (outcome is None or isinstance(outcome, Remark)):
+    mark = ownership.policy_of(live.properties)
+    is_ours = ownership.is_same_owner(mark, context.owner)
+    if (wanted is None and not is_ours) or not (outcome is None or isinstance(outcome, Remark)):
         return outcome
-    if wanted is not None and _is_in_step(context, wanted, live, mark):
+    if wanted is not None and is_ours and _is_in_step(wanted, live):
         return None
     before = context.view(wanted.block if wanted else None, live) or ObjectView()
     after = _after(context, wanted, live, before)
     names = tuple(sorted({key for key, _ in before.properties.items() ^ after.properties.items()}))
-    manager = before.managed_by or (None if context.take_over or mark == context.owner else mark)
+    manager = before.managed_by or (None if context.take_over or is_ours else mark)
     if manager is not None:
         return Remark(NoteCode.POLICY_NOT_APPLIED, live.id, {"owner": manager}) if names else outcome
     if not names and (before.marks == after.marks or (mark is None and not context.adopt)):
@@ -40,10 +41,10 @@ def with_policies(context: CatalogContext, live: LiveTable, outcome: Outcome) ->
     )
 
 
-def _is_in_step(context: CatalogContext, wanted: TablePolicy, live: LiveTable, mark: str | None) -> bool:
-    """Return whether a table is as its policies ask for, without building anything."""
-    is_marked = mark == context.owner and live.properties.get(ownership.KEYS) == wanted.keys
-    return is_marked and wanted.block.properties.items() <= live.properties.items()
+def _is_in_step(wanted: TablePolicy, live: LiveTable) -> bool:
+    """Return whether a table with our mark is as its policies ask for, without building anything."""
+    is_recorded = live.properties.get(ownership.KEYS) == wanted.keys
+    return is_recorded and wanted.block.properties.items() <= live.properties.items()
 
 
 def _after(context: CatalogContext, wanted: TablePolicy | None, live: LiveTable, before: ObjectView) -> ObjectView:
@@ -51,4 +52,5 @@ def _after(context: CatalogContext, wanted: TablePolicy | None, live: LiveTable,
         return before.model_copy(update={"keys": (), "secret_keys": (), "properties": {}, "policy": None})
     said = context.marks(wanted.block, live.properties, kept=True)
     asked = {"keys": said.keys, "secret_keys": said.secret_keys, "properties": said.properties}
-    return before.model_copy(update={**asked, "policy": context.owner})
+    is_ours = ownership.is_same_owner(before.policy, context.owner)
+    return before.model_copy(update={**asked, "policy": before.policy if is_ours else context.owner})

@@ -62,7 +62,7 @@ def _is_unchanged(context: CatalogContext, desired: DesiredTable, live: LiveTabl
     """Return whether an owned table matches its block, without building anything."""
     properties = live.properties
     if context.capabilities.table_markers and (
-        properties.get(ownership.MANAGED_BY) != context.owner
+        not ownership.is_same_owner(ownership.owner_of(properties), context.owner)
         or ownership.mirror_of(properties) != (desired.mirrors.catalog if desired.mirrors else None)
         or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties, desired.secret_keys)
         or (desired.protect is not None and desired.protect != ownership.is_protected(properties))

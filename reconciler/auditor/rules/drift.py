@@ -37,7 +37,7 @@ def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if desired is None or desired.absent or live is None:
         return
     manager = ownership.owner_of(live.properties)
-    if manager is not None and manager != record.owner:
+    if manager is not None and not ownership.is_same_owner(manager, record.owner):
         yield Verdict(
             f"it is in this manifest, and `{manager}` manages it",
             "Agree on one manifest for it: remove the block from the other, or from this one; "

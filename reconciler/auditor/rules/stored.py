@@ -59,7 +59,7 @@ def _is_declared(record: TableRecord) -> bool:
         record.desired is not None
         and not record.desired.absent
         and record.desired.schema is None
-        and ownership.owner_of(record.properties) == record.owner
+        and ownership.is_same_owner(ownership.owner_of(record.properties), record.owner)
     )
 
 

@@ -97,6 +97,10 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.DROPPED_OUTSIDE: "this service drops it only together with what it holds, which lancens never asks for",
     ReasonCode.FOREIGN_OWNER: [("{name} is", "it is"), " managed by `{owner}`, not by `{manifest}`"],
     ReasonCode.HIDES_TABLE: "its entry would hide {name}, a table by its directory {location} alone",
+    ReasonCode.MANIFEST_ID_DIFFERS: [
+        ("{name} is", "it is"),
+        " marked by `{owner}`, a manifest of the same name with another `id`; this one is `{manifest}`",
+    ],
     ReasonCode.KEEPS_NO_PROPERTIES: "this catalog keeps no properties of tables",
     ReasonCode.KEPT_UNDER_ANOTHER_NAME: "the service keeps `{name}` as `{other}`",
     ReasonCode.KIND_CHANGED: "it is a {kind}, not a {other_kind}; a namespace cannot change its kind",

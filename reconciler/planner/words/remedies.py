@@ -91,6 +91,10 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         "write another `location:` in its block, remove {name} with `absent: true`, or give {name} an entry first: a "
         "block, and `lancens apply --adopt --select '{name}'`"
     ),
+    ReasonCode.MANIFEST_ID_DIFFERS: (
+        "if this manifest's `id` was changed, write `id: {value}` again; if these are two manifests, give one another "
+        "`name`; or claim it with --take-over"
+    ),
     ReasonCode.KEEPS_NO_PROPERTIES: "remove `properties` from its block",
     ReasonCode.KEPT_UNDER_ANOTHER_NAME: _WRITE,
     ReasonCode.KIND_CHANGED: "write `kind: {kind}` in its block, or give the {other_kind} another name",

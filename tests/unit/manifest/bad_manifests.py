@@ -79,7 +79,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         HEAD + "zzz: 1\ncatalogs: {}\n",
         [
             (
-                f"{L}:3:1: unknown key `zzz` in the manifest; expected `version`, `name`, `include`, `safety`, "
+                f"{L}:3:1: unknown key `zzz` in the manifest; expected `version`, `name`, `id`, `include`, `safety`, "
                 "`schemas`, `defaults`, `catalogs`"
             ),
         ],
