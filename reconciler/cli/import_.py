@@ -10,6 +10,7 @@ import click
 
 from reconciler.cli.options import CatalogSource, catalog_options, out_option, parallelism_option, select_option
 from reconciler.cli.results import check_new_manifest, say, write_file, write_result
+from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.errors import ManifestError, SelectionError
 
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 @click.option(
     "--append", metavar="FILE", help="Add what is missing to a file of the manifest; its other lines stay unchanged."
 )
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="With --impl: the manifest's name, by default that of its folder; that of a lost manifest writes it again.",
+)
 @parallelism_option()
 def command(
     source: CatalogSource,
@@ -39,6 +45,7 @@ def command(
     from_storage: bool,
     out: str | None,
     append: str | None,
+    name: str | None,
     parallelism: int,
 ) -> None:
     """Write a manifest of live catalogs; planning it gives no changes.
@@ -53,11 +60,14 @@ def command(
     from reconciler.writing.import_ import ImportOptions
 
     _check_target(out, append)
+    if name is not None and (source.impl is None or append is not None):
+        raise click.UsageError("--name goes with --impl, for a new manifest; another one has its name already")
     options = ImportOptions(
         select=select,
         unmanaged=unmanaged,
         with_schema=with_schema,
         from_storage=from_storage,
+        name=name,
         parallelism=parallelism,
     )
     if append is not None:
@@ -67,7 +77,8 @@ def command(
     made = _import(source, manifest, catalog, Path() if out is None else Path(out).parent, options)
     write_result(made.text, out)
     if out is not None:
-        say(f"Wrote {out}: {_counts(made)}; `lancens plan {out}` shows what differs from it.", err=True)
+        wrote = f"Wrote {out}, the manifest {display.name(made.name)}: {_counts(made)}"
+        say(f"{wrote}; `lancens plan {out}` shows what differs from it.", err=True)
 
 
 def _check_target(out: str | None, append: str | None) -> None:
@@ -108,7 +119,8 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
             raise SelectionError(
                 f"{path} has a catalog `{catalog}` already; leave --impl and --config out to add to it"
             )
-    made = _import(source, manifest, catalog, Path(path).parent, replace(options, beside=known))
+    name = manifest.name if source.impl is not None else None
+    made = _import(source, manifest, catalog, Path(path).parent, replace(options, beside=known, name=name))
     if not made.namespaces and not made.tables and source.impl is None:
         say(f"{path} has a block for everything; nothing was written.", err=True)
         return

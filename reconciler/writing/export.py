@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import PurePath
 
 from reconciler.arrow_types import TypeSyntaxError, check_column_name, make_column
 from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
@@ -26,6 +28,7 @@ HEADER = """\
 # `lancens schema > manifest.schema.json` writes the schema that editors check and complete with.
 version: 1
 """
+ID_COMMENT = "# tells this manifest from others of its name; never change it, and never copy it to another manifest"
 _INDENT = "  "
 # Each namespace is two levels of nesting, below three others.
 _MOST_LEVELS = (MAX_DEPTH - 8) // 2
@@ -64,8 +67,19 @@ class ExportCatalog:
     capabilities: Capabilities = field(default_factory=Capabilities)
 
 
-def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
-    """Return the manifest ``name`` of the live state of ``catalogs``.
+def new_id() -> str:
+    """Return an ``id`` for a new manifest, which tells it from others of the same name."""
+    return secrets.token_hex(6)
+
+
+def name_after(folder: str) -> str:
+    """Return the name of a new manifest in a folder."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(folder).name).strip("-")
+    return name if check_name(name) is None else "lancens"
+
+
+def to_yaml(name: str, catalogs: Sequence[ExportCatalog], identity: str | None = None) -> str:
+    """Return the manifest ``name``, with ``identity`` as its ``id``, of the live state of ``catalogs``.
 
     Namespaces with properties are claimed, others are paths. Invalid names, and values that look like secrets, are left
     out, with a comment. A secret in ``config``, or on an owned object, becomes a placeholder: planning would remove an
@@ -73,7 +87,8 @@ def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
     """
     variables: set[str] = set()
     blocks = [_block(scalar(catalog.name), _CatalogWriter(catalog, variables).lines()) for catalog in catalogs]
-    lines = [f"name: {scalar(name)}", *_block("catalogs", chain.from_iterable(blocks))]
+    head = [f"name: {scalar(name)}", *([f"id: {scalar(identity)}  {ID_COMMENT}"] if identity else [])]
+    lines = [*head, *_block("catalogs", chain.from_iterable(blocks))]
     return HEADER + "\n".join(lines) + "\n"
 
 

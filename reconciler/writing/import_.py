@@ -29,14 +29,16 @@ from reconciler.operations.manifests import manifest_of_service
 from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.placeholders import hiding
-from reconciler.writing.export import ExportCatalog, to_yaml
+from reconciler.writing.export import ExportCatalog, name_after, to_yaml
 from reconciler.writing.importable import (
+    Identity,
+    identity_of,
     is_owned_outside,
     manageable,
-    names_of,
+    new_identity,
+    owners_left_out,
     place_text,
     text_of_root,
-    unmanaged_name,
     within,
 )
 
@@ -53,6 +55,7 @@ class ImportOptions:
         with_schema: also the columns of each dataset.
         from_storage: also a block for each dataset under the catalogs' roots without an entry.
         beside: the desired state of an existing manifest, by catalog, which is not written again.
+        name: the name of the manifest, by default that of the given one, otherwise that of the folder.
         parallelism: how many requests and storage probes run at once.
     """
 
@@ -61,14 +64,16 @@ class ImportOptions:
     with_schema: bool = False
     from_storage: bool = False
     beside: Mapping[str, DesiredCatalog] | None = None
+    name: str | None = None
     parallelism: int = DEFAULT_PARALLELISM
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The ``text`` of a manifest, the number of its namespaces and tables, and remarks for a person."""
+    """The ``text`` of a manifest, its ``name``, the number of its namespaces and tables, and remarks for a person."""
 
     text: str
+    name: str
     namespaces: int
     tables: int
     remarks: Sequence[str]
@@ -117,14 +122,16 @@ def import_(
     unmanaged: bool = False,
     with_schema: bool = False,
     from_storage: bool = False,
+    name: str | None = None,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> str:
     """Return the text of a manifest of live catalogs; planning it gives no changes.
 
-    Either ``manifest`` names the catalogs (``catalog`` picks one), or ``impl`` and ``config`` describe one. Its names
-    are then those of the owner of most objects (``catalog`` picks among several). Relative paths start at ``folder``,
-    by default the manifest's folder or the current one. Objects of other manifests are left out, with a comment. For
-    the other arguments see :class:`ImportOptions`; apply registers the datasets that ``from_storage`` adds.
+    Either ``manifest`` names the catalogs (``catalog`` picks one), or ``impl`` and ``config`` describe one. The new
+    manifest of a service is named after the folder. With the ``name`` of a manifest that owns objects there, it is that
+    manifest (``catalog`` picks among several). Relative paths start at ``folder``, by default the manifest's folder or
+    the current one. Objects of other manifests are left out, with a comment. For the other arguments see
+    :class:`ImportOptions`; apply registers the datasets that ``from_storage`` adds.
 
     Raises:
         CatalogError: a catalog could not be read completely.
@@ -136,6 +143,7 @@ def import_(
         unmanaged=unmanaged,
         with_schema=with_schema,
         from_storage=from_storage,
+        name=name,
         parallelism=parallelism,
     )
     return imported(manifest, options, catalog=catalog, impl=impl, config=config, folder=folder).text
@@ -164,15 +172,35 @@ def imported(
     concerned = None if catalog is None or is_service else [catalog]
     with open_connections(manifest, concerned, parallelism=options.parallelism) as connections:
         lives = _read(manifest, connections, folder, options)
-        if not is_service:
-            return _written(manifest.name, lives, options)
-        [live] = lives
-        name, live.name = names_of(live.snapshot if options.beside is None else Snapshot(), catalog)
-        live.owner = f"{name}/{live.name}"
-        missing = _missing_root(live)
+        identity = _identity(manifest, lives, options, catalog, folder, is_service=is_service)
+        for live in lives:
+            if is_service:
+                live.name = identity.catalog
+            live.owner = identity.owner(live.name)
+        missing = _missing_root(lives[0]) if is_service else None
         if missing is not None:
             raise ConfigError(f"{missing} Nothing was written.")
-        return _written(name, lives, options)
+        return _written(identity, lives, options)
+
+
+def _identity(
+    manifest: Manifest,
+    lives: Sequence[_Live],
+    options: ImportOptions,
+    catalog: str | None,
+    folder: str,
+    *,
+    is_service: bool,
+) -> Identity:
+    """Return the manifest to write: the given one, the one called ``options.name``, or a new one."""
+    if not is_service and not options.unmanaged:
+        return Identity(manifest.name, manifest.identity)
+    name, snapshots = options.name or name_after(folder), [live.snapshot for live in lives]
+    if options.beside is not None and catalog is not None:
+        return Identity(name, None, catalog)
+    if options.name is None or options.unmanaged:
+        return new_identity(snapshots, catalog, name)
+    return identity_of(snapshots[0], catalog, name)
 
 
 def _read(
@@ -208,14 +236,14 @@ def _portable(impl: str, properties: Mapping[str, str], folder: str) -> dict[str
     return portable
 
 
-def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Imported:
-    if options.unmanaged:
-        name = unmanaged_name(live.snapshot for live in lives)
+def _written(identity: Identity, lives: Sequence[_Live], options: ImportOptions) -> Imported:
     for live in lives:
         live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
     if options.from_storage:
         _search(lives, options.parallelism)
     remarks = [line for live in lives for line in map(hiding(live.places), _remarks(live))]
+    if options.beside is None and not options.unmanaged:
+        remarks += owners_left_out((live.snapshot for live in lives), identity)
     _select(lives, options.select)
     for live in lives:
         if existing := (options.beside or {}).get(live.name):  # has blocks already
@@ -227,7 +255,8 @@ def _written(name: str, lives: Sequence[_Live], options: ImportOptions) -> Impor
         with live.spec.errors():
             exports.append(_export(live, options))
     return Imported(
-        to_yaml(name, exports),
+        to_yaml(identity.name, exports, identity.id),
+        identity.name,
         sum(len(live.chosen.namespaces) for live in lives),
         sum(len(live.chosen.tables) for live in lives),
         remarks,
@@ -285,10 +314,11 @@ def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
     for live in lives if select else ():
         selection = live.selection(select)
         live.keep(filter(selection.contains, live.names))
-        if is_owned_outside(live.snapshot, live.owner, selection):
-            # Without a scope, a plan of this manifest would remove the owned objects that are not selected.
-            kept = tuple(sorted(map("/".join, live.names)))
-            live.scope = selection if live.scope.is_everything else Scope(kept or live.scope.patterns)
+        if live.scope.is_everything:
+            live.scope = selection  # what is not selected may be another team's
+        elif is_owned_outside(live.snapshot, live.owner, selection):
+            # Without another scope, a plan of this manifest would remove the owned objects that are not selected.
+            live.scope = Scope(tuple(sorted(map("/".join, live.names))) or live.scope.patterns)
 
 
 def _export(live: _Live, options: ImportOptions) -> ExportCatalog:

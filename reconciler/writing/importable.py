@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TypeVar
 
 from reconciler.manifest.variables import escape
-from reconciler.model import locations, ownership
+from reconciler.model import display, locations, ownership
 from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, check_name
+from reconciler.writing.export import new_id
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
@@ -22,48 +23,66 @@ _ENGINE_KEYS = frozenset(
     | {"write.parquet.compression-codec", "created-at", "nessie.catalog.content-id"}
 )
 
-NEW_NAME = "imported"
-"""The name of a manifest for unmanaged objects."""
-
 _NEW_CATALOG = "main"
 _MOST_NAMED = 10
 
 
-def names_of(snapshot: Snapshot, catalog: str | None) -> tuple[str, str]:
-    """Return the names of the manifest and catalog that own the most objects.
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The name of a manifest, its ``id`` if it has one, and the name that it gives to its catalog."""
+
+    name: str
+    id: str | None
+    catalog: str = _NEW_CATALOG
+
+    def owner(self, catalog: str) -> str:
+        """Return the owner in the marks of what this manifest manages in a catalog."""
+        return "/".join(filter(None, (self.name, catalog, self.id)))
+
+
+def identity_of(snapshot: Snapshot, catalog: str | None, name: str) -> Identity:
+    """Return the manifest called ``name`` that owns the most objects, or a new one if none does.
 
     Raises:
-        SelectionError: all owned objects have another owner than ``catalog``, so that all would conflict.
+        SelectionError: all objects that it owns are in another catalog than ``catalog``, so that all would conflict.
     """
-    counts = Counter(owner for live in _objects(snapshot) if (owner := _owner_names(live)) is not None)
-    fitting = [owner for owner in counts if catalog is None or owner[1] == catalog]
+    counts = Counter(owner for owner in _owners([snapshot]) if owner.name == name)
+    fitting = [owner for owner in counts if catalog is None or owner.catalog == catalog]
     if fitting:
-        return min(fitting, key=lambda owner: (-counts[owner], owner))
+        found = min(fitting, key=lambda owner: (-counts[owner], owner.catalog, owner.id or ""))
+        return replace(found, id=found.id or new_id())
     if counts:
-        owners = ", ".join("/".join(owner) for owner in sorted(counts))
+        owners = ", ".join(sorted({f"{owner.name}/{owner.catalog}" for owner in counts}))
         raise SelectionError(
             f"nothing here is managed as catalog `{catalog}`: {owners} manages it; "
-            f"leave `--catalog` out, or say `--catalog {min(counts)[1]}`"
+            f"leave `--catalog` out, or say `--catalog {min(owner.catalog for owner in counts)}`"
         )
-    return NEW_NAME, catalog or _NEW_CATALOG
+    return Identity(name, new_id(), catalog or _NEW_CATALOG)
 
 
-def unmanaged_name(snapshots: Iterable[Snapshot]) -> str:
-    """Return a name that no manifest uses yet, so that planning it prunes nothing."""
-    taken = {
-        (ownership.owner_of(live.properties) or "").partition("/")[0]
-        for snapshot in snapshots
-        for live in _objects(snapshot)
-    }
-    names = chain([NEW_NAME], (f"{NEW_NAME}-{number}" for number in count(2)))
-    return next(name for name in names if name not in taken)
+def new_identity(snapshots: Iterable[Snapshot], catalog: str | None, name: str) -> Identity:
+    """Return a new manifest, whose name begins with ``name`` and is no other's, so that planning it prunes nothing."""
+    taken = {owner.name for owner in _owners(snapshots)}
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return Identity(next(each for each in names if each not in taken), new_id(), catalog or _NEW_CATALOG)
 
 
-def _owner_names(live: LiveNamespace | LiveTable) -> tuple[str, str] | None:
-    """Return the manifest and the catalog in an object's mark, None where they are not valid names."""
-    name, _, catalog = (ownership.owner_of(live.properties) or "").partition("/")
-    possible = check_name(name) is None and check_name(catalog) is None and "${" not in name
-    return (name, catalog) if possible else None
+def owners_left_out(snapshots: Iterable[Snapshot], identity: Identity) -> Iterator[str]:
+    """Yield a remark for each manifest that owns objects which ``identity`` leaves out."""
+    counts = Counter(owner.name for owner in _owners(snapshots) if owner.name != identity.name)
+    for name, number in sorted(counts.items()):
+        yield (
+            f"{display.count(number, 'object')} left out: {name} manages {'it' if number == 1 else 'them'}. "
+            f"If its manifest is lost, `--name {name}` writes it again."
+        )
+
+
+def _owners(snapshots: Iterable[Snapshot]) -> Iterator[Identity]:
+    """Yield the manifest in the mark of each object that has a valid one."""
+    for live in chain.from_iterable(map(_objects, snapshots)):
+        name, _, catalog = live.properties.get(ownership.MANAGED_BY, "").partition("/")
+        if check_name(name) is None and check_name(catalog) is None and "${" not in name:
+            yield Identity(name, live.properties.get(ownership.MANIFEST_ID) or None, catalog)
 
 
 def _objects(snapshot: Snapshot) -> Iterable[LiveNamespace | LiveTable]:
@@ -78,11 +97,15 @@ def manageable(snapshot: Snapshot, owner: str, *, unmanaged: bool = False) -> Sn
     foreign: defaultdict[str, list[Identifier]] = defaultdict(list)
     for live in _objects(snapshot):
         manager = ownership.owner_of(live.properties)
-        if manager is not None and manager != owner and not unmanaged:
+        if manager is not None and not ownership.is_same_owner(manager, owner) and not unmanaged:
             foreign[manager].append(live.id)
-    wanted = (None,) if unmanaged else (None, owner)
     left = (_left_out(manager, sorted(found)) for manager, found in sorted(foreign.items()))
-    kept = within(snapshot, lambda live: ownership.owner_of(live.properties) in wanted)
+
+    def is_wanted(live: LiveNamespace | LiveTable) -> bool:
+        manager = ownership.owner_of(live.properties)
+        return manager is None or (not unmanaged and ownership.is_same_owner(manager, owner))
+
+    kept = within(snapshot, is_wanted)
     return Snapshot(
         {key: _without_noise(one) for key, one in kept.namespaces.items()},
         {key: _without_noise(one) for key, one in kept.tables.items()},
@@ -119,7 +142,8 @@ def _without_noise(live: LiveT) -> LiveT:
 def is_owned_outside(snapshot: Snapshot, owner: str, selection: Scope) -> bool:
     """Return whether an object of ``owner`` is not selected, so that a plan without it would prune it."""
     return any(
-        ownership.owner_of(live.properties) == owner and not selection.contains(live.id) for live in _objects(snapshot)
+        ownership.is_same_owner(ownership.owner_of(live.properties), owner) and not selection.contains(live.id)
+        for live in _objects(snapshot)
     )
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from reconciler.model.backend_config import BackendConfig, describe_keys
-from reconciler.model.names import check_name
 from reconciler.model.redaction import is_sensitive_key
-from reconciler.writing.export import HEADER, scalar
+from reconciler.writing.export import HEADER, ID_COMMENT, new_id, scalar
 
 # Likely values of required keys; other keys have a default, or no value is likely.
 _LIKELY = {
@@ -19,20 +18,18 @@ _LIKELY = {
 _LIKELY_OF = {("rest", "uri"): "http://localhost:2333", ("iceberg", "endpoint"): "http://localhost:8181"}
 
 
-def first_manifest(impl: str, folder_name: str) -> str:
-    """Return the text of a manifest with one catalog of ``impl`` and no blocks.
+def first_manifest(impl: str, name: str) -> str:
+    """Return the text of a manifest with a new ``id``, one catalog of ``impl`` and no blocks.
 
     Raises:
         ConfigError, MissingExtraError: ``impl`` cannot be loaded.
     """
     from reconciler.backends import registry
 
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", folder_name).strip("-") or "lancens"
-    if check_name(name) is not None:
-        name = "lancens"
     catalog = "lake" if impl == "dir" else impl
     lines = [
         f"name: {scalar(name)}  # the owner in the marks of what it creates",
+        f"id: {new_id()}  {ID_COMMENT}",
         "catalogs:",
         f"  {scalar(catalog)}:  # the catalog's name in this manifest",
         f"    impl: {scalar(impl)}",

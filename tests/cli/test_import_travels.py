@@ -74,7 +74,7 @@ def test_a_copy_of_the_folder_plans_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, root: str
 ) -> None:
     root = root.format(here=folder / "here")
-    imported(capsys, "--impl", "dir", "--config", f"root={root}", "--with-schema", "-o", "made.yaml")
+    imported(capsys, "--impl", "dir", "--config", f"root={root}", "--name", "store", "--with-schema", "-o", "made.yaml")
     text = Path("made.yaml").read_text()
     assert str(folder) not in text
     assert ("t00:\n" in text, "t00.lance" in text) == (True, False)  # at its default location
@@ -131,7 +131,7 @@ def test_a_root_with_nothing_in_it_is_said(folder: Path, capsys: pytest.CaptureF
     made = imported(capsys, "--impl", "dir", "--config", "root=./empty", "-o", "made.yaml")
 
     assert f"no Lance table under {folder}/here/empty." in made.err
-    assert "Wrote made.yaml: 0 namespaces, 0 tables" in made.err
+    assert "Wrote made.yaml, the manifest here: 0 namespaces, 0 tables" in made.err
 
 
 # ---- appending
