@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import CatalogSource, catalog_options
+from reconciler.model.backend_config import plain_key
 from reconciler.model.errors import ConfigError, MissingExtraError
 from reconciler.model.redaction import is_secret_config
 
@@ -106,5 +107,5 @@ def _served(connections: Mapping[str, Connection], source: CatalogSource, places
 def _secrets(spec: CatalogSpec) -> Iterator[str]:
     yield from spec.secrets
     for key, value in spec.properties.items():
-        if is_secret_config(key.removeprefix(f"{spec.impl}."), value):
+        if is_secret_config(plain_key(spec.impl, key), value):
             yield value

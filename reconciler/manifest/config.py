@@ -17,7 +17,7 @@ from reconciler.manifest.variables import (
     is_literal,
 )
 from reconciler.model import locations
-from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_keys, read_config
+from reconciler.model.backend_config import BackendConfig, ConfigProblem, known_keys, plain_key, read_config
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError, Problem
@@ -80,7 +80,7 @@ class ConfigText:
 
     def plain_key(self, entry: ConfigEntry) -> str:
         """Return the entry's key without the implementation's prefix."""
-        return entry.key.removeprefix(f"{self.impl}.")
+        return plain_key(self.impl, entry.key)
 
     # ---- at load
 
@@ -91,7 +91,7 @@ class ConfigText:
         unknown = {entry.key for entry in self.entries if not is_literal(entry.template)}
 
         def is_certain(problem: ConfigProblem) -> bool:
-            name = (problem.key or "").removeprefix(f"{self.impl}.")
+            name = plain_key(self.impl, problem.key or "")
             is_about_key = (name not in known and not name.startswith(_STORAGE_PREFIX)) or plain.count(name) > 1
             return problem.key not in unknown or is_about_key
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.manifest.config import Implementation, Implementations
 from reconciler.manifest.models import TEXT_SCHEMA, ManifestFile, or_placeholder
-from reconciler.model.backend_config import describe_keys
+from reconciler.model.backend_config import describe_keys, key_prefixes
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 
@@ -62,7 +62,7 @@ def _know_impls(definitions: dict[str, Any], implementations: Implementations) -
 def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
     """Return the schema of ``config``; required keys may be in another file."""
     keys: dict[str, Any] = {}
-    patterns: dict[str, Any] = {f"^{re.escape(impl)}\\.": TEXT_SCHEMA}
+    patterns: dict[str, Any] = {f"^{re.escape(prefix)}": TEXT_SCHEMA for prefix in key_prefixes(impl)}
     for one in describe_keys(implementation.config_model):
         value: dict[str, Any] = dict(TEXT_SCHEMA) if not one.schema else or_placeholder(dict(one.schema))
         value["description"] = one.description or f"`{one.key}` of {impl}."

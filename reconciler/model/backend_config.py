@@ -1,14 +1,16 @@
 """The configuration of a backend: a pydantic model for each, checked key by key.
 
 A model's field names and aliases are the keys of the catalog's specification. Every key may carry the name of the
-implementation as a prefix (``dir.root``). A field that is a mapping collects the keys that begin with its name:
-``storage.*``, for pylance, in every backend. :class:`KeysOf` sets another prefix, which a plain key may share.
+implementation as a prefix (``dir.root``), also without its number (``hive.root``). A field that is a mapping collects
+the keys that begin with its name: ``storage.*``, for pylance, in every backend. :class:`KeysOf` sets another prefix,
+which a plain key may share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from string import digits
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_origin
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
@@ -174,6 +176,16 @@ def _mappings(model: type[BackendConfig]) -> dict[str, str]:
     }
 
 
+def key_prefixes(impl: str) -> list[str]:
+    """Return the prefixes that keys of an implementation may have, its own first."""
+    return list(dict.fromkeys((f"{impl}.", f"{impl.rstrip(digits)}.")))
+
+
+def plain_key(impl: str, key: str) -> str:
+    """Return a key without the prefix of its implementation: ``hive2.root`` and ``hive.root`` are ``root``."""
+    return next((key.removeprefix(prefix) for prefix in key_prefixes(impl) if key.startswith(prefix)), key)
+
+
 def parse_config(model: type[ConfigT], impl: str, properties: Mapping[str, str]) -> ConfigT:
     """Return the configuration in ``properties``.
 
@@ -190,7 +202,7 @@ def read_config(
     model: type[ConfigT], impl: str, properties: Mapping[str, str]
 ) -> tuple[ConfigT | None, list[ConfigProblem]]:
     """Return the configuration in ``properties``, None where it has errors, and the errors."""
-    written = {key.removeprefix(f"{impl}."): key for key in properties}
+    written = {plain_key(impl, key): key for key in properties}
     known = known_keys(model)
     twice = sorted(set(properties) - set(written.values()))
     problems = [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in twice]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reconciler.backends import optional, registry
 from reconciler.backends.base import catalog_errors
 from reconciler.model import locations
+from reconciler.model.backend_config import plain_key
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
 from reconciler.model.names import EVERYTHING, Identifier, Scope
@@ -114,7 +115,7 @@ class Connection:
         Paths are taken relative to the manifest's folder, so that every checkout has the same digest.
         """
         credentials = self.backend.config.credentials
-        plain = {key.removeprefix(f"{self.spec.impl}."): value for key, value in self.spec.properties.items()}
+        plain = {plain_key(self.spec.impl, key): value for key, value in self.spec.properties.items()}
         names = [key for key in sorted(plain) if not (key in credentials or is_sensitive(key, plain[key]))]
         seen, identity = self.spec.portable, self.backend.config.identity()
         bound = {key: seen.get(plain[key], plain[key]) for key in names}

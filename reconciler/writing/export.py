@@ -16,6 +16,7 @@ from reconciler.arrow_types import TypeSyntaxError, check_column_name, make_colu
 from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
 from reconciler.manifest.variables import escape, is_literal, parse_template
 from reconciler.model import display, locations, ownership
+from reconciler.model.backend_config import plain_key
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Column, Schema
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
@@ -141,7 +142,7 @@ class _CatalogWriter:
 
     def _config(self) -> Iterator[str]:
         for key, text in self._catalog.config.items():
-            plain = key.removeprefix(f"{self._catalog.impl}.")
+            plain = plain_key(self._catalog.impl, key)
             if is_secret_config(plain, text) and is_literal(parse_template(text)):
                 yield from self._placeholder(key, [plain])
             else:

@@ -11,6 +11,7 @@ from reconciler.backends import optional, registry
 from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
 from reconciler.model import locations, ownership
+from reconciler.model.backend_config import plain_key
 from reconciler.model.columns import Schema
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.desired import DesiredCatalog
@@ -229,7 +230,7 @@ def _portable(impl: str, properties: Mapping[str, str], folder: str) -> dict[str
     """Return ``properties`` with the root of a directory catalog in ``folder`` as a relative path."""
     portable = dict(properties)
     if registry.backend_class(impl).is_its_root:
-        for key in (key for key in properties if key.removeprefix(f"{impl}.") in ("root", "path")):
+        for key in (key for key in properties if plain_key(impl, key) in ("root", "path")):
             path = storage.local_path(properties[key])
             if path is not None and path.is_absolute() and locations.is_under(folder, os.path.realpath(path)):
                 portable[key] = os.path.relpath(os.path.realpath(path))

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from reconciler.manifest.variables import escape
 from reconciler.model import display, locations, ownership
+from reconciler.model.backend_config import plain_key
 from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, check_name
@@ -167,6 +168,6 @@ def place_text(live: LiveTable, default: str | None, roots: Mapping[str, str]) -
 def text_of_root(texts: Mapping[str, str], impl: str) -> str | None:
     """Return the root in the texts of a ``config`` where it is relative or has a placeholder, otherwise None."""
     for key, text in texts.items():
-        if key.removeprefix(f"{impl}.") in ("root", "path"):
+        if plain_key(impl, key) in ("root", "path"):
             return text if locations.absolute(text, "/") != text or "${" in text else None
     return None

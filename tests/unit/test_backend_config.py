@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.dir import DirConfig
+from reconciler.backends.http.config import HttpConfig
 from reconciler.backends.iceberg import IcebergConfig
 from reconciler.backends.memory import MemoryConfig
 from reconciler.model.backend_config import known_keys, parse_config, read_config
@@ -82,6 +83,36 @@ def test_no_root_holds_a_credential_or_is_empty(impl: str, root: str) -> None:
     assert [(problem.key, "hunter2" in problem.message) for problem in problems] == [("root", False)]
 
 
+@pytest.mark.parametrize("impl", ["hive2", "hive3"])
+def test_keys_of_hive_may_have_its_plain_name_as_prefix(impl: str) -> None:
+    model = registry.backend_class(impl).config_model
+    given = {"hive.uri": "thrift://h:9083", f"{impl}.root": "/lake", "hive.storage.region": "eu"}
+    config, problems = read_config(model, impl, given)
+    assert problems == []
+    assert config is not None
+    assert config.storage == {"region": "eu"}
+    [problem] = read_config(model, impl, {"hive.uri": "thrift://h", f"{impl}.uri": "thrift://h"})[1]
+    assert "given twice" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("impl", "more", "plain"),
+    [
+        ("unity", {"endpoint": "http://h"}, (10, 60)),
+        ("rest", {"uri": "http://h"}, (10, 60)),
+        ("iceberg", {"endpoint": "http://h"}, (10, 30)),
+    ],
+)
+def test_time_outs_may_be_in_milliseconds(impl: str, more: dict[str, str], plain: tuple[float, float]) -> None:
+    model = registry.backend_class(impl).config_model
+    assert issubclass(model, HttpConfig)
+    assert parse_config(model, impl, more).timeouts == plain
+    millis = {f"{impl}.connect_timeout_millis": "1500", "read_timeout_millis": "200"}
+    assert parse_config(model, impl, {**more, **millis}).timeouts == (1.5, 0.2)
+    [problem] = read_config(model, impl, {**more, **millis, "read_timeout": "30"})[1]
+    assert "one time-out" in problem.message
+
+
 def test_known_keys_come_without_storage() -> None:
     assert known_keys(DirConfig) == ["root", "path", "manifest_enabled", "dir_listing_enabled"]
 
@@ -111,10 +142,8 @@ def test_a_directory_takes_what_it_does_anyway_and_refuses_the_rest() -> None:
         ("glue", "profile_name", "AWS_PROFILE"),
         ("glue", "max_retries", "are retried"),
         ("glue", "retry_mode", "throttling of AWS"),
-        ("iceberg", "read_timeout_millis", "`read_timeout`, in milliseconds"),
         ("rest", "header.x-api-key", "`headers.NAME`"),
         ("rest", "tls.assert_hostname", "always checked"),
-        ("unity", "unity.connect_timeout_millis", "`connect_timeout`, in seconds"),
     ],
 )
 def test_a_key_of_another_implementation_is_told_by_our_name(impl: str, key: str, instead: str) -> None:

@@ -92,10 +92,10 @@ class HttpConfig(WaitLimits, BackendConfig):
 
     credentials = frozenset({"vend_credentials"})
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "connect_timeout_millis": "write `connect_timeout`, in seconds",
         "header.*": "write `headers.NAME`",
-        "read_timeout_millis": "write `read_timeout`, in seconds",
     }
+    timeout_unit: ClassVar[float] = 1.0
+    """The unit of ``connect_timeout`` and ``read_timeout``, in seconds."""
     address_key: ClassVar[str] = "endpoint"
     """The key that gives ``endpoint``."""
 
@@ -119,6 +119,10 @@ class HttpConfig(WaitLimits, BackendConfig):
     """How long to wait for a connection."""
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
     """How long to wait for an answer."""
+    connect_timeout_millis: int | None = Field(default=None, ge=1, le=3_600_000)
+    """`connect_timeout` in milliseconds."""
+    read_timeout_millis: int | None = Field(default=None, ge=1, le=3_600_000)
+    """`read_timeout` in milliseconds."""
     max_retries: int = Field(default=3, ge=0, le=100)
     """How often a request that is safe to repeat is repeated after failures; 0 for never, throttled or not."""
     vend_credentials: bool = True
@@ -134,7 +138,11 @@ class HttpConfig(WaitLimits, BackendConfig):
     @property
     def timeouts(self) -> tuple[float, float]:
         """The seconds to wait for a connection and for an answer."""
-        return self.connect_timeout, self.read_timeout
+        connect, read = self.connect_timeout_millis, self.read_timeout_millis
+        return (
+            self.connect_timeout * self.timeout_unit if connect is None else connect / 1000,
+            self.read_timeout * self.timeout_unit if read is None else read / 1000,
+        )
 
     @property
     def token_key(self) -> str | None:
@@ -208,6 +216,13 @@ class HttpConfig(WaitLimits, BackendConfig):
             raise ValueError("`auth_token` and `credential` are two ways to authenticate; give one")
         if self.credential is None and self.oauth2_server_uri is not None:
             raise ValueError("`oauth2_server_uri` needs a `credential` to send there")
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_timeout_of_each(self) -> Self:
+        for name in ("connect_timeout", "read_timeout"):
+            if {name, f"{name}_millis"} <= self.model_fields_set:
+                raise ValueError(f"`{name}` and `{name}_millis` are one time-out; give one")
         return self
 
     @model_validator(mode="after")

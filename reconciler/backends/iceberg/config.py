@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -30,11 +29,7 @@ class IcebergConfig(HttpConfig):
     credentials = HttpConfig.credentials | frozenset(
         {"rest.access-key-id", "rest.secret-access-key", "rest.session-token"}
     )
-    elsewhere: ClassVar[Mapping[str, str]] = {
-        **HttpConfig.elsewhere,
-        "connect_timeout_millis": "write `connect_timeout`, in milliseconds",
-        "read_timeout_millis": "write `read_timeout`, in milliseconds",
-    }
+    timeout_unit = 0.001
 
     endpoint: Endpoint
     """The address of the REST catalog, without `/v1`."""
@@ -116,11 +111,6 @@ class IcebergConfig(HttpConfig):
     def has_secret(self) -> bool:
         """Whether requests carry a secret."""
         return super().has_secret or self.sigv4_enabled
-
-    @property
-    def timeouts(self) -> tuple[float, float]:
-        """The seconds to wait for a connection and for an answer."""
-        return self.connect_timeout / 1000, self.read_timeout / 1000
 
     @property
     def token_key(self) -> str | None:
