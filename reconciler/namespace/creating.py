@@ -37,7 +37,7 @@ class CreatingOperations(CatalogOperations):
             location=table.location,
             properties=dict(table.properties),
             storage_options=options or None,
-            managed_versioning=table.managed_versioning or None,
+            managed_versioning=table.managed_versioning,
         )
 
     @operation(spec.CreateEmptyTableRequest)
@@ -195,5 +195,8 @@ class CreatingOperations(CatalogOperations):
                 with storage.opened(default, options):
                     pass
             except errors.BackendError as error:
-                raise type(error)(f"{error}; name a `location` for the table, or let storage be read") from None
+                # A client would repeat a request that is "unavailable", which a location that cannot be opened stays.
+                lasts = isinstance(error, errors.ServiceUnavailableError)
+                kind = errors.InvalidInputError if lasts else type(error)
+                raise kind(f"{error}; name a `location` for the table, or let storage be read") from None
         return optional.fresh_location(self.backend, identifier, default)

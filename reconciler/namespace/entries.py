@@ -95,7 +95,7 @@ class EntryOperations(CatalogOperations):
             table_uri=table.location if request.with_table_uri else None,
             storage_options=options or None,
             properties=dict(table.properties),
-            managed_versioning=table.managed_versioning or None,
+            managed_versioning=table.managed_versioning,
         )
         if request.check_declared:
             response.is_only_declared = not self._has_data(table)

@@ -47,6 +47,21 @@ def catalog(tmp_path: Path) -> CatalogNamespace:
     return reconciler.connect("dir", {"root": str(tmp_path)})
 
 
+def test_versions_that_no_service_manages_are_said_to_be_so(catalog: CatalogNamespace) -> None:
+    catalog.create_namespace(CreateNamespaceRequest(id=["eu"]))
+    assert catalog.declare_table(DeclareTableRequest(id=["eu", "users"])).managed_versioning is False
+    assert catalog.describe_table(DescribeTableRequest(id=["eu", "users"])).managed_versioning is False
+
+
+def test_a_default_location_that_cannot_be_opened_is_no_reason_to_repeat_the_request() -> None:
+    closed = {"storage.endpoint": "http://127.0.0.1:1", "storage.allow_http": "true", "storage.region": "eu"}
+    keys = {"storage.access_key_id": "a", "storage.secret_access_key": "b", "storage.client_max_retries": "0"}
+    catalog = reconciler.connect("memory", {"root": "s3://lake", **closed, **keys})
+    catalog.create_namespace(CreateNamespaceRequest(id=["eu"]))
+    with pytest.raises(errors.InvalidInputError, match="name a `location`"):
+        catalog.declare_table(DeclareTableRequest(id=["eu", "users"]))
+
+
 def test_requests_may_be_mappings(catalog: CatalogNamespace) -> None:
     catalog.create_namespace(DictLike(id=["eu"], properties={"owner": "me"}))  # type: ignore[arg-type]
     catalog.declare_table({"id": ["eu", "users"], "location": None})  # type: ignore[arg-type]
