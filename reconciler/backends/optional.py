@@ -201,12 +201,12 @@ checking = _asking(ChecksAtCommit.checking)
 class TakesContext(Backend):
     """A service that takes the context of a Lance client's request."""
 
-    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return a context manager for the calls of a request.
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
+        """Return a context manager for the calls of a request; it yields the context of the response.
 
         Each implementation defines what a context means.
         """
-        return nullcontext()
+        return nullcontext({})
 
 
 in_context = _asking(TakesContext.in_context)

@@ -26,8 +26,8 @@ class CatalogOperations(LanceNamespace):
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
-    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return a context manager in which the catalog gets a request's ``context``."""
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
+        """Return a context manager in which the catalog gets a request's ``context``, and yields the response's."""
         return optional.in_context(self.backend, context)
 
     def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
@@ -162,8 +162,11 @@ def operation(
         def call(self: NamespaceT, request: RequestT, /, *args: P.args, **kwargs: P.kwargs) -> ResponseT:
             with specification_errors():
                 coerced = _coerced(model, request)
-                with self.in_context(_context_of(coerced)):
-                    return method(self, coerced, *args, **kwargs)
+                with self.in_context(_context_of(coerced)) as answered:
+                    response = method(self, coerced, *args, **kwargs)
+                    if answered and isinstance(response, BaseModel) and "context" in type(response).model_fields:
+                        return response.model_copy(update={"context": dict(answered)})
+                    return response
 
         return call
 

@@ -43,9 +43,9 @@ class ServedNamespace(CatalogNamespace):
     def __reduce__(self) -> tuple[object, ...]:
         return ServedNamespace, (self.backend, self._beside)
 
-    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return an empty context: a client's headers do not go to the catalog."""
-        return nullcontext()
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
+        """Return an empty context: no headers go from client to catalog, or back."""
+        return nullcontext({})
 
     def checked(self, location: str | None) -> str | None:
         """Return the location that a client names, None included.

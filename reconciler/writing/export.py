@@ -142,7 +142,7 @@ class _CatalogWriter:
 
     def _config(self) -> Iterator[str]:
         for key, text in self._catalog.config.items():
-            plain = plain_key(self._catalog.impl, key)
+            plain = plain_key(self._catalog.impl or "", key)
             if is_secret_config(plain, text) and is_literal(parse_template(text)):
                 yield from self._placeholder(key, [plain])
             else:

@@ -77,6 +77,7 @@ def connect(
     *,
     in_form: bool = True,
     sign: Callable[[PreparedRequest], Collection[str]] | None = None,
+    answered: Callable[[Mapping[str, str]], None] | None = None,
     pool_size: int = DEFAULT_POOL_SIZE,
 ) -> HttpClient:
     """Return the client of a service, logged in as ``config`` says.
@@ -112,6 +113,7 @@ def connect(
         tokens=tokens,
         headers=config.headers,
         sign=sign,
+        answered=answered,
         translate=translate,
         endpoint_key=config.address_key,
         token_key=config.token_key,

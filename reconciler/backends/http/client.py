@@ -159,6 +159,7 @@ class HttpClient:
         authority: a PEM file of the certificates to trust instead of the environment's.
         certificate: the PEM files of the client's certificate and key.
         sign: adds to each request what shows who sends it, after everything else; returns what no error may show.
+        answered: is called with the headers of each answer that is no error.
         secrets: texts that no error may show, beside the token.
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
         endpoint_key, token_key: the configuration keys that errors tell the user to check; no ``token_key`` where
@@ -184,6 +185,7 @@ class HttpClient:
         authority: str | None = None,
         certificate: str | tuple[str, str] | None = None,
         sign: Callable[[PreparedRequest], Collection[str]] | None = None,
+        answered: Callable[[Mapping[str, str]], None] | None = None,
         secrets: Iterable[str] = (),
         translate: Callable[[Refusal], VendorError | None] | None = None,
         endpoint_key: str = "endpoint",
@@ -202,6 +204,7 @@ class HttpClient:
         self._limit = limit or RateLimit(self._retry.clock)
         self._tokens = tokens or TokenSource()
         self._sign = sign
+        self._answered = answered or (lambda _: None)
         self._secrets = set(secrets)
         self._translate = translate
         self._endpoint_key = endpoint_key
@@ -341,6 +344,7 @@ class HttpClient:
                 goes_on = (answer.was_never_sent or (answer.may_pass and repeatable)) and attempts.again_after_failure()
             elif 200 <= answer.status_code < 300 or (answer.status_code == _NOT_MODIFIED and headers):
                 attempts.accepted()
+                self._answered(answer.headers)
                 return answer, where
             else:
                 if not renewed and self._refuses_token(answer):

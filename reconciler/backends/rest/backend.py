@@ -49,6 +49,10 @@ _context_headers: ContextVar[Mapping[str, str]] = ContextVar("headers of a conte
 """The headers to send with every request that is made for the current one."""
 
 
+_answered_headers: ContextVar[dict[str, str] | None] = ContextVar("headers of an answer", default=None)
+"""The entries of a response's context: the headers of the last answer to the current request."""
+
+
 class RestBackend(
     HttpBackend,
     optional.LearnsCapabilities,
@@ -73,7 +77,9 @@ class RestBackend(
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         self.config.require_readable_certificates()
-        self._http = connect(self.impl, self.config, translate, sign=_add_context_headers)
+        self._http = connect(
+            self.impl, self.config, translate, sign=_add_context_headers, answered=_keep_answered_headers
+        )
         self._known = RestServer(self._http, self.config.delimiter)
         self._asking = threading.Lock()
         self._asked = False
@@ -115,8 +121,8 @@ class RestBackend(
         )
 
     @contextmanager
-    def in_context(self, context: Mapping[str, str]) -> Iterator[None]:
-        """Send the headers of a request's ``context`` with the calls inside.
+    def in_context(self, context: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+        """Send the headers of a request's ``context`` with the calls inside; yield those of the last answer.
 
         They replace configured ones of the same name.
 
@@ -135,11 +141,13 @@ class RestBackend(
         problem = self.config.plain_http_problem(has_secret=hold_secret(headers))
         if problem is not None:
             raise errors.InvalidInputError(f"rest: {problem}")
-        token = _context_headers.set(headers)
+        answered: dict[str, str] = {}
+        token, token_answered = _context_headers.set(headers), _answered_headers.set(answered)
         try:
-            yield
+            yield answered
         finally:
             _context_headers.reset(token)
+            _answered_headers.reset(token_answered)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -342,6 +350,14 @@ def _add_context_headers(request: PreparedRequest) -> Collection[str]:
     headers = _context_headers.get()
     request.headers.update(headers)
     return [value for name, value in headers.items() if hold_secret({name: value})]
+
+
+def _keep_answered_headers(headers: Mapping[str, str]) -> None:
+    """Remember the headers of an answer, by their names in lower case."""
+    answered = _answered_headers.get()
+    if answered is not None:
+        answered.clear()
+        answered.update({f"{_CONTEXT_HEADER}{name.lower()}": value for name, value in headers.items()})
 
 
 def _require_shown(changes: PropertyChanges, shown: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from urllib.parse import parse_qs, unquote
 
 import pytest
-from lance_namespace import ListNamespacesRequest, ListTablesRequest
+from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest
 from lance_namespace.errors import LanceNamespaceError
 from lance_namespace_urllib3_client.models.identity import Identity
 
@@ -559,6 +559,20 @@ def test_headers_of_a_context_go_with_all_that_is_asked_for_it() -> None:
         ServedNamespace(namespace.backend).list_namespaces(ListNamespacesRequest(id=[], context=context))
         assert {one.headers["Authorization"] for one in server.requests} == {f"Bearer {TOKEN}"}
         assert not any("x-trace" in one.headers for one in server.requests)
+
+
+def test_the_headers_of_an_answer_are_the_context_of_the_response() -> None:
+    with scripted(Tree({"": [], "a": ["t"]})) as server:
+        namespace = CatalogNamespace(backend_at(server.url))
+        for response in (
+            namespace.describe_table(DescribeTableRequest(id=["a", "t"])),
+            namespace.list_tables(ListTablesRequest(id=["a"])),
+        ):
+            assert response.context is not None
+            assert response.context["header.content-type"] == "application/json"
+            assert "header.date" in response.context
+        served = ServedNamespace(namespace.backend).describe_table(DescribeTableRequest(id=["a", "t"]))
+        assert served.context is None
 
 
 def test_a_credential_of_a_context_is_shown_nowhere_and_goes_over_no_plain_connection() -> None:
