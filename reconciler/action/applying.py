@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
+from reconciler.action.api import GitHubError
+from reconciler.action.applied_commits import check_newest, record
 from reconciler.action.approval import Approval, approval_in, marked, options_of, services_of, shown_in
 from reconciler.action.comments import Comment, find_comments, is_untouched
 from reconciler.action.context import PullRequest
@@ -29,7 +32,7 @@ def apply(job: Job) -> StepEnd:
     """Apply the approved plan, ``plan-file``, or without approval the current plan.
 
     Raises:
-        RefusedError: no plan was approved, or another one.
+        RefusedError: no plan was approved, or another one, or a newer commit was applied.
         BlockedError: an object is blocked, and `skip-blocked` is not set.
     """
     pull_request = job.context.pull_request
@@ -43,6 +46,7 @@ def apply(job: Job) -> StepEnd:
     if now.is_empty and (not now.blocked or job.inputs.skip_blocked):
         if job.inputs.require_approved_plan:
             _check_asked_for_all(job, now)
+        record(job, now, "success")
         return StepEnd(page=plan_summary(now), plan=now)
     if not job.inputs.skip_blocked:
         check_blocked(now)
@@ -197,6 +201,7 @@ def _apply_saved(job: Job) -> StepEnd:
 
 
 def _carry_out(job: Job, plan: Plan) -> StepEnd:
+    check_newest(job, plan)
     stop, manifest = threading.Event(), job.manifest  # loaded before `verbatim`, in which the runner ignores masks
     with verbatim("Apply"), _interruptible(stop):
         report = carry_out(
@@ -206,16 +211,28 @@ def _carry_out(job: Job, plan: Plan) -> StepEnd:
             allow_mass_removal=job.inputs.allow_mass_removal,
             skip_blocked=job.inputs.skip_blocked,
             parallelism=job.inputs.parallelism,
-            on_event=_say,
+            on_event=_reporting(job, plan),
             stop=stop,
         )
         print(summary_line(report))
+    try:
+        record(job, plan, "success" if report.ok else "failure")
+    except GitHubError as error:  # the status says already that apply has begun
+        annotate("warning", str(error), title="lancens: no commit status")
     return _outcome(job, plan, report)
 
 
-def _say(event: Event) -> None:
-    if isinstance(event, ChangeResult):
-        print(result_line(event), flush=True)
+def _reporting(job: Job, plan: Plan) -> Callable[[Event], None]:
+    """Return what records the commit before the first change starts, and prints each result."""
+    events = count()
+
+    def report(event: Event) -> None:
+        if next(events) == 0:
+            record(job, plan, "pending")
+        if isinstance(event, ChangeResult):
+            print(result_line(event), flush=True)
+
+    return report
 
 
 def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepEnd:

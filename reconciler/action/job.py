@@ -238,6 +238,12 @@ class Job:
         return [one for one in found if not one.from_fork] or found
 
     @property
+    def applied_commit(self) -> str:
+        """The commit that this run applies."""
+        pull_request = self.context.pull_request
+        return (pull_request and pull_request.merge_commit) or self.context.sha
+
+    @property
     def merged_pull_request(self) -> PullRequest | None:
         """The first of the merged pull requests, or None."""
         return next(iter(self.merged_pull_requests), None)

@@ -31,6 +31,7 @@ class FailureReason(StrEnum):
     NOT_APPROVED = "not-approved"
     DUPLICATE_PLAN = "duplicate-plan"
     PLAN_CHANGED = "plan-changed"
+    SUPERSEDED = "superseded"
     PARTIAL_APPLY = "partial-apply"
     APPLY_FAILED = "apply-failed"
     BLOCKED = "blocked"

@@ -50,7 +50,7 @@ def test_actionlint_would_find_a_wrong_input(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [ROOT / "action.yml", *EXAMPLES, *OWN], ids=lambda path: path.name)
 def test_actions_of_others_are_pinned_to_a_commit(path: Path) -> None:
-    used = re.findall(r"uses: *(\S+)", path.read_text())
+    used = re.findall(r"\buses: *(\S+)", path.read_text())
     assert used
     assert all(re.search(r"@[0-9a-f]{40}$", action) or action == "OWNER/lancens@RELEASE_COMMIT" for action in used)
 
@@ -123,9 +123,9 @@ def test_the_examples_ask_for_the_least_permissions() -> None:
     read, write = {"contents": "read"}, {"id-token": "write"}
     assert asked == {
         "audit": {**read, "security-events": "write", **write},
-        "apply": {**read, "pull-requests": "write", **write},
-        "monorepo": {**read, "pull-requests": "write", **write},
-        "promotion": {**read, "pull-requests": "write"},
+        "apply": {**read, "pull-requests": "write", "statuses": "write", **write},
+        "monorepo": {**read, "pull-requests": "write", "statuses": "write", **write},
+        "promotion": {**read, "pull-requests": "write", "statuses": "write"},
         "spark": {**read, "pull-requests": "write"},
         "drift": {**read, "issues": "write", **write},
         "plan": {**read, "pull-requests": "write", **write},

@@ -31,11 +31,17 @@ TOKEN = "token-of-the-workflow-tests"
 
 _LONGEST_BODY = 65_536
 _LONGEST_TITLE = 256
+_LONGEST_DESCRIPTION = 140
 _DEFAULT_PAGE, _LARGEST_PAGE = 30, 100
 
 
 def _blob_name(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _as_in_graphql(status: Mapping[str, Any]) -> Any:
+    # GraphQL names a bot without the suffix that REST and `viewer` give it.
+    return {**status, "creator": {"login": status["creator"]["login"].removesuffix("[bot]")}}
 
 
 class _AnswerError(Exception):
@@ -66,6 +72,8 @@ class GitHubApi:
     issues: list[dict[str, Any]] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     parents: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    main: list[str] = field(default_factory=list)
+    statuses: list[dict[str, Any]] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=lambda: {TOKEN: BOT})
     denied: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
@@ -98,6 +106,7 @@ class GitHubApi:
         """Merge a pull request; ``commit`` is the merge commit."""
         self.pulls[number].update(state="closed", merged_at="2026-01-01T00:00:00Z", merge_commit_sha=commit)
         self.parents[commit] = (BASE, self.pulls[number]["head"]["sha"])
+        self.main.append(commit)
 
     def add_comment(self, number: int, body: str, login: str = BOT) -> dict[str, Any]:
         """Add a comment by ``login``."""
@@ -169,6 +178,8 @@ class GitHubApi:
             ("GET", r"/git/trees/(\w+)", "contents", lambda sha: self._tree(sha, query)),
             ("GET", r"/git/blobs/(\w+)", "contents", self._blob),
             ("GET", r"/commits/([0-9a-f]+)/pulls", "", self._pulls_of),
+            ("GET", r"/compare/([0-9a-f]+)\.\.\.([^/]+)", "contents", self._compare),
+            ("POST", r"/statuses/([0-9a-f]+)", "statuses", lambda sha: self._set_status(sha, body, login)),
             ("GET", r"/commits/([0-9a-f]+)", "contents", self._commit),
             ("GET", r"/issues/(\d+)/comments", "", self._comments_of),
             ("POST", r"/issues/(\d+)/comments", "comments", lambda number: self._create(int(number), body, login)),
@@ -207,6 +218,30 @@ class GitHubApi:
     def _commit(self, sha: str) -> Any:
         parents = self.parents.get(sha)
         return self._one(parents and {"sha": sha, "parents": [{"sha": parent} for parent in parents]})
+
+    def _compare(self, base: str, head: str) -> Any:
+        newest = self.main[-1:] if head == "main" else [head]
+        if newest == [base] or base not in self.main or newest[0] not in self.main:
+            return {"status": "identical" if newest == [base] else "diverged"}
+        return {"status": "ahead" if self.main.index(base) < self.main.index(newest[0]) else "behind"}
+
+    def _set_status(self, sha: str, body: Mapping[str, Any], login: str) -> Any:
+        if len(body["description"]) > _LONGEST_DESCRIPTION:
+            raise _AnswerError(422, "description is too long (maximum is 140 characters)")
+        self.statuses.append({**body, "sha": sha, "creator": {"login": login}})
+        return self.statuses[-1]
+
+    def _history(self, context: str, after: str | None) -> Any:
+        """Return a page of the commits of ``main``, newest first, with the status that each has for ``context``."""
+        newest = {status["sha"]: status for status in self.statuses if status["context"] == context}
+        start = int(after or 0)
+        nodes = [
+            {"oid": sha, "status": None if sha not in newest else {"context": _as_in_graphql(newest[sha])}}
+            for sha in self.main[::-1][start : start + _LARGEST_PAGE]
+        ]
+        end = start + len(nodes)
+        page = {"hasNextPage": end < len(self.main), "endCursor": str(end)}
+        return {"repository": {"object": {"history": {"pageInfo": page, "nodes": nodes}}}}
 
     def _comments_of(self, number: str) -> list[Any]:
         return [comment for comment in self.comments if comment["issue"] == int(number)]
@@ -251,6 +286,8 @@ class GitHubApi:
     def _graphql(self, body: Mapping[str, Any], login: str) -> Any:
         if "viewer" in body["query"]:
             return {"viewer": {"login": login}}
+        if "history" in body["query"]:
+            return self._history(body["variables"]["context"], body["variables"].get("after"))
         found = next((one for one in self.comments if one["node_id"] == body["variables"]["id"]), None)
         if found is None:
             return {"node": None}
