@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import lance.namespace
 import uvicorn
 
 from reconciler.server.app import make_app
@@ -31,6 +30,8 @@ __all__ = ["Request", "Scripted", "adapter", "scripted", "served"]
 @contextmanager
 def adapter(root: Path, **properties: str) -> Iterator[str]:
     """Yield the URL of pylance's RestAdapter over a directory; ``properties`` are more of the directory's."""
+    import lance.namespace  # takes a second, and most tests need the others alone
+
     with lance.namespace.RestAdapter("dir", {"root": str(root), **properties}, port=0) as running:
         yield f"http://127.0.0.1:{running.port}"
 
