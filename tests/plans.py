@@ -16,7 +16,11 @@ def resealed(plan: str | dict[str, Any]) -> str:
     """Return an edited plan with the digest that fits it, as somebody who knows how it is made would write it."""
     document = json.loads(plan) if isinstance(plan, str) else plan
     content = {key: value for key, value in document.items() if key != "digest"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    parts = [part for part in ("changes", "waiting") if part in content]
+    counted = {part: [{**one, "dataset": None} for one in content[part]] for part in parts}
+    for one in (one for entries in counted.values() for one in entries):
+        del one["dataset"]
+    text = json.dumps({**content, **counted}, sort_keys=True, separators=(",", ":"))
     return json.dumps({**content, "digest": hashlib.sha256(text.encode()).hexdigest()})
 
 

@@ -18,7 +18,7 @@ from reconciler.model import locations
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.model.errors import ServiceUnavailableError, TableAlreadyExistsError, UnsupportedOperationError
-from reconciler.model.live import LiveTable, Storage, StorageKind
+from reconciler.model.live import DatasetVersion, LiveTable, Storage, StorageKind
 from reconciler.model.redaction import is_stand_in
 from reconciler.model.tags import FoundTags
 from reconciler.planner.entries import Change
@@ -33,18 +33,40 @@ _FOUND = {
 }
 
 
-def expect_data(backend: Backend, location: str, columns: Schema) -> None:
-    """Raise if ``location`` holds no dataset, or one with other ``columns``.
+def expect_data(change: Change, backend: Backend, location: str, columns: Schema) -> None:
+    """Raise if ``location`` holds no dataset, another one than planned on, or one with other ``columns``.
 
     Raises:
         StaleError: naming what it holds.
         ServiceUnavailableError: it cannot be opened.
     """
-    found = storage.probe(location, backend.storage_options())
+    options = backend.storage_options()
+    found = storage.probe(location, options)
     if found.kind is not StorageKind.DATASET:
         raise _moved(location, "a Lance dataset", found)
+    expect_same_data(options, location, change.dataset, found.version)
     if columns and found.schema is not None:
         _expect_nothing_else(location, compare(columns, found.schema))
+
+
+def expect_same_data(
+    options: Mapping[str, str], location: str, planned: DatasetVersion | None, now: DatasetVersion | None = None
+) -> None:
+    """Raise if the dataset at ``location`` does not have the version that was planned on.
+
+    Storage is asked only if ``now``, the latest version, is another one. None is unknown: then nothing is compared.
+
+    Raises:
+        StaleError: another dataset has been put there, or the version has been cleaned up.
+        ServiceUnavailableError: it cannot be opened.
+    """
+    if planned is None or planned == now:
+        return
+    then = storage.version_at(location, options, planned.number)
+    if isinstance(then, Storage):
+        raise _moved(location, "a Lance dataset", then)
+    if then != planned:
+        raise StaleError(f"data at {locations.redact(location)} {MovedField('data', str(planned), str(then or ''))}")
 
 
 def expect_no_data(backend: Backend, location: str) -> None:
@@ -101,10 +123,8 @@ def ensure_dataset(
     raise _moved(location, "nothing", found)
 
 
-def evolve_dataset(
-    options: Mapping[str, str], location: str, before: Schema, after: Schema, *, managed: bool = False
-) -> bool:
-    """Add and alter columns up to ``after``; return False if nothing is to do.
+def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *, managed: bool = False) -> bool:
+    """Add and alter the columns that ``change`` adds and alters; return False if nothing is to do.
 
     Columns are added first: a rename that another run finds pending stays pending then.
 
@@ -117,6 +137,8 @@ def evolve_dataset(
     found = storage.probe(location, options)
     if found.schema is None:
         raise _moved(location, "a Lance dataset", found)
+    before, after = (change.before.columns if change.before else None) or (), change.after_columns or ()
+    expect_same_data(options, location, change.dataset, found.version)
     difference, planned = compare(after, found.schema), compare(after, before)
     to_add, to_alter = set(planned.missing), {pair.desired.name: pair for pair in planned.altered}
     _expect_nothing_else(
@@ -187,8 +209,10 @@ def show_columns(target: Target[LiveTable]) -> bool:
         raise StaleError(f"columns of the entry: {', '.join(EntryColumns(now, planned).texts())}")
     live = backend.load_table(target.identifier)
     location = live.location
-    found = storage.probe(location, optional.table_storage_options(backend, live)).schema
-    columns = None if found is None else optional.columns_to_show(backend, found)
+    options = optional.table_storage_options(backend, live)
+    found = storage.probe(location, options)
+    expect_same_data(options, location, target.change.dataset, found.version)
+    columns = None if found.schema is None else optional.columns_to_show(backend, found.schema)
     if columns is None or EntryColumns(planned, columns):
         texts = ", ".join(EntryColumns(planned, columns or ()).texts())
         raise StaleError(f"columns at {locations.redact(location)}, to be shown in the entry: {texts}")
@@ -218,6 +242,7 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
         raise StaleError("; ".join(f"{one.field} {one}" for one in fields))
     targets = {name: wanted.get(name) for name in names if there.get(name) != wanted.get(name)}
     if targets:
+        expect_same_data(options, live.location, target.change.dataset)
         _expect_unmanaged(live.managed_versioning)
         storage.write_tags(live.location, targets, options)
     return bool(targets)

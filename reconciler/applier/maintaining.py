@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from reconciler import storage
+from reconciler.applier.datasets import expect_same_data
 from reconciler.applier.live import load_table
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
@@ -93,6 +94,8 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     """
     wanted = _part(change.action, job)
     found = storage.upkeep_of(live.location, options, wanted)
+    if isinstance(found, Upkeep):
+        expect_same_data(options, live.location, job.version, found.version)
     planned = jobs_of(change.catalog, DesiredTable(change.identifier, _NOWHERE, maintain=wanted), live, found)
     jobs = {(one.action, one.job.index): one.job for one in planned if isinstance(one, Change) and one.job is not None}
     needed = jobs.get((change.action, job.index))
@@ -117,6 +120,10 @@ def _part(action: Action, job: UpkeepJob) -> Maintain:
 
 
 def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:
+    if found.version == job.version and (now.reads, now.writes) != (job.reads, job.writes):
+        raise StaleError(
+            f"bytes to read and write planned on {job.reads} and {job.writes}, now {now.reads} and {now.writes}"
+        )
     if found.config != job.config:
         raise StaleError(f"configuration planned on {job.config}, now {found.config}")
     wanted = {one.column for one in job.wanted.indices}

@@ -136,7 +136,7 @@ def _register(target: Target[LiveTable]) -> ChangeOutcome:
     location = _asked_location(target)
     if location is None:
         raise InvalidInputError("it needs a location: that of its data")
-    expect_data(target.backend, location, target.after.columns or ())
+    expect_data(target.change, target.backend, location, target.after.columns or ())
     return _insert(target, location)[0]
 
 
@@ -221,7 +221,7 @@ def _confirm(target: Target[LiveTable]) -> ChangeOutcome:
     live, asked = target.existing, target.after.location
     needs_data = target.change.action is not Action.DECLARE_TABLE and target.change.probe
     if needs_data and asked is not None and not locations.same(live.location, asked):
-        expect_data(target.backend, asked, ())
+        expect_data(target.change, target.backend, asked, ())
     return _ask_again(target, live)[0]
 
 
@@ -252,11 +252,9 @@ def _update(target: Target[LiveTable]) -> ChangeOutcome:
 
 
 def _alter(target: Target[LiveTable]) -> ChangeOutcome:
-    before, live = target.change.before, target.existing
+    live = target.existing
     marked = _alter_entry(target, live, wrote=False) if _is_unmanaged(target) else None
-    planned_on = (before.columns if before else None) or ()
-    options, columns, managed = _options(target, live), target.after.columns or (), live.managed_versioning
-    wrote = evolve_dataset(options, live.location, planned_on, columns, managed=managed)
+    wrote = evolve_dataset(target.change, _options(target, live), live.location, managed=live.managed_versioning)
     if marked is None:
         return _alter_entry(target, live, wrote=wrote)
     return replace(marked, status=Status.DONE) if wrote else marked
@@ -283,7 +281,7 @@ def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
     if target.precondition is Precondition.APPLIED:  # only its tags are left
         return ChangeOutcome(Status.ALREADY)
     if target.change.probe and target.after.location is not None:
-        expect_data(target.backend, target.after.location, ())
+        expect_data(target.change, target.backend, target.after.location, ())
     live = target.existing
     changes = target.changes_to(live.properties, live.location)
     made = target.backend.alter_table(target.identifier, changes, target.after.location)

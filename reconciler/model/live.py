@@ -90,13 +90,31 @@ class StorageKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class DatasetVersion:
+    """A version of a dataset.
+
+    ``written`` is the time of its manifest in UTC, which differs from that of another dataset's version of this number.
+    """
+
+    number: int
+    written: str
+
+    def __str__(self) -> str:
+        return f"version {self.number} of {self.written}"
+
+
+@dataclass(frozen=True, slots=True)
 class Storage:
-    """The result of a storage probe: ``schema`` and ``cleanup`` for a DATASET, ``detail`` for the others."""
+    """The result of a storage probe: ``schema``, ``cleanup`` and the latest ``version`` for a DATASET, else ``detail``.
+
+    Probes of one dataset are equal whichever version is the latest.
+    """
 
     kind: StorageKind
     schema: Schema | None = None
     detail: str = ""
     cleanup: AutoCleanup | None = None
+    version: DatasetVersion | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.live import DatasetVersion
 
 COMPACTION_READS = 3
 """How often a compaction reads as many bytes as it merges: to merge them, and to compare the old with the new."""
@@ -137,6 +138,7 @@ class Upkeep:
         vectors: by column without a trained index, how many there are; at most :data:`LEAST_VECTORS` are counted.
         problems: by column, why pylance cannot build the wanted index.
         damage: why pylance's `validate()` fails; None if it passes, or nothing is needed.
+        version: the latest, from which all of this is.
     """
 
     rows: int
@@ -152,3 +154,4 @@ class Upkeep:
     vectors: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     damage: str | None = None
+    version: DatasetVersion | None = None

@@ -12,7 +12,7 @@ from reconciler.model import locations
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import Schema
 from reconciler.model.desired import Origin, Source
-from reconciler.model.live import StorageKind
+from reconciler.model.live import DatasetVersion, StorageKind
 from reconciler.model.maintenance import Maintain, Upkeep
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode
@@ -139,6 +139,7 @@ class UpkeepJob(Document):
     writes: int | None = Field(description="Bytes to write, by which the dataset grows on disk. Null if unknown.")
     rows: int = Field(default=0, description="Rows to index.")
     config: str = Field(description="The digest of the dataset's configuration.")
+    version: DatasetVersion | None = Field(default=None, description="The latest version that was looked at.")
     indices: tuple[str, ...] = Field(default=(), description="The indices that the dataset had.")
     wanted: Maintain = Field(description="What the table's block asks for.")
 
@@ -176,6 +177,9 @@ class Change(Entry, _Shown):
     probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
     storage: StorageKind | None = Field(
         default=None, description="What was found where the table is or would be; absent where it made no difference."
+    )
+    dataset: DatasetVersion | None = Field(
+        default=None, description="The latest version that was found; data that does not have it is other data."
     )
     tags: FoundTags | None = Field(default=None, description="The tags of the data in question that were found.")
     mirror_of: Origin | None = Field(

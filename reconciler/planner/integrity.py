@@ -268,7 +268,9 @@ def _facts(one: Recorded, question: StorageQuestion, place: TableFacts) -> Table
     if question.otherwise is not None and not _is_to_move(entry, question):
         place = TableFacts(question.otherwise, place.storage)
     written = mirrored.written.get(identifier) if mirrored else None
-    return replace(place, storage=written or Storage(kind, schema, detail, cleanup), entry=shown, tags=tags)
+    version = entry.dataset if isinstance(entry, Change) else None
+    storage = written or Storage(kind, schema, detail, cleanup, version)
+    return replace(place, storage=storage, entry=shown, tags=tags)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:

@@ -241,6 +241,7 @@ class _Dataset:
                 writes=writes,
                 rows=rows,
                 config=found.config,
+                version=found.version,
                 indices=tuple(one.signature for one in found.indices),
                 wanted=self._wanted,
             ),

@@ -220,6 +220,7 @@ def change_of(
         mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
         probe=probe,
         storage=facts.storage.kind if facts else None,
+        dataset=facts.storage.version if facts else None,
         tags=facts.tags if facts else None,
         secret_keys=secret_keys,
     )

@@ -1,10 +1,10 @@
 """The plan document, its saved form, and the checks before it is applied.
 
 A plan is data: made by ``reconciler.planner``, shown by ``reconciler.output``, saved as JSON (schema in
-``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time and no machine name: the same
-states give the same bytes. Sensitive property values exist in memory only. The JSON form holds stand-ins, which depend
-on the object (see ``reconciler.model.redaction``), and digests are taken over these, so a plan read back has the
-digests it was saved with.
+``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time but those of dataset versions,
+and no machine name: the same states give the same bytes. Sensitive property values exist in memory only. The JSON form
+holds stand-ins, which depend on the object (see ``reconciler.model.redaction``), and digests are taken over these, so a
+plan read back has the digests it was saved with.
 """
 
 from __future__ import annotations
@@ -240,7 +240,14 @@ def _check_seal(document: Mapping[str, Any], summary: Summary) -> None:
 
 
 def _digest_of(content: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a document, independent of its layout."""
+    """Return the SHA-256 of a document, independent of its layout.
+
+    Versions of data do not count: an approved plan stays the same while writers append.
+    """
+    for part in ("changes", "waiting"):
+        if part in content:
+            entries = [{key: value for key, value in one.items() if key != "dataset"} for one in content[part]]
+            content = {**content, part: entries}
     text = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -69,6 +69,7 @@ from reconciler.storage.reading import (
     manifests,
     opened,
     probe,
+    version_at,
 )
 from reconciler.storage.references import BrokenReference
 from reconciler.storage.segments import Executors

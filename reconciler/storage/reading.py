@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
@@ -20,7 +21,7 @@ from reconciler.model.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from reconciler.model.live import Storage, StorageKind
+from reconciler.model.live import DatasetVersion, Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import contains, content_of, list_directory, local_path, version_of
 from reconciler.storage.pylance import (
@@ -86,7 +87,32 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
     from reconciler.arrow_types import from_arrow_schema
 
     def read(dataset: Any) -> Storage:
-        return Storage(StorageKind.DATASET, from_arrow_schema(dataset.schema), cleanup=cleanup_of(dataset))
+        return Storage(
+            StorageKind.DATASET,
+            from_arrow_schema(dataset.schema),
+            cleanup=cleanup_of(dataset),
+            version=latest_version(dataset),
+        )
+
+    return examine(location, options, read)
+
+
+def latest_version(dataset: Any) -> DatasetVersion:
+    """Return the version that a ``lance.LanceDataset`` is checked out at, from its loaded manifest."""
+    version = dataset.get_version()
+    return DatasetVersion(int(version["version"]), version["timestamp"].astimezone(UTC).isoformat())
+
+
+def version_at(location: str, options: Mapping[str, str], number: int) -> DatasetVersion | Storage | None:
+    """Return a version of the dataset at ``location``, None if it has none of this number, else what is there."""
+
+    def read(dataset: Any) -> DatasetVersion | None:
+        try:
+            return latest_version(dataset if dataset.version == number else dataset.checkout_version(number))
+        except (OSError, ValueError) as error:
+            if not is_not_found(error):
+                raise
+            return None
 
     return examine(location, options, read)
 

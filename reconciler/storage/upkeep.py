@@ -28,7 +28,7 @@ from reconciler.model.maintenance import (
 from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.losses import SYSTEM_INDEX
 from reconciler.storage.pylance import in_memory, message_of
-from reconciler.storage.reading import cleanup_of, damage_of, examine, has_statistics
+from reconciler.storage.reading import cleanup_of, damage_of, examine, has_statistics, latest_version
 from reconciler.storage.rewrites import expect_same_rows
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
@@ -71,6 +71,7 @@ def upkeep_of(
             vectors={name: vectors_in(dataset, name, LEAST_VECTORS) for name in untrained - problems.keys()},
             problems=problems,
             damage=damage_of(dataset, location, options) if needs_job else None,
+            version=latest_version(dataset),
         )
 
     return examine(location, options, read)
