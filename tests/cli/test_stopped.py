@@ -17,6 +17,8 @@ from tests.servers.lance_rest import Request, scripted
 from tests.servers.process import HUNG_SECONDS
 from tests.writing import write_manifest
 
+pytestmark = pytest.mark.end_to_end  # each test is about a process of its own
+
 _LANCENS = [sys.executable, "-c", "from reconciler.cli import main; main()"]
 
 

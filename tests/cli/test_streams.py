@@ -14,6 +14,8 @@ from reconciler.backends.dir import DirBackend
 from tests.cli.running import lancens, shell
 from tests.servers.process import HUNG_SECONDS
 
+pytestmark = pytest.mark.end_to_end  # each test is about a process of its own
+
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
