@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,7 +106,7 @@ def _import(
 def _append(path: str, source: CatalogSource, catalog: str | None, options: ImportOptions) -> None:
     """Add missing blocks to the file at ``path``; restore it if it cannot be loaded."""
     from reconciler.operations.manifests import load
-    from reconciler.writing.grafting import graft
+    from reconciler.writing.grafting import graft, variable_values
 
     manifests = replace(source, manifests=source.manifests or (path,), impl=None, config={})
     manifest = manifests.load()
@@ -120,7 +121,10 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
                 f"{path} has a catalog `{catalog}` already; leave --impl and --config out to add to it"
             )
     name = manifest.name if source.impl is not None else None
-    made = _import(source, manifest, catalog, Path(path).parent, replace(options, beside=known, name=name))
+    folder = os.path.realpath(Path(path).parent)
+    texts = (Path(file).read_text("utf-8-sig") for file in manifest.files)
+    options = replace(options, beside=known, name=name, templates=variable_values(texts, manifest.expanded, folder))
+    made = _import(source, manifest, catalog, Path(path).parent, options)
     if not made.namespaces and not made.tables and source.impl is None:
         say(f"{path} has a block for everything; nothing was written.", err=True)
         return

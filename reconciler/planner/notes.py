@@ -40,10 +40,20 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
         about: Params = {"where": where, "count": remark.count, "name": remark.identifier[-1]}
         if topic is NoteCode.UNMANAGED:
             about |= {"owner": owner, "catalog": catalog}
+        elif topic is NoteCode.KEEP_LOCATION:
+            about["value"] = _glob(catalog, where, remark)
         yield Note(catalog=catalog, code=topic, params={**about, **guards.get(topic, {}), **remark.params})
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
         yield Note(catalog=catalog, code=NoteCode.UNPROTECTABLE_TABLES, params={"count": protected})
+
+
+def _glob(catalog: str, where: str, remark: Remark) -> str:
+    """Return the pattern for `--select` of the objects of a remark."""
+    namespace = address(catalog, remark.identifier[:-1])
+    if where != namespace:  # several namespaces
+        return f"{catalog}/**"
+    return address(namespace, (remark.identifier[-1] if remark.count == 1 else "**",))
 
 
 def _counted(

@@ -53,6 +53,7 @@ class ExportCatalog:
         schemas: the columns to write, by table.
         tags: those that lancens set, by table.
         remarks: a comment above a table.
+        templates: the text to write instead of a property's value, by key and value.
         capabilities: of the catalog.
     """
 
@@ -65,6 +66,7 @@ class ExportCatalog:
     schemas: Mapping[Identifier, Schema] = field(default_factory=dict, repr=False)
     tags: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
     remarks: Mapping[Identifier, str] = field(default_factory=dict, repr=False)
+    templates: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False)
     capabilities: Capabilities = field(default_factory=Capabilities)
 
 
@@ -217,7 +219,8 @@ class _CatalogWriter:
             if isinstance(live, LiveNamespace) and key in self._catalog.capabilities.namespace_places:
                 problem = problem or locations.check(value)
             if problem is None:
-                written.append(f"{scalar(key)}: {_value(value)}")
+                text = self._catalog.templates.get((key, value)) or escape(value)
+                written.append(f"{scalar(key)}: {scalar(text)}")
             elif key_problem is None and (is_owned or key in ours):
                 written += self._placeholder(key, [*live.id, key])
             else:

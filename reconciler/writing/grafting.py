@@ -16,6 +16,7 @@ import yaml
 
 from reconciler.manifest.problems import Problems, SourceFile
 from reconciler.manifest.reader import NULLS, read_document
+from reconciler.model import locations
 from reconciler.model.errors import ManifestError, Problem
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
@@ -23,6 +24,7 @@ _NameOf: TypeAlias = Callable[[str, Sequence[str]], str]
 
 _BYTE_ORDER_MARK = "\ufeff"
 _COLON = re.compile(r"\s*:")
+_UP_TO_VARIABLE = re.compile(r"(.*\}[^/]*).*", re.DOTALL)
 
 
 def graft(
@@ -72,6 +74,29 @@ def graft(
             [Problem(name, 0, 0, "cannot be extended in place; write the blocks to a file of their own with -o")]
         )
     return (mark + made).encode("utf-8")
+
+
+def variable_values(texts: Iterable[str], expanded: Callable[[str], str], folder: str) -> dict[tuple[str, str], str]:
+    """Return the templates in manifests whose values come from variables alone, by key and value.
+
+    Of a `location`, it is the part up to the end of the last name with a variable, as seen from ``folder``.
+    """
+    templates: dict[tuple[str, str], str] = {}
+    nodes: list[yaml.Node | None] = [_composed(text) for text in texts]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+            nodes.append(value)
+            template = value.value if isinstance(value, yaml.ScalarNode) else ""
+            if key.value == "location":
+                template = _UP_TO_VARIABLE.sub(r"\1", template)
+            made = expanded(template) if "${var:" in template else template
+            if made != template:
+                made = locations.absolute(made, folder) if key.value == "location" else made
+                templates.setdefault((key.value, made), template)
+    return templates
 
 
 class _Splices:

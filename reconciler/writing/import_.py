@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from reconciler import storage
 from reconciler.backends import optional, registry
@@ -56,6 +57,7 @@ class ImportOptions:
         with_schema: also the columns of each dataset.
         from_storage: also a block for each dataset under the catalogs' roots without an entry.
         beside: the desired state of an existing manifest, by catalog, which is not written again.
+        templates: the texts of values that come from variables there, by key and value.
         name: the name of the manifest, by default that of the given one, otherwise that of the folder.
         parallelism: how many requests and storage probes run at once.
     """
@@ -65,6 +67,7 @@ class ImportOptions:
     with_schema: bool = False
     from_storage: bool = False
     beside: Mapping[str, DesiredCatalog] | None = None
+    templates: Mapping[tuple[str, str], str] = field(default_factory=dict)
     name: str | None = None
     parallelism: int = DEFAULT_PARALLELISM
 
@@ -249,7 +252,7 @@ def _written(identity: Identity, lives: Sequence[_Live], options: ImportOptions)
     for live in lives:
         if existing := (options.beside or {}).get(live.name):  # has blocks already
             moved = [*_forgotten(live, existing)]
-            live.keep(set(live.names).difference(existing.tables, existing.namespaces))
+            live.keep(set(live.names).difference(existing.tables, existing.namespaces, _following(live, existing)))
             live.chosen = replace(live.chosen, tables={**live.chosen.tables, **{table.id: table for table in moved}})
     exports = []
     for live in lives:
@@ -262,6 +265,17 @@ def _written(identity: Identity, lives: Sequence[_Live], options: ImportOptions)
         sum(len(live.chosen.tables) for live in lives),
         remarks,
     )
+
+
+def _following(live: _Live, existing: DesiredCatalog) -> set[Identifier]:
+    """Return what the mirror of a catalog wants there: its entries, and their namespaces."""
+    if existing.mirror is None:
+        return set()
+    tables, owned = live.snapshot.tables.items(), partial(ownership.is_same_owner, owner=existing.owner)
+    mirrored = {name for name, one in tables if ownership.mirror_of(one.properties) == existing.mirror.origin}
+    above = {name[:depth] for name in mirrored for depth in range(1, len(name))}
+    made = (live.snapshot.namespaces[name] for name in above if name in live.snapshot.namespaces)
+    return mirrored | {one.id for one in made if owned(ownership.owner_of(one.properties))}
 
 
 def _forgotten(live: _Live, existing: DesiredCatalog) -> Iterator[LiveTable]:
@@ -335,6 +349,8 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
     text = text_of_root(live.texts, live.spec.impl) if live.backend.is_its_root else None
     roots = {root: text for root in live.backend.roots() if text is not None}
     roots |= {place: said for place, said in live.places.items() if place not in roots}
+    templates = {place: text for (key, place), text in options.templates.items() if key == "location"}
+    roots = {place: {**templates, **roots}[place] for place in sorted({*templates, *roots}, key=len, reverse=True)}
     places = in_parallel(place, live.chosen.tables.values(), options.parallelism)
     is_new = options.beside is None or live.name not in options.beside
     return ExportCatalog(
@@ -347,6 +363,7 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
         tags=_tags(live, options.parallelism),
         remarks=dict.fromkeys(live.found.tables, _UNREGISTERED),
+        templates=options.templates,
         capabilities=live.backend.capabilities,
     )
 

@@ -86,6 +86,35 @@ def test_two_environments_share_one_catalog_by_their_names(
     assert lancens(capsys, "drift", "--fail-on", "unmanaged").code == 0
 
 
+SHARED = """\
+version: 1
+name: shop
+catalogs:
+  lake:
+    impl: dir
+    config: {root: "./${var:stage}"}
+    tables:
+      users: {location: "./${var:stage}/data-${var:stage}/users.lance", properties: {env: "${var:stage}", tier: dev}}
+"""
+
+
+def test_what_is_appended_has_the_variables_of_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text(SHARED)
+    Path("lancens.vars.yaml").write_text("stage: dev\n")
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    backend = registry.connect("dir", {"root": "dev"})
+    backend.insert_table(("made",), str(tmp_path / "dev/data-dev/made.lance"), {"env": "dev", "name": "dev"})
+    assert lancens(capsys, "import", "--append", "lancens.yaml").code == 0
+    [block] = Path("lancens.yaml").read_text().split("made:")[1:]
+    assert 'env: "${var:stage}"' in block
+    assert "name: dev" in block, "an equal value of another key is no variable"
+    assert "${var:stage}/data-${var:stage}/made.lance" in block
+    assert lancens(capsys, "drift").code == 0
+
+
 def test_an_unused_key_of_a_file_is_a_warning_and_an_unused_option_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

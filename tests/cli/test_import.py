@@ -249,3 +249,27 @@ def test_an_unmanaged_catalog_takes_the_name_given(folder: Path, capsys: pytest.
 
     assert list(reconciler.load("made.yaml").catalogs) == ["prod"]
     plans_nothing(capsys, "made.yaml")
+
+
+def test_what_an_active_mirror_wants_is_not_appended(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "lancens.yaml"
+    mirror = "mirror: {from: lake, into: [copy]}"
+    path.write_text(
+        "version: 1\nname: store\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}, tables: {users: {}}}\n"
+        f"  above:\n    impl: dir\n    config: {{root: .}}\n    {mirror}\n"
+    )
+    assert lancens(capsys, "apply", path, "--auto-approve").code == 0
+    imported(capsys, "--append", str(path), "--select", "above/**")
+    assert "copy" not in path.read_text().replace(mirror, "")
+
+    above = registry.connect("dir", {"root": str(folder)})
+    above.insert_namespace(("own",), {})
+    above.insert_table(("own", "t"), str(folder / "lake/users.lance"), {})
+    above.insert_table(("copy", "extra"), str(folder / "lake/users.lance"), {})
+    imported(capsys, "--append", str(path))
+    tables = reconciler.load(path).catalogs["above"].desired.tables
+    assert {name for name in tables if len(name) > 1} == {("own", "t"), ("copy", "extra")}
+
+    path.write_text(path.read_text().replace(mirror, "prune: owned"))
+    imported(capsys, "--append", str(path))
+    assert ("copy", "users") in reconciler.load(path).catalogs["above"].desired.tables, "nothing wants it any more"

@@ -95,11 +95,13 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.KEEP_LOCATION: (
         (
             "{where}/{name} has moved, and its data stays at {location}. Keep `location: {location}` in its block, so "
-            "that the manifest finds the data if the entry is lost; `lancens import --append` writes it."
+            "that the manifest finds the data if the entry is lost; `lancens import --append lancens.yaml "
+            "--select '{value}'` writes it."
         ),
         (
             "{count:table} in {where} have moved, and their data stays where it was. Keep `location:` in their blocks, "
-            "so that the manifest finds the data if the entries are lost; `lancens import --append` writes it."
+            "so that the manifest finds the data if the entries are lost; `lancens import --append lancens.yaml "
+            "--select '{value}'` writes it."
         ),
     ),
     NoteCode.UNMARKABLE: (
