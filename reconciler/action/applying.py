@@ -24,7 +24,7 @@ from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.operations.apply import apply as carry_out
 from reconciler.planner.plan import Plan, check_blocked
 
-_OTHER_OPTIONS = "one of the inputs `select`, `adopt` or `take-over`"
+_OTHER_OPTIONS = "one of the inputs `select`, `adopt`, `take-over` or `recreate-lost`"
 _HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."
 
 

@@ -138,6 +138,7 @@ class Inputs(BaseModel):
     require_approved_plan: Switch = True
     adopt: Switch = False
     take_over: Switch = False
+    recreate_lost: Lines = ()
     allow_mass_removal: Switch = False
     skip_blocked: Switch = False
     no_probe: Switch = False
@@ -168,7 +169,7 @@ _ONLY_WITH: Mapping[str, Command] = {
     "stale_after": Command.AUDIT,
     "fail_on_unmanaged": Command.DRIFT,
 }
-_OF_A_PLAN = ("select", "adopt", "take_over")
+_OF_A_PLAN = ("select", "adopt", "take_over", "recreate_lost")
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:

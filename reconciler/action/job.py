@@ -189,6 +189,7 @@ class Job:
                 select=inputs.select,
                 adopt=inputs.adopt,
                 take_over=inputs.take_over,
+                recreate_lost=inputs.recreate_lost,
                 allow_mass_removal=True,
                 parallelism=inputs.parallelism,
             )

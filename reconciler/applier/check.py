@@ -169,7 +169,7 @@ def with_true_count(
     Raises:
         BackendError: the catalog could not be read.
     """
-    percent, going = limits.max_removal_percent, summary.removed_tables + summary.untagged_tables
+    percent, going = limits.max_removal_percent, summary.going
     if going * 100 <= max(limits.min_tables, going) * percent:
         return summary  # within the limit whatever the count
     context = CatalogContext.of(source)

@@ -189,6 +189,7 @@ def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
         "policy": view.policy,
         "managed-versioning": "true" if view.managed_versioning else None,
         "protect": "true" if view.protect else "false",
+        "data": "true" if view.data else None,
         "keys": ", ".join(view.keys) or None,
         "tags": ", ".join(view.tag_keys) or None,
     }

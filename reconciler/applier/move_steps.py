@@ -19,7 +19,7 @@ from reconciler.model import locations
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, address
-from reconciler.model.ownership import owner_marks, owner_of
+from reconciler.model.ownership import DATA, owner_marks, owner_of
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
 
@@ -83,6 +83,7 @@ class Move(Target[LiveTable]):
         if self._owner is not None and able.table_markers:
             marks = owner_marks(self._owner, self.after.policy)
             first |= {key: value for key, value in marks.items() if value is not None}
+            first |= {DATA: "true"} if self.after.data else {}
         first = dict(first.items() - origin.properties.items())
         try:
             if first and able.alter_table:
@@ -194,5 +195,7 @@ def _is_like(change: Change, found: ObjectView) -> bool:
 def _on_the_way(change: Change) -> Iterator[ObjectView]:
     """Yield the states of an entry before its rename, marked or not."""
     before, after = _shown(change, change.before), _shown(change, change.after)
-    for managed_by, safeguards in product((before.managed_by, after.managed_by), (before.safeguards, after.safeguards)):
-        yield before.model_copy(update={"managed_by": managed_by, "safeguards": safeguards})
+    states = (before, after)
+    for owned, safe, marked in product(states, states, states):
+        known = {"managed_by": owned.managed_by, "safeguards": safe.safeguards, "data": marked.data}
+        yield before.model_copy(update=known)

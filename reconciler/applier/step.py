@@ -127,6 +127,8 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
         marks[ownership.MIRROR] = after.mirror
     if ownership.recorded_tags(live) != frozenset(after.tag_keys):
         marks[ownership.TAGS] = ownership.encode_tags(after.tag_keys) or None
+    if ownership.has_data(live) != after.data:
+        marks[ownership.DATA] = "true" if after.data else None
     if ownership.is_protected(live) != after.protect:
         marks[ownership.PROTECT] = "true" if after.protect else None
     return marks

@@ -102,8 +102,10 @@ def _plan(flags: PlanFlags, expected: str | None, run: RunMetrics) -> tuple[Plan
     Raises:
         LancensError: a saved plan has another digest than ``expected``.
     """
-    if (flags.select or flags.adopt or flags.take_over) and plans_in(flags.source):
-        raise click.UsageError("a saved plan is applied unchanged: leave --select, --adopt and --take-over out")
+    if (flags.select or flags.adopt or flags.take_over or flags.recreate_lost) and plans_in(flags.source):
+        raise click.UsageError(
+            "a saved plan is applied unchanged: leave --select, --adopt, --take-over and --recreate-lost out"
+        )
     saved = saved_plan(flags.source)
     if saved is None:
         if expected is not None:

@@ -312,6 +312,7 @@ class PlanFlags:
     select: tuple[str, ...]
     adopt: bool
     take_over: bool
+    recreate_lost: tuple[str, ...]
     allow_mass_removal: bool
     no_probe: bool
     parallelism: int
@@ -324,6 +325,13 @@ plan_flags = gathered(
     select_option("Plan only what"),
     click.option("--adopt", is_flag=True, help="Also mark unowned objects that equal their block as managed."),
     click.option("--take-over", is_flag=True, help="Claim objects that another manifest manages."),
+    click.option(
+        "--recreate-lost",
+        multiple=True,
+        metavar="GLOB",
+        shell_complete=complete_address,
+        help="Make an empty dataset for matching tables whose data is lost. Can be repeated.",
+    ),
     click.option(
         "--allow-mass-removal", is_flag=True, help="Allow removing more than the manifest's `safety` thresholds."
     ),

@@ -47,6 +47,7 @@ def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | No
             select=flags.select,
             adopt=flags.adopt,
             take_over=flags.take_over,
+            recreate_lost=flags.recreate_lost,
             allow_mass_removal=True,
             parallelism=flags.parallelism,
         )

@@ -166,6 +166,7 @@ def _below(pattern: str, name: str) -> Iterable[str]:
         yield rest or "**"
 
 
+NOTHING = Scope(())
 EVERYTHING = Scope(("**",))
 
 

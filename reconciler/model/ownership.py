@@ -7,6 +7,7 @@
 - ``lancens.mirror`` names the catalog that the object follows.
 - ``lancens.policy`` names the owner of the policies that set ``lancens.keys`` of a table without a block.
 - ``lancens.tags`` lists the tags of the data that lancens set, so that one removed from the manifest is removed.
+- ``lancens.data`` says that lancens wrote, registered or saw data at the entry's location.
 - ``lancens.requested-location`` is the location asked for where the service chose another one, which is in
   ``lancens.chosen-location``. Both hold only while the entry is at the chosen location.
 """
@@ -26,6 +27,7 @@ PROTECT = "lancens.protect"
 MIRROR = "lancens.mirror"
 POLICY = "lancens.policy"
 TAGS = "lancens.tags"
+DATA = "lancens.data"
 REQUESTED_LOCATION = "lancens.requested-location"
 CHOSEN_LOCATION = "lancens.chosen-location"
 
@@ -84,6 +86,11 @@ def policy_of(properties: Mapping[str, str]) -> str | None:
 def is_protected(properties: Mapping[str, str]) -> bool:
     """Return whether the live object is protected from removal."""
     return properties.get(PROTECT) == "true"
+
+
+def has_data(properties: Mapping[str, str]) -> bool:
+    """Return whether lancens has written, registered or seen data at the entry's location."""
+    return properties.get(DATA) == "true"
 
 
 def others(properties: Mapping[str, str]) -> dict[str, str]:

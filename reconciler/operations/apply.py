@@ -24,10 +24,10 @@ from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.manifests import expect
-from reconciler.operations.plan import input_of, reference, selected_in, selection_of, with_sources_of
+from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
 from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action, Key
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
+from reconciler.planner.facts import CatalogInput, Facts, TableFacts
 from reconciler.planner.integrity import Recorded, check_catalogs, follow
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.plan import Plan, check_blocked, check_removals
@@ -212,8 +212,7 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
     Raises:
         CatalogError: the catalog's capabilities could not be read.
     """
-    options, selection = plan.options, selection_of(plan.options.select)
-    return input_of(connection, PlanOptions(options.adopt, options.take_over, selected_in(connection, selection)))
+    return input_of(connection, options_in(connection, plan.options))
 
 
 def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Key]:
@@ -278,7 +277,7 @@ def _check_counts(
         going = {
             change.identifier
             for change in plan.changes_of(summary.name)
-            if (change.action is Action.DEREGISTER_TABLE or change.removes_tags)
+            if (change.action is Action.DEREGISTER_TABLE or change.removes_tags or change.recreates)
             and change.code is not ReasonCode.LEFTOVER
         }
         found = mirrored.get(summary.name, summary.mirrored_tables)

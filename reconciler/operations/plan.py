@@ -56,6 +56,7 @@ def plan(
     select: Sequence[str] = (),
     adopt: bool = False,
     take_over: bool = False,
+    recreate_lost: Sequence[str] = (),
     allow_mass_removal: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
     profile: Profile | None = None,
@@ -67,6 +68,7 @@ def plan(
         select: globs over ``catalog/namespace/table``; only their matches and missing ancestors are planned.
         adopt: also mark unowned objects that equal their block.
         take_over: claim objects that another manifest owns.
+        recreate_lost: globs like those of ``select``; matches whose data is lost get an empty dataset.
         allow_mass_removal: make a plan that removes more than the manifest's thresholds allow.
         parallelism: how many requests and storage probes run at once.
         profile: records the duration of each stage.
@@ -79,12 +81,12 @@ def plan(
     """
     expect("plan", manifest, Manifest, "a manifest, such as reconciler.load('lancens.yaml')")
     expect("plan", select, (list, tuple, set, frozenset), "a list of globs as `select`, such as ['lake/**']")
-    selection, concerned = selected_catalogs(manifest, select)
-
+    _, concerned = selected_catalogs(manifest, select)
+    asked = Options(select=tuple(select), adopt=adopt, take_over=take_over, recreate_lost=tuple(recreate_lost))
     planning, profile = Planning(), profile or Profile()
 
     def read(connection: Connection) -> tuple[CatalogInput, Outcomes]:
-        options = PlanOptions(adopt, take_over, selected_in(connection, selection))
+        options = options_in(connection, asked)
         return read_catalog(connection, options, parallelism, planning, profile, connections.values())
 
     inputs: list[CatalogInput] = []
@@ -94,8 +96,7 @@ def plan(
                 inputs.append(source)
                 with profile.stage("compare", connections[source.desired.name]):
                     planning.add(source, plan_catalog(planning.with_written(source), namespaces))
-    check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
-    asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
+    check_selection([*select, *recreate_lost], [(source, TablesInMemory(source.live.tables)) for source in inputs])
     with profile.stage("order"):
         made = planning.plan(reference(manifest), manifest.thresholds, asked)
     if not allow_mass_removal:
@@ -160,6 +161,16 @@ def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:
         connection.spec.impl,
         options=options,
         service=connection.service,
+    )
+
+
+def options_in(connection: Connection, options: Options) -> PlanOptions:
+    """Return the part of a plan's options that is about one catalog."""
+    return PlanOptions(
+        options.adopt,
+        options.take_over,
+        selected_in(connection, selection_of(options.select)),
+        selected_in(connection, Scope(options.recreate_lost)),
     )
 
 

@@ -146,6 +146,7 @@ def _keys_of(*views: ObjectView | None) -> frozenset[str]:
 def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) -> CatalogSummary:
     """Return what was read, and how much of what may be removed is removed."""
     removed = [change for change in outcomes.changes if change.action is Action.DEREGISTER_TABLE]
+    recreated = [change for change in outcomes.changes if change.recreates]
     untagged = [change for change in outcomes.changes if change.removes_tags]
     mirrored, mirror = source.mirrored, source.desired.mirror
     unmirrored = (change for change in removed if mirror and change.before and change.before.mirror == mirror.origin)
@@ -156,6 +157,7 @@ def _summary(source: CatalogInput, outcomes: Outcomes, context: CatalogContext) 
         namespaces=len(source.live.namespaces),
         removed_tables=_removable(context, removed),
         untagged_tables=_removable(context, untagged),
+        recreated_tables=_removable(context, recreated),
         desired_objects=mirrored.own if mirrored else blocks,
         mirrored_tables=mirrored.tables if mirrored else None,
         unmirrored_tables=sum(1 for _ in unmirrored),

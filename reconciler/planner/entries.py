@@ -200,8 +200,13 @@ class Change(Entry, _Shown):
 
     @property
     def removes(self) -> bool:
-        """Whether it removes an object from its catalog, or a tag from data."""
-        return self.action.removes or self.removes_tags
+        """Whether it removes an object from its catalog or a tag from data, or gives lost data up."""
+        return self.action.removes or self.removes_tags or self.recreates
+
+    @property
+    def recreates(self) -> bool:
+        """Whether it makes an empty dataset in place of lost data."""
+        return self.is_first_data and self.before is not None and self.before.data
 
     @property
     def removes_tags(self) -> bool:

@@ -12,7 +12,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.desired import DesiredCatalog, DesiredTable
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage
-from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true, recorded_tags
 from reconciler.model.tags import FoundTags
 from reconciler.planner.mirrors import Mirrored
@@ -28,12 +28,13 @@ class PlanOptions:
 
     ``adopt``: mark unowned objects that equal their block. ``take_over``: claim objects of another manifest.
     ``select``: the part to plan, relative to the catalog; outside it, only missing ancestors of selected objects are
-    created.
+    created. ``recreate_lost``: the tables whose lost data is replaced by an empty dataset.
     """
 
     adopt: bool = False
     take_over: bool = False
     select: Scope = EVERYTHING
+    recreate_lost: Scope = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

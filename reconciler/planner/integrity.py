@@ -300,6 +300,7 @@ def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) 
     marks = {
         **ownership.owner_marks(view.managed_by, view.policy),
         ownership.KEYS: ownership.encode_keys(view.keys, view.secret_keys) if view.keys else None,
+        ownership.DATA: "true" if view.data else None,
         ownership.MIRROR: view.mirror,
         ownership.TAGS: ownership.encode_tags(view.tag_keys) or None,
         ownership.PROTECT: "true" if view.protect else None,
@@ -344,7 +345,7 @@ def _errors(plan: Plan, derived: Plan) -> Iterator[str]:
         yield from _entry_errors(one, other, what)
     removed = {summary.name: summary.removals for summary in derived.catalogs}
     for summary in plan.catalogs:
-        if summary.removals != removed.get(summary.name, (0, 0, 0)):
+        if summary.removals != removed.get(summary.name, (0, 0, 0, 0)):
             yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
     if plan.options.mass_removal != removes_too_much(plan.thresholds, plan.catalogs):
         yield "its `mass_removal` is not what its counts come to"

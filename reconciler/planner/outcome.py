@@ -10,7 +10,7 @@ from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Prune
 from reconciler.model.live import LiveNamespace, LiveTable
-from reconciler.model.names import EVERYTHING, Identifier, Scope, address
+from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope, address
 from reconciler.model.policies import Policies
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
@@ -46,8 +46,9 @@ Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 class CatalogContext:
     """What is the same for every object of a catalog.
 
-    ``mirror`` is its source, ``scope`` the manifest's part of it, ``select`` the part to plan, ``moves`` its ``moved``
-    lines, and ``policies`` are for its tables without a block.
+    ``mirror`` is its source, ``scope`` the manifest's part of it, ``select`` the part to plan, ``recreate_lost`` the
+    part whose lost data is replaced by empty datasets, ``moves`` its ``moved`` lines, and ``policies`` are for its
+    tables without a block.
     """
 
     catalog: str
@@ -59,6 +60,7 @@ class CatalogContext:
     mirror: str | None = None
     scope: Scope = EVERYTHING
     select: Scope = EVERYTHING
+    recreate_lost: Scope = NOTHING
     moves: Moves = NO_MOVES
     policies: Policies = field(default_factory=Policies)
 
@@ -76,6 +78,7 @@ class CatalogContext:
             mirror=desired.mirror.origin if desired.mirror else None,
             scope=desired.scope,
             select=options.select,
+            recreate_lost=options.recreate_lost,
             moves=moves_of(desired),
             policies=Policies(desired.policies),
         )
@@ -176,6 +179,7 @@ class CatalogContext:
             protect=protect,
             keys=tuple(sorted(desired.properties)),
             secret_keys=tuple(sorted(desired.secret_keys)),
+            data=isinstance(desired, DesiredTable) and ownership.has_data(live),
             mirror=desired.mirrors.catalog if isinstance(desired, DesiredTable) and desired.mirrors else None,
             properties=properties,
         )

@@ -33,10 +33,11 @@ class CatalogSummary(Document):
     """What was read of one catalog.
 
     ``removable_tables`` counts the tables that pruning may remove, ``removed_tables`` those of them that the plan
-    removes, ``untagged_tables`` those that lose a tag. ``unnamed_tables`` are not in the manifest,
-    ``unmanaged_tables`` are those of them that nobody manages. ``mirrored_tables`` counts the tables that its mirror
-    finds in the source, absent without a mirror, and ``unmirrored_tables`` the mirrored tables that the plan removes.
-    ``service`` is a slow digest of the resolved configuration without its credentials.
+    removes, ``untagged_tables`` those that lose a tag, ``recreated_tables`` those whose lost data it gives up.
+    ``unnamed_tables`` are not in the manifest, ``unmanaged_tables`` are those of them that nobody manages.
+    ``mirrored_tables`` counts the tables that its mirror finds in the source, absent without a mirror, and
+    ``unmirrored_tables`` the mirrored tables that the plan removes. ``service`` is a slow digest of the resolved
+    configuration without its credentials.
     """
 
     name: str
@@ -46,6 +47,7 @@ class CatalogSummary(Document):
     removable_tables: int
     removed_tables: int = 0
     untagged_tables: int = 0
+    recreated_tables: int = 0
     unnamed_tables: int = 0
     unmanaged_tables: int = 0
     mirrored_tables: int | None = None
@@ -54,9 +56,14 @@ class CatalogSummary(Document):
     desired_objects: int
 
     @property
-    def removals(self) -> tuple[int, int, int]:
-        """What the plan removes: tables, mirrored ones, and tags of tables."""
-        return self.removed_tables, self.unmirrored_tables, self.untagged_tables
+    def removals(self) -> tuple[int, int, int, int]:
+        """What the plan removes: tables, mirrored ones, tags of tables, and lost data."""
+        return self.removed_tables, self.unmirrored_tables, self.untagged_tables, self.recreated_tables
+
+    @property
+    def going(self) -> int:
+        """How many tables count as removed."""
+        return self.removed_tables + self.untagged_tables + self.recreated_tables
 
 
 class ManifestRef(Document):
@@ -93,6 +100,7 @@ class Options(Document):
     select: tuple[str, ...] = ()
     adopt: bool = False
     take_over: bool = False
+    recreate_lost: tuple[str, ...] = ()
     mass_removal: bool = False
     maintain: bool = Field(default=False, description="Whether its changes are jobs of `lancens maintain`.")
     limits: WorkLimits = Field(default=WorkLimits(), description="Jobs beyond them are left out.")
@@ -296,9 +304,10 @@ def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
         )
     elif removed and not catalog.desired_objects and catalog.mirrored_tables is None:
         yield f"{catalog.name}: the manifest names no object of this catalog, which would deregister {removed} tables"
-    elif tables >= limits.min_tables and (removed + untagged) * 100 > tables * limits.max_removal_percent:
+    elif tables >= limits.min_tables and catalog.going * 100 > tables * limits.max_removal_percent:
         tags = f" and remove tags of {untagged}" if untagged else ""
+        tags += f" and give up the lost data of {catalog.recreated_tables}" if catalog.recreated_tables else ""
         yield (
             f"{catalog.name}: the plan would deregister {removed}{tags} of {tables} tables "
-            f"({(removed + untagged) * 100 // tables}%); the limit is {limits.max_removal_percent}%"
+            f"({catalog.going * 100 // tables}%); the limit is {limits.max_removal_percent}%"
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.model import locations
+from reconciler.model import locations, ownership
 from reconciler.model.auto_cleanup import AutoCleanup, unbound
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredTable, Evolve
 from reconciler.model.live import LiveTable, StorageKind
-from reconciler.model.names import Identifier
+from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.outcome import CatalogContext
@@ -51,6 +51,18 @@ def blocked_by_storage(desired: DesiredTable, facts: TableFacts, *, vends: bool 
 def lacks_data(desired: DesiredTable, facts: TableFacts | None) -> bool:
     """Return whether a table with a schema has no data."""
     return desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
+
+
+def lost_data(context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Why | None:
+    """Return why a table without data is blocked: it had some, and nobody asked for an empty dataset."""
+    if facts is None or facts.storage.kind is not StorageKind.NOTHING or not ownership.has_data(live.properties):
+        return None
+    params = Params(location=_place(facts))
+    if desired.schema is not None:
+        if context.recreate_lost.contains(desired.id):
+            return None
+        params["name"] = address(context.catalog, desired.id)
+    return Why(ReasonCode.DATA_LOST, params)
 
 
 def blocked_by_data(

@@ -24,6 +24,7 @@ from reconciler.planner.stored import (
     blocked_by_storage,
     found_columns,
     lacks_data,
+    lost_data,
     schema_difference,
     unregistrable,
 )
@@ -107,6 +108,10 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
     after = context.marks(desired, {}, able.table_markers).model_copy(
         update={"location": facts.location, "safeguards": context.safeguards({}), "columns": columns}
     )
+    is_there = action is Action.REGISTER_TABLE
+    if action is Action.CREATE_TABLE and facts.location is not None:
+        is_there = not able.comes_before_data(desired.id, facts.location)
+    after = after.model_copy(update={"data": is_there and able.table_markers})
     _, after = tags.applied_to(ObjectView(), after)
     probe = desired.probe or action is not Action.DECLARE_TABLE
     return change_of(context, action, desired.id, None, after, why, desired, facts, probe=probe)
@@ -120,6 +125,8 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
     difference = schema_difference(desired, facts)
     blocking_reason = (_immovable(context, live) if moved else None) or _unkeepable(context, desired)
     tags = tag_change(context, desired, live, facts, moved=moved)
+    if not moved:
+        blocking_reason = blocking_reason or lost_data(context, desired, live, facts)
     blocking_reason = blocking_reason or blocked_by_data(desired, live, facts, difference, moved=moved) or tags.blocked
     if blocking_reason:
         return context.blocked(blocking_reason, desired, live, facts)
@@ -128,7 +135,7 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
     if moved:
         action, why = Action.RELOCATE_TABLE, Why(ReasonCode.RELOCATED)
     elif lacks_data(desired, facts):
-        action, why = Action.CREATE_TABLE, Why(ReasonCode.NO_DATA)
+        action, why = Action.CREATE_TABLE, Why(ReasonCode.DATA_RECREATED if before.data else ReasonCode.NO_DATA)
         after = after.model_copy(update={"columns": without_renames(desired.schema or ())})
     elif found is not None and difference.grows:
         action, why = Action.ALTER_TABLE, _growth(difference, live)
@@ -143,7 +150,23 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
         if topic is not None:
             return Remark(topic, live.id)
         action, why = Action.UPDATE_TABLE, _why(context, desired, before, after)
+    after = _with_data(context, before, after, facts, is_relocated=moved)
     return _update(context, desired, facts, action, before, after, why, live)
+
+
+def _with_data(
+    context: CatalogContext, before: ObjectView, after: ObjectView, facts: TableFacts | None, *, is_relocated: bool
+) -> ObjectView:
+    """Return ``after`` with the mark of the data that the plan has seen.
+
+    The mark alone is no reason to write an entry. Nor does it come before data: an interrupted run would look like a
+    loss.
+    """
+    is_written = is_relocated or _properties(before) != _properties(after)
+    if not (is_written and context.capabilities.alter_table and context.capabilities.table_markers):
+        return after
+    is_seen = facts is not None and facts.storage.kind is StorageKind.DATASET
+    return after.model_copy(update={"data": is_seen or (before.data and not is_relocated)})
 
 
 def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
@@ -172,6 +195,10 @@ def remarks_on(
     desired, live = pair.desired, pair.live
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
+    vanishes = context.capabilities.lists_root and len(desired.id) == 1  # with its files
+    is_silent = pair.in_force is not None or vanishes
+    if isinstance(outcome, Change) and outcome.is_first_data and is_silent and not outcome.recreates:
+        yield Remark(NoteCode.DATA_UNRECORDED, desired.id)
     if live is not None and pair.forgets_location and not context.capabilities.chooses_locations:
         yield Remark(NoteCode.KEEP_LOCATION, desired.id, {"location": locations.redact(live.location)})
     if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
@@ -246,7 +273,11 @@ def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
 
 
 def _stored(view: ObjectView) -> tuple[object, ...]:
-    return view.content, view.marks, view.request, view.safeguards, view.shown_columns
+    return *_properties(view), view.shown_columns
+
+
+def _properties(view: ObjectView) -> tuple[object, ...]:
+    return view.content, view.marks, view.request, view.safeguards
 
 
 def _update(

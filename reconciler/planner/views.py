@@ -55,6 +55,9 @@ class ObjectView(Document):
         default=(), description="Those of them whose values come from the environment or a file, in order."
     )
     tag_keys: tuple[str, ...] = Field(default=(), description="The tags of the data that lancens has set, in order.")
+    data: bool = Field(
+        default=False, description="Whether lancens has written, registered or seen data at the location."
+    )
     mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
     policy: str | None = Field(default=None, description="The owner of the policies that set the properties.")
     properties: dict[str, str] = Field(default_factory=dict)
@@ -147,6 +150,7 @@ class ObjectView(Document):
             *(("managed versioning",) if self.managed_versioning else ()),
             *(("policy", self.policy) if self.policy else ()),
             *((("tags", self.tag_keys),) if self.tag_keys else ()),
+            *(("data",) if self.data else ()),
         )
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -155,7 +159,7 @@ class ObjectView(Document):
         """Return whether this live view already is what ``desired`` asks for.
 
         A location that the service chose satisfies the recorded request, also if an interrupted run has not recorded
-        the answer yet; ``is_request_true`` tells that apart.
+        the answer yet; ``is_request_true`` tells that apart. The mark of the data may come later (see ``data``).
         """
         if desired.location is not None and not (
             locations.same(desired.location, self.location)
@@ -191,6 +195,7 @@ def view_of(
         keys=tuple(sorted(ownership.recorded_keys(properties))),
         secret_keys=tuple(sorted(ownership.recorded_secrets(properties))),
         tag_keys=tuple(sorted(ownership.recorded_tags(properties))) if isinstance(live, LiveTable) else (),
+        data=isinstance(live, LiveTable) and ownership.has_data(properties),
         mirror=ownership.mirror_of(properties),
         policy=ownership.policy_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},

@@ -24,9 +24,9 @@ from reconciler.model.live import LiveTable, Snapshot, Storage
 from reconciler.model.names import Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
 from reconciler.operations.facts import ask_occupants, check_selection, find_stored, links_to, names_kept
-from reconciler.operations.plan import input_of, reference, selected_catalogs, selected_in
+from reconciler.operations.plan import input_of, options_in, reference, selected_catalogs
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.facts import CatalogInput, Facts, LiveTables, PlanOptions, Stored, TablesInMemory
+from reconciler.planner.facts import CatalogInput, Facts, LiveTables, Stored, TablesInMemory
 from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import NO_MOVES, pairs
 from reconciler.planner.outcome import CatalogContext
@@ -65,6 +65,7 @@ def plan_on_spark(
     select: Sequence[str] = (),
     adopt: bool = False,
     take_over: bool = False,
+    recreate_lost: Sequence[str] = (),
     allow_mass_removal: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> Plan:
@@ -78,26 +79,23 @@ def plan_on_spark(
     The other arguments and the errors raised are those of :func:`reconciler.plan`.
     """
     require_pyspark(OLDEST_WITH_FORMATS)
-    selection, concerned = selected_catalogs(manifest, select)
+    _, concerned = selected_catalogs(manifest, select)
+    asked = Options(select=tuple(select), adopt=adopt, take_over=take_over, recreate_lost=tuple(recreate_lost))
     with ExitStack() as stack:
         connections = stack.enter_context(
             open_connections(manifest, concerned, parallelism=parallelism, as_planned=True)
         )
         desired = {name: connection.desired for name, connection in connections.items()}
         mirrored = frozenset(one.mirror.origin for one in desired.values() if one.mirror is not None)
-        fleet = _Fleet(spark, connections, mirrored, select)
+        globs = [*select, *recreate_lost]
+        fleet = _Fleet(spark, connections, mirrored, globs)
         planning, sources = Planning(), list[tuple[CatalogInput, LiveTables]]()
         for names in waves(desired):
-            group = {
-                name: input_of(one, PlanOptions(adopt, take_over, selected_in(one, selection)))
-                for name in names
-                for one in (connections[name],)
-            }
+            group = {name: input_of(one, options_in(one, asked)) for name in names for one in (connections[name],)}
             for source, tables, plan in fleet.planned(group, planning):
                 planning.add(source, plan)
                 sources.append((source, tables))
-        check_selection(select, sources)
-    asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
+        check_selection(globs, sources)
     made = planning.plan(reference(manifest), manifest.thresholds, asked)
     if not allow_mass_removal:
         check_removals(made)

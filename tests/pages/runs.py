@@ -257,6 +257,7 @@ RUNS: Mapping[str, Run] = {
     "docs/automation.md": Run(_shop, ("Applied 1 of 1 change",)),
     "docs/recovery.md#A wrong apply": Run(_shop, ("Applied 1 of 1 change", "clicks:")),
     "docs/recovery.md#A DROP outside of lancens": Run(_shop, ("register", "Applied 1 of 1 change", "No changes.")),
+    "docs/recovery.md#Lost data": Run(_shop, ("its data is lost", "an empty dataset is made", "No changes.")),
     "docs/recovery.md#The manifest is lost": Run(_shop, ("Wrote lancens.yaml", "No changes.")),
     "docs/recovery.md#The catalog is lost": Run(_shop, ("No changes.", "Wrote found.yaml")),
     "docs/serve.md": Run(_served),

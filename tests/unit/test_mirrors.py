@@ -17,7 +17,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.manifest import Manifest
 from reconciler.model.errors import BlockedError, ManifestError, PlanFileError, SafetyError, StalePlanError
-from reconciler.model.ownership import MANAGED_BY, MIRROR
+from reconciler.model.ownership import DATA, MANAGED_BY, MIRROR
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.plan import Plan
 from tests.plans import assert_blocked, blocked, noted, resealed
@@ -112,6 +112,7 @@ def test_a_source_that_is_made_in_the_same_plan_is_followed_by_one_apply(world: 
         "lancens.keys": '["tier"]',
         MANAGED_BY: "store/prod",
         MIRROR: "lake",
+        DATA: "true",
     }
 
 

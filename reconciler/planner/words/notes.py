@@ -39,6 +39,10 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
     NoteCode.HAZARDOUS: (
         "{count:table} in {where} {count:has|have} `{key}=true`, and this plan does not change it: {detail}."
     ),
+    NoteCode.DATA_UNRECORDED: (
+        "{count:table} in {where} {count:gets|get} an empty dataset; no entry records whether data was there before, "
+        "so lost data looks the same."
+    ),
     NoteCode.EXTRA_COLUMNS: (
         "{where}/{name} has columns that its block does not name, and keeps them: {columns:code}.",
         (

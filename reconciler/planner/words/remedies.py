@@ -81,6 +81,10 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.DATA_ELSEWHERE: (
         "remove `location` from its block, apply, and copy the data to the location that apply reports"
     ),
+    ReasonCode.DATA_LOST: [
+        "restore it, or ",
+        ("plan with `--recreate-lost '{name}'` to make an empty dataset", "remove `tags` from its block"),
+    ],
     ReasonCode.DEFAULT_LOCATION_TAKEN: "write a `location:` of its own in its block",
     ReasonCode.DROPPED_OUTSIDE: "have the service's administrator drop it: `{code}`; or keep it with a block",
     ReasonCode.FOREIGN_OWNER: [

@@ -24,7 +24,7 @@ from reconciler.model.desired import (
     Prune,
 )
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
-from reconciler.model.names import Identifier
+from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.states import SAFEGUARD, moves
@@ -69,7 +69,14 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         owner = draw(st.sampled_from([OWNER, OWNER, None]))
         extra = draw(
             st.sampled_from(
-                [{}, {"numFiles": "1"}, {"gc.enabled": "true"}, {"gc.enabled": "false"}, {"lancens.tags": "old,prod"}]
+                [
+                    {},
+                    {"numFiles": "1"},
+                    {"gc.enabled": "true"},
+                    {"gc.enabled": "false"},
+                    {"lancens.tags": "old,prod"},
+                    {"lancens.data": "true"},
+                ]
             )
         )
         return {**marks(draw(properties), owner, protect=draw(st.booleans()) and draw(st.booleans())), **extra}
@@ -126,6 +133,7 @@ class Case:
     wanted: DesiredCatalog
     datasets: dict[str, Schema]
     adopt: bool
+    recreate_lost: Scope = NOTHING
 
     @contextmanager
     def world(self) -> Iterator[World]:
@@ -139,7 +147,7 @@ class Case:
                 yield world
 
     def plan(self, world: World) -> Plan:
-        return world.plan(self.wanted, adopt=self.adopt)
+        return world.plan(self.wanted, adopt=self.adopt, recreate_lost=self.recreate_lost)
 
 
 @st.composite
@@ -147,7 +155,8 @@ def cases(draw: st.DrawFn) -> Case:
     live = draw(snapshots())
     wanted = draw(moves(draw(manifests()), live))
     datasets = draw(st.dictionaries(places, st.sampled_from([USERS, WIDER, RELAXED]), max_size=3))
-    return Case(draw(st.sampled_from(CAPABILITIES)), live, wanted, datasets, draw(st.booleans()))
+    recreate_lost = draw(st.sampled_from([NOTHING, EVERYTHING]))
+    return Case(draw(st.sampled_from(CAPABILITIES)), live, wanted, datasets, draw(st.booleans()), recreate_lost)
 
 
 thorough = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])

@@ -41,7 +41,7 @@ def test_a_created_table_has_its_dataset_before_its_entry(world: World) -> None:
     assert result.status is Status.DONE
     assert world.writes == [f"create_empty {PLACE}", "insert_table t"]
     assert world.storage.datasets == {PLACE: USERS}
-    assert world.table("t").properties == marks({"tier": "gold"}, OWNER)
+    assert world.table("t").properties == {**marks({"tier": "gold"}, OWNER), ownership.DATA: "true"}
 
 
 def test_a_dataset_that_an_interrupted_run_wrote_is_registered_and_not_written_again(world: World) -> None:
