@@ -187,7 +187,8 @@ class _Tally(defaultdict[Any, Counter[str]]):
 class Totals(_Part):
     """The headline figures.
 
-    Rows, bytes and fragments are of the tables that could be opened.
+    Rows, bytes and fragments are of the tables that could be opened. ``rows_unknown`` and ``bytes_unknown`` count those
+    that the sums of rows and of bytes leave out, as storage does not have the figure.
 
     ``bytes_on_disk`` and ``reclaimable`` are of the tables whose files were listed; null with `--depth quick`.
     """
@@ -197,6 +198,8 @@ class Totals(_Part):
     tables: Count = 0
     rows: Count = 0
     bytes: Count = 0
+    rows_unknown: Count = 0
+    bytes_unknown: Count = 0
     fragments: Count = 0
     bytes_on_disk: Count | None = None
     reclaimable: Count | None = None

@@ -43,6 +43,9 @@ _LATEST = ("rows", "bytes", "fragments", "small_fragments", "version")
 AMOUNTS = (*_LATEST, "versions", "bytes_on_disk", "reclaimable")
 """The figures of a table in storage: of its latest version, and of all its files."""
 
+UNKNOWNS = ("rows_unknown", "bytes_unknown")
+"""1 for a dataset without that figure, else 0."""
+
 VERDICT = pa.schema(
     [
         ("rule", STRING),
@@ -65,7 +68,7 @@ EVALUATED = pa.schema(
         ("bases", STRINGS),
         ("kind", STRING),
         ("committed", MOMENT),
-        *((name, LONG) for name in AMOUNTS),
+        *((name, LONG) for name in (*AMOUNTS, *UNKNOWNS)),
         ("size_bin", INT),
         ("age_bin", INT),
         ("sound", pa.bool_()),
@@ -218,6 +221,8 @@ class Evaluator:
             "kind": None if record.desired is not None and not record.desired.probe else stored.kind.value,
             "committed": stored.committed,
             **{name: getattr(stored, name) for name in _LATEST},
+            "rows_unknown": int(stored.kind is StorageKind.DATASET and stored.rows is None),
+            "bytes_unknown": int(stored.kind is StorageKind.DATASET and stored.bytes is None),
             "versions": None if files is None else files.versions,
             "bytes_on_disk": None if files is None else files.bytes,
             "reclaimable": None if files is None else files.reclaimable,

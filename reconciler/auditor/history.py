@@ -147,7 +147,8 @@ def schema() -> pa.Schema:
     """Return the columns of a run."""
     text, number = pa.string(), pa.int64()
     counts = [(severity, number) for severity in ("error", "warning", "note")]
-    totals = ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments", "bytes_on_disk", "reclaimable")
+    sums = ("rows", "bytes", "rows_unknown", "bytes_unknown", "fragments", "bytes_on_disk", "reclaimable")
+    totals = ("catalogs", "namespaces", "tables", *sums)
     figures = [(name, number) for name in totals]
     names = [(name, text) for name in ("rule", "severity", "catalog")]
     when = [(name, pa.timestamp("us", tz="UTC")) for name in ("first_seen", "last_seen")]

@@ -173,15 +173,12 @@ def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: De
     from reconciler.arrow_types import from_arrow_schema
 
     latest = dataset.get_version()
-    summary: Mapping[str, str] = latest["metadata"]
-    size = int(summary["total_files_size"])
     return Stored(
         StorageKind.DATASET,
         version=latest["version"],
-        rows=int(summary["total_rows"]),
-        # Old writers did not record the sizes of files, and a call for each file would cost too much.
-        bytes=size if size or summary["total_data_files"] == "0" else None,
-        fragments=int(summary["total_fragments"]),
+        rows=storage.rows_of(dataset),
+        bytes=storage.bytes_of(dataset),
+        fragments=int(latest["metadata"]["total_fragments"]),
         schema=from_arrow_schema(dataset.schema),
         committed=latest["timestamp"].astimezone(UTC),
         cleanup=storage.cleanup_of(dataset),

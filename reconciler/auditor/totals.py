@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reconciler.auditor.document import Distribution, Finding, ReportedTable
-from reconciler.auditor.evaluate import ABOUT, EVALUATED, VERDICT, finding_of, table_of
+from reconciler.auditor.evaluate import ABOUT, EVALUATED, UNKNOWNS, VERDICT, finding_of, table_of
 from reconciler.auditor.records import Severity
 from reconciler.auditor.scales import AGES, SIZES
 from reconciler.model.live import StorageKind
@@ -26,7 +26,7 @@ AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
 """The amounts that need a listing of files."""
 
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
-_AMOUNTS = ("rows", "bytes", "fragments", *AMOUNTS_OF_FILES)
+_AMOUNTS = ("rows", "bytes", "fragments", *UNKNOWNS, *AMOUNTS_OF_FILES)
 
 FOUND = pa.schema([*ABOUT, ("within", STRING), EVALUATED.field("source"), *VERDICT])
 """A finding with the columns of its table; ``within`` is the namespace as text."""

@@ -224,7 +224,8 @@ def _summary(document: AuditDocument) -> Iterator[str]:
         missing = count(len(document.failures), "part")
         yield f"NOT COMPLETE: {missing} could not be read, so their content is unknown."
     where = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
-    yield f"Checked {count(totals.tables, 'table')} in {where}, {figures.size(totals.bytes)} of data."
+    data = figures.with_unknown(figures.size(totals.bytes), totals.bytes_unknown)
+    yield f"Checked {count(totals.tables, 'table')} in {where}, {data} of data."
     if document.tables_unreadable:
         yield f"{count(document.tables_unreadable, 'table')} could not be opened."
     if document.carried_since is not None:

@@ -28,8 +28,12 @@ def total_size(values: Iterable[int | None]) -> str:
     """Return the sum of numbers of bytes, and how many of them are unknown."""
     sizes = [*values]
     known = [value for value in sizes if value is not None]
-    left_out = f" + {len(sizes) - len(known):,} unknown" if len(sizes) > len(known) else ""
-    return f"{size(sum(known))}{left_out}" if known or not sizes else UNKNOWN
+    return with_unknown(size(sum(known)), len(sizes) - len(known)) if known or not sizes else UNKNOWN
+
+
+def with_unknown(amount: str, unknown: int) -> str:
+    """Return the text of a sum with the number of figures that it leaves out."""
+    return f"{amount} + {unknown:,} {UNKNOWN}" if unknown else amount
 
 
 def size_unit(value: int) -> int:

@@ -171,9 +171,12 @@ class DatasetOperations(CatalogOperations):
     def get_table_stats(self, request: spec.GetTableStatsRequest) -> spec.GetTableStatsResponse:
         """GetTableStats: return bytes, rows, indices and fragments of the latest version."""
         with self._dataset(request.id, branch=request.branch) as dataset:
-            lengths = sorted(fragment.metadata.num_rows for fragment in dataset.get_fragments())
+            lengths = sorted(fragment.count_rows() for fragment in dataset.get_fragments())
+            size = storage.stored_bytes(dataset)
+            if size is None:
+                raise errors.InvalidTableStateError("the writer of its data files did not record their sizes")
             return spec.GetTableStatsResponse(
-                total_bytes=sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields),
+                total_bytes=size,
                 num_rows=sum(lengths),
                 num_indices=len(dataset.describe_indices()),
                 fragment_stats=FragmentStats(

@@ -14,6 +14,7 @@ from reconciler.manifest import Manifest
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
 from reconciler.model.errors import SelectionError
+from reconciler.model.figures import UNKNOWN
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import slow_digest
@@ -260,7 +261,7 @@ def _said(change: Change, options: Mapping[str, str]) -> str:
 
 
 def _rows_and_age(dataset: Any) -> str:
-    """Describe a ``lance.LanceDataset`` by its latest manifest alone."""
-    latest = dataset.get_version()
-    rows = count(int(latest["metadata"]["total_rows"]), "row")
-    return f"{rows}, last written {latest['timestamp'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    """Describe a ``lance.LanceDataset``."""
+    latest, rows = dataset.get_version(), storage.rows_of(dataset)
+    counted = f"{UNKNOWN} rows" if rows is None else count(rows, "row")
+    return f"{counted}, last written {latest['timestamp'].astimezone(UTC):%Y-%m-%d %H:%M} UTC"

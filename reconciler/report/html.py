@@ -7,7 +7,7 @@ filters and sorts them, and keeps the filters in the address. The markup is in `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.auditor.document import AuditDocument, RunSummary
 from reconciler.auditor.records import Severity
@@ -81,7 +81,8 @@ def _headline(document: AuditDocument) -> Iterator[Figure]:
     ):
         amount = getattr(totals, name)
         if amount is not None:
-            yield _figure(label, amount, getattr(before.totals, name) if before else None, written)
+            figure = _figure(label, amount, getattr(before.totals, name) if before else None, written)
+            yield replace(figure, amount=figures.with_unknown(figure.amount, getattr(totals, f"{name}_unknown", 0)))
 
 
 def _figure(label: str, amount: int, before: int | None, written: Callable[[int], str], *, style: str = "") -> Figure:

@@ -21,7 +21,7 @@
     const digits = Number.isInteger(bytes) || bytes >= 100 ? 0 : 1;
     return `${bytes.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${units[at]}`;
   };
-  const written = (amount) => (amount === null ? "" : number.format(amount));
+  const written = (amount) => (amount === null ? "unknown" : number.format(amount));
   const moment = (seconds) => {
     const [date, time] = new Date(seconds * 1000).toISOString().split("T");
     const made = element("time", "", date);
@@ -83,7 +83,7 @@
       element("td", "", own === null ? element("i", "", "nobody") : element("bdi", "", own)),
       element("td", "number", written(all.rows[at])),
       ...[all.bytes, all.onDisk, all.reclaimable].map((of) =>
-        element("td", "number", of[at] === null ? "" : size(of[at]))),
+        element("td", "number", of[at] === null ? "unknown" : size(of[at]))),
       element("td", "number", written(all.fragments[at])),
       element("td", "number", written(all.versions[at])),
       element("td", "", all.committed[at] === null ? "" : moment(all.committed[at])),

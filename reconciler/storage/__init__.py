@@ -34,7 +34,18 @@ from reconciler.storage.files import (
     real_places,
     session_at,
 )
-from reconciler.storage.inspection import Files, Index, Recovery, files_of, indices_of, recovery_of, small_fragments_of
+from reconciler.storage.inspection import (
+    Files,
+    Index,
+    Recovery,
+    bytes_of,
+    files_of,
+    indices_of,
+    recovery_of,
+    rows_of,
+    small_fragments_of,
+    stored_bytes,
+)
 from reconciler.storage.losses import MOST_VERSIONS
 from reconciler.storage.metadata import (
     FieldMetadata,

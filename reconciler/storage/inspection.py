@@ -15,8 +15,19 @@ from typing import Any
 
 from reconciler.model import locations
 from reconciler.storage.files import MANIFEST_SUFFIX, list_directory, version_of
-from reconciler.storage.losses import DATA, INDICES, MOST_VERSIONS, SYSTEM_INDEX, VERSIONS, FileListing, Needed, own
+from reconciler.storage.losses import (
+    DATA,
+    INDICES,
+    MOST_VERSIONS,
+    SYSTEM_INDEX,
+    VERSIONS,
+    FileListing,
+    Needed,
+    listed_keys,
+    own,
+)
 from reconciler.storage.pylance import is_storage_error, message_of, open_dataset, or_none
+from reconciler.storage.reading import has_statistics
 from reconciler.storage.references import BRANCHES, BrokenReference, References
 
 SMALL_FRAGMENT = 1024 * 1024
@@ -72,6 +83,31 @@ class Files:
     def is_whole(self) -> bool:
         """Return whether everything could be looked at, and nothing is lost."""
         return replace(self, bytes=0, reclaimable=None, versions=0) == Files()
+
+
+def rows_of(dataset: Any) -> int | None:
+    """Return the rows of a ``lance.LanceDataset``; None if storage cannot tell.
+
+    The summary of a manifest leaves out the rows that pylance 0.7 and 0.8 did not count, or counts them wrong. Only
+    for these are footers of data files read.
+    """
+    rows: int | None = or_none(dataset.count_rows)
+    return rows
+
+
+def bytes_of(dataset: Any) -> int | None:
+    """Return the bytes of the data files of a ``lance.LanceDataset``; None if a writer did not record them."""
+    sizes = [file.file_size_bytes for fragment in dataset.get_fragments() for file in fragment.data_files()]
+    return None if None in sizes else sum(sizes)
+
+
+def stored_bytes(dataset: Any) -> int | None:
+    """Return the bytes of columns, else of data files, which are listed; None if those are elsewhere or lost."""
+    if has_statistics(dataset):
+        return sum(int(field.bytes_on_disk) for field in dataset.stats.data_stats().fields)
+    listed = listed_keys(dataset)
+    paths = [f"{DATA}/{file.path}" for fragment in dataset.get_fragments() for file in fragment.data_files()]
+    return sum(listed[path] for path in paths) if listed.keys() >= {*paths} else None
 
 
 def small_fragments_of(dataset: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,14 +12,19 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from lance_namespace import GetTableStatsRequest
 
+import reconciler
 from reconciler import storage
 from reconciler.applier.report import Status
+from reconciler.auditor.audit import AuditOptions, audit
 from reconciler.model.errors import InvalidTableStateError
 from reconciler.model.maintenance import IndexType, WantedCompaction, WantedIndex
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.maintain import maintain, plan_maintenance
+from reconciler.operations.plan import look_at_removed, plan
 from reconciler.planner.plan import WorkLimits
+from reconciler.report.html import render_html
 from reconciler.storage import commits
 from reconciler.storage.rewrites import expect_same_rows
 from tests.catalogs.maintained import manifest_of
@@ -124,3 +130,46 @@ def test_unknown_bytes_are_not_0_and_are_over_every_limit(tmp_path: Path) -> Non
     assert (change.job.reads, change.job.writes, change.job.most_bytes) == (None, None, None)
     limited = plan_maintenance(manifest, limits=WorkLimits(max_bytes=1 << 60))
     assert ([*limited.changes], [note.code for note in limited.notes]) == ([], [NoteCode.JOBS_TOO_LARGE])
+
+
+def test_rows_beside_a_removal_are_counted(tmp_path: Path) -> None:
+    counted = {}
+    for name in ("deletions", "miscounted", "uncounted"):
+        place = old_dataset(tmp_path / "lake", name)
+        counted[name] = f"{lance.dataset(str(place)).count_rows()} rows, last written"
+    lake = {"impl": "dir", "config": {"root": "./lake"}, "tables": {name: {"absent": True} for name in counted}}
+    manifest = load_manifest(tmp_path, {"lake": lake})
+    shown = look_at_removed(plan(manifest), manifest)
+    assert {key[-1][-1]: text.partition(" 20")[0] for key, text in shown.items()} == counted
+
+
+def test_an_audit_says_which_figures_are_unknown(tmp_path: Path) -> None:
+    for name in NAMES:
+        old_dataset(tmp_path / "lake", name)
+    lost = next((old_dataset(tmp_path / "lost", "uncounted") / "data").iterdir())
+    lost.unlink()
+    shutil.move(lost.parents[1], tmp_path / "lake/lost.lance")
+    manifest = load_manifest(tmp_path, {"lake": {"impl": "dir", "config": {"root": "./lake"}}})
+    document = audit(None, manifest, AuditOptions(datetime.now(UTC)))
+    rows = {table.name: table.rows for table in document.tables}
+    assert rows == {
+        "deletions": 43,
+        "duplicate_fields": 5,
+        "miscounted": 44,
+        "uncounted": 300,
+        "unsized": 300,
+        "lost": None,
+    }
+    assert {table.bytes for table in document.tables} == {None}
+    assert (document.totals.rows, document.totals.rows_unknown, document.totals.bytes_unknown) == (692, 1, 6)
+    page = render_html(document)
+    assert "692 + 1 unknown" in page
+
+
+def test_statistics_of_old_datasets_are_served(tmp_path: Path) -> None:
+    places = {name: old_dataset(tmp_path, name) for name in NAMES}
+    namespace = reconciler.connect("dir", {"root": str(tmp_path)})
+    for name, place in places.items():
+        stats = namespace.get_table_stats(GetTableStatsRequest(id=[name]))
+        assert stats.num_rows == lance.dataset(str(place)).count_rows()
+        assert stats.total_bytes == sum(path.stat().st_size for path in (place / "data").iterdir())
