@@ -75,6 +75,7 @@ class ReasonCode(StrEnum):
     DEFAULT_LOCATION_TAKEN = "default-location-taken"
     DROPPED_OUTSIDE = "dropped-outside"
     FOREIGN_OWNER = "foreign-owner"
+    FOREIGN_POLICY = "foreign-policy"
     HIDES_TABLE = "hides-table"
     KEEPS_NO_PROPERTIES = "keeps-no-properties"
     KEPT_UNDER_ANOTHER_NAME = "kept-under-another-name"

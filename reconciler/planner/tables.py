@@ -169,6 +169,14 @@ def _with_data(
     return after.model_copy(update={"data": is_seen or (before.data and not is_relocated)})
 
 
+def _foreign_policy(context: CatalogContext, before: ObjectView, after: ObjectView) -> Why | None:
+    """Return why policies of another manifest block a change of the values that they set; None if they do not."""
+    if before.policy is None or ownership.is_same_owner(before.policy, context.owner) or context.take_over:
+        return None
+    names = tuple(key for key in before.keys if before.properties.get(key) != after.properties.get(key))
+    return Why(ReasonCode.FOREIGN_POLICY, {"owner": before.policy, "names": names}) if names else None
+
+
 def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
     pairs = difference.altered
     params: Params = {}
@@ -290,7 +298,10 @@ def _update(
     why: Why,
     live: LiveTable,
 ) -> Outcome:
-    """Return the update, or the outcome if the catalog cannot make it."""
+    """Return the update, or the outcome if it may not be made, or the catalog cannot."""
+    policy = _foreign_policy(context, before, after)
+    if policy:
+        return context.blocked(policy, desired, live, facts)
     relocates = action is Action.RELOCATE_TABLE
     if context.capabilities.alter_table or not (relocates or _touches_entry(before, after)):
         return change_of(context, action, desired.id, before, after, why, desired, facts, probe=desired.probe)

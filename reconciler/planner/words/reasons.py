@@ -98,6 +98,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.DEFAULT_LOCATION_TAKEN: "its default location, {location}, holds the data of {name}",
     ReasonCode.DROPPED_OUTSIDE: "this service drops it only together with what it holds, which lancens never asks for",
     ReasonCode.FOREIGN_OWNER: [("{name} is", "it is"), " managed by `{owner}`, not by `{manifest}`"],
+    ReasonCode.FOREIGN_POLICY: "policies of `{owner}` set {names}, which its block would change",
     ReasonCode.HIDES_TABLE: "its entry would hide {name}, a table by its directory {location} alone",
     ReasonCode.MANIFEST_ID_DIFFERS: [
         ("{name} is", "it is"),

@@ -91,6 +91,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
         (f"remove {_LINE}", "leave it alone with `{key}`", "remove its block"),
         ", or claim it with --take-over",
     ],
+    ReasonCode.FOREIGN_POLICY: "write these properties in its block as they are, or claim them with --take-over",
     ReasonCode.HIDES_TABLE: (
         "write another `location:` in its block, remove {name} with `absent: true`, or give {name} an entry first: a "
         "block, and `lancens apply --adopt --select '{name}'`"

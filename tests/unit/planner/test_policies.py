@@ -23,6 +23,7 @@ from reconciler.output.omissions import Omissions
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import Plan
+from tests.plans import assert_blocked
 from tests.unit.planner.building import OTHER, OWNER, at, desired, identifier, live, live_table, plan_of, steps, table
 
 
@@ -193,6 +194,19 @@ def test_the_policies_of_another_manifest_keep_their_keys_unless_they_are_taken_
     [change] = plan_of(wanted, there, options=PlanOptions(take_over=True)).changes
     assert change.after is not None
     assert change.after.policy == OWNER
+
+
+@pytest.mark.parametrize("said", [{}, {"owner": "ads"}])
+def test_a_block_changes_no_value_of_another_manifests_policies_unless_it_takes_over(said: dict[str, str]) -> None:
+    marked = {**under({"owner": "web"}), ownership.POLICY: OTHER, "note": "anybody's"}
+    there, wanted = live(live_table("ads/clicks", marked)), desired(table("ads/clicks", {"tier": "gold", **said}))
+
+    assert_blocked(plan_of(wanted, there), "lake/ads/clicks", ReasonCode.FOREIGN_POLICY, owner=OTHER, names=("owner",))
+    [change] = plan_of(wanted, there, options=PlanOptions(take_over=True)).changes
+    assert change.after is not None
+    assert change.after.properties == {"tier": "gold", **said}
+    kept = desired(table("ads/clicks", {"tier": "gold", "owner": "web"}))
+    assert steps(plan_of(kept, there)) == ["update-table ads/clicks"]
 
 
 @pytest.mark.parametrize("able", [Capabilities(alter_table=False), Capabilities(table_markers=False)])
