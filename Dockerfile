@@ -6,9 +6,11 @@ ARG EXTRAS=all
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE requirements.lock ./
 COPY reconciler ./reconciler
+# The lock has the hash of every file that may be downloaded; the Action installs the same part of it.
 RUN python -m venv /opt/lancens \
-    && sed -e '/^ *--hash/d' -e 's/ *\\$//' requirements.lock > /tmp/constraints.txt \
-    && /opt/lancens/bin/pip install --no-cache-dir --constraint /tmp/constraints.txt ".[${EXTRAS}]"
+    && /opt/lancens/bin/python -I -c "import sys; sys.path.append('reconciler/action'); import install; print(install.locked('.', sys.argv[1].split(',')))" "${EXTRAS}" > /tmp/locked.txt \
+    && /opt/lancens/bin/pip install --no-cache-dir --no-deps --require-hashes --requirement /tmp/locked.txt \
+    && /opt/lancens/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
 FROM ${BASE}
 COPY --from=build /opt/lancens /opt/lancens

@@ -113,6 +113,14 @@ def test_the_image_runs_without_root_and_copies_what_there_is() -> None:
         assert [one for one in sources if f"!{one}\n" not in (ROOT / ".dockerignore").read_text()] == []
 
 
+def test_the_image_checks_all_that_it_downloads_against_hashes() -> None:
+    [step] = re.findall(r"^RUN ((?:.*\\\n)*.*)$", _DOCKERFILE, re.MULTILINE)
+    installs = [command for command in step.split("&&") if "pip install" in command]
+    assert installs
+    assert all("--no-deps" in command for command in installs)
+    assert all("--require-hashes" in command or "--no-build-isolation ." in command for command in installs)
+
+
 @pytest.mark.soak
 @pytest.mark.skipif("LANCENS_SOAK" not in os.environ, reason="installs from PyPI: `make soak` does")
 def test_the_steps_of_the_image_make_a_working_lancens(tmp_path: Path) -> None:
