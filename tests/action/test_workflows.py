@@ -55,6 +55,14 @@ def test_actions_of_others_are_pinned_to_a_commit(path: Path) -> None:
     assert all(re.search(r"@[0-9a-f]{40}$", action) or action == "OWNER/lancens@RELEASE_COMMIT" for action in used)
 
 
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_limits_the_hosts_that_a_manifest_may_name(path: Path) -> None:
+    steps = [step for job in yaml.safe_load(path.read_text())["jobs"].values() for step in job["steps"]]
+    ours = [step["with"] for step in steps if step.get("uses", "").startswith("OWNER/lancens@")]
+    assert ours
+    assert all(inputs.get("allow-hosts") for inputs in ours)
+
+
 _SHELL = "/bin/bash --noprofile --norc -peo pipefail {0}"
 
 
