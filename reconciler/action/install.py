@@ -1,11 +1,12 @@
 """Install lancens for the Action, in a virtual environment of its own.
 
 Any Python 3 runs this as a script, with the standard library only, before lancens is installed: first to locate the
-environment, so that a cache can be asked for it, then to install it if it is missing. Environment variables say what to
-install.
+environment and its downloads, so that a cache can be asked for them, then to install it if it is missing. Environment
+variables say what to install.
 
 The environment is named by a digest of everything in it, so that it can be reused from the runner's tool cache, which
-self-hosted runners keep, and from GitHub's cache.
+self-hosted runners keep. GitHub's cache holds the downloaded wheels only: whoever can write to that cache can guess the
+key, so each wheel is checked against the hashes of the lock before it is unpacked.
 
 The workspace may be a checkout of untrusted code, so nothing is imported, looked up or configured from it: every
 interpreter is isolated, works in its own folder, and gets no variable that names the workspace.
@@ -13,6 +14,7 @@ interpreter is isolated, works in its own folder, and gets no variable that name
 
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -49,9 +51,8 @@ def locked(action_path: str, extras: "Collection[str]") -> str:
 
     project = tomllib.loads(Path(action_path, "pyproject.toml").read_text("utf-8"))
     entries: dict[str, list[str]] = {}
-    for block in re.split(r"^(?=[A-Za-z0-9])", Path(action_path, _LOCK).read_text("utf-8"), flags=re.MULTILINE):
-        if _ENTRY.match(block):
-            entries.setdefault(_plain(block), []).append(block)
+    for block in _entries(Path(action_path, _LOCK).read_text("utf-8")):
+        entries.setdefault(_plain(block), []).append(block)
     askers = {name: set(map(_plain, _VIA.findall("".join(blocks)))) for name, blocks in entries.items()}
     needed: set[str] = set()
     todo = _direct(project, extras) | set(map(_plain, project["build-system"]["requires"]))
@@ -59,6 +60,11 @@ def locked(action_path: str, extras: "Collection[str]") -> str:
         needed |= todo
         todo = {name for name, asked_by in askers.items() if name not in needed and asked_by & needed}
     return "".join(block for name, blocks in entries.items() if name in needed for block in blocks)
+
+
+def _entries(lock: str) -> "list[str]":
+    """Return the entries of a lock, each with its hashes."""
+    return [block for block in re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE) if _ENTRY.match(block)]
 
 
 def _direct(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str]":
@@ -85,13 +91,14 @@ def _plain(requirement: str) -> str:
 
 @dataclass(frozen=True)
 class InstallPlace:
-    """The virtual environment to install lancens into, and its key in a cache.
+    """The virtual environment to install lancens into, and the folder of its wheels with their key in a cache.
 
-    Without a folder, the runner's Python has lancens already.
+    Without a folder, the runner's Python has lancens already. Without a key, nothing is cached.
     """
 
     extras: "tuple[str, ...]" = ()
     folder: "Path | None" = None
+    wheels: Path = Path()
     key: str = ""
 
     @property
@@ -114,10 +121,7 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
     if sys.version_info < _OLDEST:
         found = ".".join(map(str, sys.version_info[:2]))
         raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: set the input `python-version`")
-    preinstalled = environment.get("INPUT_PREINSTALLED", "").strip().lower()
-    if preinstalled not in ("", "true", "false"):
-        raise InstallError("input `preinstalled`: expected true or false")
-    if preinstalled == "true":
+    if _switch("preinstalled", environment, default="false"):
         return InstallPlace()
     extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
     if environment.get("INPUT_ENGINE", "").strip() == "spark":
@@ -126,11 +130,23 @@ def place_of(environment: "Mapping[str, str]") -> InstallPlace:
     action_path = environment["LANCENS_ACTION_PATH"]
     # A virtual environment depends on the version and the path of its Python.
     digest = hashlib.sha256("\0".join((sys.version, sys.executable, sysconfig.get_platform())).encode())
-    digest.update(locked(action_path, named).encode())
+    lock = locked(action_path, named)
+    digest.update(lock.encode())
     for path in _sources(action_path):
         digest.update(f"\0{path}\0".encode() + Path(action_path, path).read_bytes())
-    key = f"lancens-{digest.hexdigest()[:_DIGITS]}"
-    return InstallPlace(named, Path(_tools(environment), key), key)
+    cached = _switch("cache", environment, default="true")
+    scratch = environment["RUNNER_TEMP"]
+    folder = Path(_tools(environment) if cached else scratch, f"lancens-{digest.hexdigest()[:_DIGITS]}")
+    fitting = (*map(str, sys.version_info[:2]), sysconfig.get_platform(), *platform.libc_ver(), lock)
+    key = f"lancens-wheels-{hashlib.sha256(chr(0).join(fitting).encode()).hexdigest()[:_DIGITS]}"
+    return InstallPlace(named, folder, Path(scratch, key), key if cached else "")
+
+
+def _switch(name: str, environment: "Mapping[str, str]", *, default: str) -> bool:
+    text = environment.get(f"INPUT_{name.upper()}", "").strip().lower() or default
+    if text not in ("true", "false"):
+        raise InstallError(f"input `{name}`: expected true or false")
+    return text == "true"
 
 
 def _tools(environment: "Mapping[str, str]") -> str:
@@ -155,18 +171,21 @@ def _sources(action_path: str) -> "list[str]":
     return sorted(path.relative_to(top).as_posix() for path in (*package, *(top / name for name in _PROJECT)))
 
 
-def install(place: InstallPlace, environment: "Mapping[str, str]") -> None:
+def install(place: InstallPlace, environment: "Mapping[str, str]") -> bool:
     """Install lancens and rename it into place, so that nobody sees a part of it.
+
+    Returns:
+        Whether wheels were downloaded.
 
     Raises:
         InstallError: pip failed.
     """
     if place.folder is None or place.is_there:
-        return
+        return False
     place.folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{place.folder.name}-", dir=place.folder.parent) as partial:
         made = Path(partial, "made")
-        _make(made, place.extras, environment)
+        downloaded = _make(made, place, environment)
         (made / _COMPLETE).touch()
         if place.folder.exists() and not place.is_there:
             shutil.rmtree(place.folder, ignore_errors=True)
@@ -175,27 +194,56 @@ def install(place: InstallPlace, environment: "Mapping[str, str]") -> None:
         except OSError as error:
             if not place.is_there:
                 raise InstallError(f"{place.folder} cannot be created: {error.strerror}") from None
+    return downloaded
 
 
-def _make(folder: Path, extras: "Collection[str]", environment: "Mapping[str, str]") -> None:
-    """Create the virtual environment ``folder`` with lancens in it."""
+def _make(folder: Path, place: InstallPlace, environment: "Mapping[str, str]") -> bool:
+    """Create the virtual environment ``folder`` with lancens in it; return whether wheels were downloaded."""
     action_path = environment["LANCENS_ACTION_PATH"]
     isolated = isolated_environment(environment)
     run_pip([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "creating a virtual environment")
     python = str(folder / "bin" / "python")
-    pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+    quiet = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"]
+    pip = [python, "-I", "-m", "pip", "install", *quiet]
+    offline = [*pip, "--no-index", "--find-links", str(place.wheels)]
     with tempfile.TemporaryDirectory() as scratch:
-        lock = Path(scratch, "locked.txt")
-        lock.write_text(locked(action_path, extras), "utf-8")
-        # The lock has the hash of every file that may be downloaded.
-        hashed = ["--no-deps", "--require-hashes", "-r", str(lock)]
-        run_pip([*pip, *hashed], isolated, "installing the dependencies of lancens")
+        lock = locked(action_path, place.extras)
+        # The lock has the hash of every file that may be installed, whether it was cached or not.
+        asked = Path(scratch, "locked.txt")
+        hashed = ["--require-hashes", "-r", str(asked)]
+        downloads = not _is_intact(place.wheels, lock)
+        if downloads:
+            shutil.rmtree(place.wheels, ignore_errors=True)
+            asked.write_text(lock, "utf-8")
+            download = [python, "-I", "-m", "pip", "download", *quiet, "--dest", str(place.wheels)]
+            run_pip([*download, *hashed], isolated, "downloading the dependencies of lancens")
+            place.wheels.mkdir(exist_ok=True)
+            for file in place.wheels.iterdir():
+                if file.suffix != ".whl":
+                    file.unlink()
+            (place.wheels / _COMPLETE).touch()
+        cached = {_plain(path.name.partition("-")[0]) for path in place.wheels.glob("*.whl")}
+        # The rest has no wheels, as PySpark: building it takes the index, which has the builder.
+        for installer, is_cached in ((offline, True), (pip, False)):
+            entries = [entry for entry in _entries(lock) if (_plain(entry) in cached) is is_cached]
+            if entries:
+                asked.write_text("".join(entries), "utf-8")
+                run_pip([*installer, *hashed], isolated, "installing the dependencies of lancens")
         # lancens is built from a copy of the checkout, which other jobs may build at the same time.
         copy = Path(scratch, "lancens")
         for path in _sources(action_path):
             (copy / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path(action_path, path), copy / path)
-        run_pip([*pip, "--no-deps", "--no-build-isolation", str(copy)], isolated, "installing lancens")
+        run_pip([*offline, "--no-build-isolation", str(copy)], isolated, "installing lancens")
+    return downloads
+
+
+def _is_intact(wheels: Path, lock: str) -> bool:
+    """Return whether the downloads are complete, and each has a hash of ``lock``."""
+    if not (wheels / _COMPLETE).is_file():
+        return False
+    files = (path for path in wheels.iterdir() if path.name != _COMPLETE)
+    return all(path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() in lock for path in files)
 
 
 def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
@@ -234,14 +282,14 @@ def main(doing: str) -> int:
             "python": place.python,
             "runner-python": sys.executable,
             "folder": str(place.folder or ""),
+            "wheels": str(place.wheels),
             "key": place.key,
             "there": str(place.is_there).lower(),
             "started": f"{started:.3f}",
         }
         if doing == "install":
-            outputs = {"made": str(not place.is_there).lower()}
-            install(place, os.environ)
-            how = "installed" if outputs["made"] == "true" else "installed already"
+            how = "installed already" if place.is_there else "installed"
+            outputs = {"downloaded": str(install(place, os.environ)).lower()}
             print(f"lancens is {how} ({time.time() - started:.1f} s)")
     except InstallError as error:
         print(f"::error title=lancens::{error}")

@@ -184,7 +184,9 @@ def test_what_the_runner_has_is_used_when_asked_for(tmp_path: Path) -> None:
 
 def test_what_is_installed_is_known_by_all_that_it_is_made_of(tmp_path: Path) -> None:
     place = place_of(described(tmp_path, INPUT_EXTRAS="hive glue"))
-    assert place.folder == tmp_path / "tools" / place.key
+    assert place.folder is not None
+    assert place.folder.parent == tmp_path / "tools"
+    assert place.wheels == tmp_path / place.key
     assert place_of(described(tmp_path, INPUT_EXTRAS="glue,hive")) == place
     action = tmp_path / "action"
     for name in ("LICENSE", "README.md", "pyproject.toml", "requirements.lock"):
@@ -192,15 +194,29 @@ def test_what_is_installed_is_known_by_all_that_it_is_made_of(tmp_path: Path) ->
         shutil.copy(ROOT / name, action / name)
     (action / "reconciler").mkdir()
     (action / "reconciler/a.py").write_text("1")
-    keys = {place.key, place_of(described(tmp_path, INPUT_EXTRAS="glue")).key}
+    places = [place, place_of(described(tmp_path, INPUT_EXTRAS="glue"))]
     for changed in ("reconciler/a.py", "reconciler/b.py", "pyproject.toml"):
         with (action / changed).open("a") as opened:
             opened.write("\n# 2\n")
-        keys.add(place_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))).key)
+        places.append(place_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))))
     lock = (action / "requirements.lock").read_text()
     (action / "requirements.lock").write_text(lock.replace("click==", "click==9."))
-    keys.add(place_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))).key)
-    assert len(keys) == 6
+    places.append(place_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))))
+    assert len({place.folder for place in places}) == 6
+    assert len({place.key for place in places}) == 4, "the downloads depend on the lock alone"
+
+
+def test_without_a_cache_everything_is_installed_anew_in_a_folder_of_the_job(tmp_path: Path) -> None:
+    place = place_of(described(tmp_path, INPUT_CACHE="false"))
+    assert (place.key, place.folder and place.folder.parent, place.wheels.parent) == ("", tmp_path, tmp_path)
+    with pytest.raises(InstallError, match="`cache`: expected true or false"):
+        place_of(described(tmp_path, INPUT_CACHE="no"))
+
+
+def test_the_cache_holds_downloads_only() -> None:
+    caching = [step for step in ACTION["runs"]["steps"] if "actions/cache/" in step.get("uses", "")]
+    assert [step["with"]["path"] for step in caching] == ["${{ steps.python.outputs.wheels }}"] * 2
+    assert all("steps.python.outputs.key != ''" in step["if"] for step in caching)
 
 
 def test_a_folder_of_tools_in_the_checkout_is_not_used(tmp_path: Path) -> None:
@@ -228,9 +244,9 @@ def test_what_is_made_is_whole_or_not_there_and_is_made_once(tmp_path: Path, mon
     made.clear()
     fails_at = 0
     install(place_of(environment), environment)
-    _venv, locked, own = made
-    assert {"--require-hashes", "--no-deps"} <= {*locked}
-    assert "--no-build-isolation" in own
+    _venv, download, _locked, own = made
+    assert {"download", "--require-hashes", "--no-deps"} <= {*download}
+    assert {"--no-build-isolation", "--no-index"} <= {*own}
     assert not Path(own[-1]).is_relative_to(ROOT), "nothing is built in the folder of the Action"
     assert place_of(environment).is_there
     made.clear()
@@ -265,7 +281,7 @@ def test_every_interpreter_is_isolated() -> None:
         r"\[(?:sys\.executable|python), .*",
         "\n".join(p.read_text() for p in (ROOT / "reconciler/action").glob("*.py")),
     )
-    assert len(started) == 6
+    assert len(started) == 7
     assert all(re.search(r"""\s"?-I"?\b""", line) for line in started), started
 
 

@@ -31,13 +31,25 @@ def test_the_action_installs_what_the_lock_says_by_its_hashes(tmp_path: Path, mo
             Path(command[-1]).mkdir()
         if "-r" in command:
             listed.append(Path(command[-1]).read_text())
+        if "download" in command:
+            wheels.mkdir(exist_ok=True)
+            for entry in _entries(listed[-1]):
+                (wheels / f"{entry.replace('-', '_')}-1-py3-none-any.whl").touch()
+            (wheels / "markupsafe-1-py3-none-any.whl").rename(wheels / "markupsafe-1.tar.gz")
 
     monkeypatch.setattr("reconciler.action.install.run_pip", run)
     environment = {"INPUT_EXTRAS": "glue", "LANCENS_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(tmp_path)}
-    install(place_of(environment), environment)
-    _, dependencies, itself = ran
-    assert {"--require-hashes", "--no-deps"} <= set(dependencies)
+    wheels = place_of(environment).wheels
+    assert install(place_of(environment), environment)
+    _, download, dependencies, without_wheel, itself = ran
+    assert {"--require-hashes", "--no-deps"} <= set(download) & set(dependencies) & set(without_wheel)
+    offline = {"--no-index", "--find-links", str(wheels)}
+    assert offline <= set(dependencies) & set(itself)
+    assert not offline & set(without_wheel)
     assert {"--no-deps", "--no-build-isolation"} <= set(itself)
+    assert {path.suffix for path in wheels.iterdir()} == {".whl", ""}
+    assert set(_entries(listed[2])) == {"markupsafe"}
+    assert set(_entries(listed[1])) == set(_entries(listed[0])) - {"markupsafe"}
     entries = _entries(listed[0])
     assert {"boto3", "pylance", "pydantic", "hatchling"} <= set(entries)
     assert not {"pyspark", "pytest", "moto", "uvicorn"} & set(entries)
@@ -81,6 +93,33 @@ def test_a_file_that_is_another_one_is_not_installed(tmp_path: Path) -> None:
     assert ran.returncode
     assert "DO NOT MATCH THE HASHES" in ran.stdout + ran.stderr
     assert not (tmp_path / "to/markupsafe.py").exists()
+
+
+@pytest.mark.parametrize("planted", ["another wheel", "unpacked code", "no mark"])
+def test_a_cached_file_that_is_not_in_the_lock_is_never_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], *_: object) -> None:
+        ran.append(command)
+        if "venv" in command:
+            Path(command[-1]).mkdir()
+        if "download" in command:
+            assert not wheels.exists(), "nothing of the cache is left"
+
+    monkeypatch.setattr("reconciler.action.install.run_pip", run)
+    environment = {"LANCENS_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(tmp_path)}
+    wheels = place_of(environment).wheels
+    wheels.mkdir()
+    if planted == "another wheel":
+        (wheels / "click-9-py3-none-any.whl").write_bytes(b"owned")
+    if planted == "unpacked code":
+        (wheels / "click").mkdir()
+    if planted != "no mark":
+        (wheels / "lancens-complete").touch()
+    assert install(place_of(environment), environment)
+    assert "download" in ran[1]
 
 
 def test_a_checkout_is_not_told_to_install_a_package_of_that_name() -> None:
