@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 @click.option("--unmanaged", is_flag=True, help="Import only what no manifest manages.")
 @click.option("--with-schema", is_flag=True, help="Add the columns of each table, read from its dataset.")
 @click.option("--from-storage", is_flag=True, help="Add blocks for datasets under the roots that no catalog has.")
+@click.option(
+    "--policies",
+    is_flag=True,
+    help="Write policies instead of blocks: for a catalog that others change, and a mirror follows.",
+)
 @out_option("Write to a file that does not exist yet.")
 @click.option(
     "--append", metavar="FILE", help="Add what is missing to a file of the manifest; its other lines stay unchanged."
@@ -44,6 +49,7 @@ def command(
     unmanaged: bool,
     with_schema: bool,
     from_storage: bool,
+    policies: bool,
     out: str | None,
     append: str | None,
     name: str | None,
@@ -63,11 +69,14 @@ def command(
     _check_target(out, append)
     if name is not None and (source.impl is None or append is not None):
         raise click.UsageError("--name goes with --impl, for a new manifest; another one has its name already")
+    if policies and (append is not None or with_schema or from_storage):
+        raise click.UsageError("--policies goes without --append, --with-schema and --from-storage, which write blocks")
     options = ImportOptions(
         select=select,
         unmanaged=unmanaged,
         with_schema=with_schema,
         from_storage=from_storage,
+        policies=policies,
         name=name,
         parallelism=parallelism,
     )

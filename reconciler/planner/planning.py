@@ -13,6 +13,7 @@ from reconciler.model.desired import DesiredTable, Thresholds
 from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import is_reserved_key, recorded_keys, recorded_secrets
+from reconciler.model.policies import Policies
 from reconciler.model.redaction import is_sensitive, is_stand_in
 from reconciler.planner.catalog import CatalogPlan, fingerprint_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
@@ -132,7 +133,11 @@ def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
         plan: its plan.
     """
     outcomes = plan.outcomes
-    tables = {table.id: _live(table, source.desired.tables.get(table.id)) for table in source.live.tables.values()}
+    blocks, policies = source.desired.tables, Policies(source.desired.policies)
+    tables: dict[Identifier, Remaining] = {}
+    for name, entry in source.live.tables.items():
+        policy = policies.of(name) if name not in blocks else None
+        tables[name] = _live(entry, policy.block if policy is not None else blocks.get(name))
     gone: set[Identifier] = set()
     for change in _of_tables(outcomes.changes):
         left = change.moved_from or (change.identifier if change.action is Action.DEREGISTER_TABLE else None)

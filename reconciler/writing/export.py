@@ -53,6 +53,7 @@ class ExportCatalog:
         schemas: the columns to write, by table.
         tags: those that lancens set, by table.
         remarks: a comment above a table.
+        is_followed: policies are written instead of blocks, and nothing is pruned.
         templates: the text to write instead of a property's value, by key and value.
         capabilities: of the catalog.
     """
@@ -66,6 +67,7 @@ class ExportCatalog:
     schemas: Mapping[Identifier, Schema] = field(default_factory=dict, repr=False)
     tags: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
     remarks: Mapping[Identifier, str] = field(default_factory=dict, repr=False)
+    is_followed: bool = False
     templates: Mapping[tuple[str, str], str] = field(default_factory=dict, repr=False)
     capabilities: Capabilities = field(default_factory=Capabilities)
 
@@ -140,7 +142,20 @@ class _CatalogWriter:
         if not catalog.scope.is_everything:
             yield f"scope: [{', '.join(_quoted_always(pattern) for pattern in catalog.scope.patterns)}]"
         yield from (f"# {_comment(note)}" for note in catalog.snapshot.notes)
-        yield from self._children(())
+        yield from self._policies() if catalog.is_followed else self._children(())
+
+    def _policies(self) -> Iterator[str]:
+        """Yield a policy for each table with properties: its values are compared, and nobody owns the table."""
+        yield "prune: never"
+        policies: list[str] = []
+        for _, live in sorted(self._catalog.snapshot.tables.items()):
+            match = "/".join(live.id)
+            properties = [*self._properties(live)]
+            if any(_cannot_hold(name) or set("*?") & set(name) for name in live.id) or _are_comments(properties):
+                continue
+            policies += [f"- match: {_quoted_always(escape(match))}", *(_INDENT + line for line in properties)]
+        if policies:
+            yield from _block("policies", policies)
 
     def _config(self) -> Iterator[str]:
         for key, text in self._catalog.config.items():

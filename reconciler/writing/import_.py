@@ -57,6 +57,7 @@ class ImportOptions:
         with_schema: also the columns of each dataset.
         from_storage: also a block for each dataset under the catalogs' roots without an entry.
         beside: the desired state of an existing manifest, by catalog, which is not written again.
+        policies: write policies for the properties of tables instead of blocks.
         templates: the texts of values that come from variables there, by key and value.
         name: the name of the manifest, by default that of the given one, otherwise that of the folder.
         parallelism: how many requests and storage probes run at once.
@@ -67,6 +68,7 @@ class ImportOptions:
     with_schema: bool = False
     from_storage: bool = False
     beside: Mapping[str, DesiredCatalog] | None = None
+    policies: bool = False
     templates: Mapping[tuple[str, str], str] = field(default_factory=dict)
     name: str | None = None
     parallelism: int = DEFAULT_PARALLELISM
@@ -126,6 +128,7 @@ def import_(
     unmanaged: bool = False,
     with_schema: bool = False,
     from_storage: bool = False,
+    policies: bool = False,
     name: str | None = None,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> str:
@@ -147,6 +150,7 @@ def import_(
         unmanaged=unmanaged,
         with_schema=with_schema,
         from_storage=from_storage,
+        policies=policies,
         name=name,
         parallelism=parallelism,
     )
@@ -363,6 +367,7 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
         schemas=_schemas(live, options.parallelism) if options.with_schema else {},
         tags=_tags(live, options.parallelism),
         remarks=dict.fromkeys(live.found.tables, _UNREGISTERED),
+        is_followed=options.policies,
         templates=options.templates,
         capabilities=live.backend.capabilities,
     )

@@ -13,6 +13,7 @@ import reconciler
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.model import ownership
+from reconciler.model.desired import Prune
 from tests.cli.running import Ran, lancens
 
 DIR = ("--impl", "dir", "--config", "root=./lake")
@@ -273,3 +274,41 @@ def test_what_an_active_mirror_wants_is_not_appended(folder: Path, capsys: pytes
     path.write_text(path.read_text().replace(mirror, "prune: owned"))
     imported(capsys, "--append", str(path))
     assert ("copy", "users") in reconciler.load(path).catalogs["above"].desired.tables, "nothing wants it any more"
+
+
+def test_a_catalog_that_a_mirror_follows_is_imported_as_policies(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = lake(folder)
+    source.insert_namespace(("a",), {})
+    for name in ("t", "gone", "plain"):
+        place = folder / f"lake/data/{name}.lance"
+        lance.write_dataset(pa.table({"id": [1]}), place)
+        source.insert_table(("a", name), str(place), {} if name == "plain" else {"team": "ml", "token": "s3cret"})
+    made = ("--catalog", "lake", "--select", "lake/a/**", "--policies", "-o", "lancens.yaml")
+    imported(capsys, *DIR, *made)
+    desired = reconciler.load("lancens.yaml").catalogs["lake"].desired
+    assert (desired.tables, desired.namespaces, desired.prune) == ({}, {}, Prune.NEVER)
+    assert [(one.pattern, one.properties) for one in desired.policies] == [
+        ("a/gone", {"team": "ml"}),
+        ("a/t", {"team": "ml"}),
+    ]
+    plans_nothing(capsys, "lancens.yaml")
+    with Path("lancens.yaml").open("a") as file:
+        file.write('  above:\n    impl: dir\n    config: {root: .}\n    mirror: {from: lake, select: ["a/**"]}\n')
+    assert lancens(capsys, "plan", "-o", "plan.json").code == 0
+    assert lancens(capsys, "apply", "plan.json", "--auto-approve").code == 0
+    above = registry.connect("dir", {"root": str(folder)})
+    there = above.scan().tables
+    assert {name[-1]: one.properties.get("team") for name, one in there.items() if name[0] == "a"} == {
+        "t": "ml",
+        "gone": "ml",
+        "plain": None,
+    }
+    assert not any(ownership.owner_of(one.properties) for one in source.scan().tables.values()), "nothing is marked"
+    source.remove_table(("a", "gone"))
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    assert ("a", "gone") not in above.scan().tables
+    assert ("a", "gone") not in source.scan().tables
+    for needless in ("--with-schema", "--from-storage"):
+        assert lancens(capsys, "import", *DIR, "--policies", needless).code == 1

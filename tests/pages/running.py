@@ -98,7 +98,7 @@ class Run:
         with ExitStack() as servers:
             for block in section.blocks:
                 if block.language == "python":
-                    place.write("typed.py", self.given + block.text)
+                    place.write("typed.py", self.given + place.written(block.text))
                     shown.append(place.type(sys.executable, "typed.py"))
                 else:
                     shown.append(self._shell(block, place, servers, tuple(leave_out)))

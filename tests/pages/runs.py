@@ -130,7 +130,7 @@ def _of_hive(place: Place) -> None:
     hive: Metastore = place.request.getfixturevalue("hive")
     with closing(registry.connect("hive2", {"uri": hive.uri})) as backend:
         backend.insert_namespace(("shop",), {})
-        for name in ("users", "clicks"):
+        for name in ("users", "clicks", "old"):
             lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(place.folder / f"lake/{name}.lance"))
             backend.insert_table(("shop", name), str(place.folder / f"lake/{name}.lance"), {"owner": "ml"})
     _with_glue(place)
@@ -284,7 +284,10 @@ NOT_RUN: Mapping[str, str] = {
     "make test": "runs this test",
     "make torture": "takes hours; tests/torture has a sample",
     ".venv/bin/python -m tests.torture": "takes hours; tests/torture has a sample",
-    **dict.fromkeys((f"{MIGRATING}#Mirror", f"{MIGRATING}#Check", f"{MIGRATING}#Cut over"), _TYPED_BEFORE),
+    **dict.fromkeys(
+        (f"{MIGRATING}#Mirror", f"{MIGRATING}#While both are in use", f"{MIGRATING}#Check", f"{MIGRATING}#Cut over"),
+        _TYPED_BEFORE,
+    ),
     "docs/tutorial.md#Install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "pip install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "gh attestation verify": "needs GitHub, and a release",
