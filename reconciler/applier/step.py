@@ -11,7 +11,7 @@ from reconciler.applier.report import Status
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations, ownership
-from reconciler.model.errors import BackendError
+from reconciler.model.errors import BackendError, ConcurrentModificationError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.redaction import is_hidden, is_stand_in
@@ -98,9 +98,14 @@ class Target(Generic[LiveT]):
         return property_changes(self.change, properties, in_force, keeps_request=keeps_request)
 
     def written(self, made: LiveT) -> ChangeOutcome:
-        """Return the outcome of a write, with a note if the catalog kept something else."""
-        done = self._precondition_of(made) is Precondition.APPLIED
-        return ChangeOutcome(note="" if done else f"the catalog answers otherwise: {self._otherwise(made)}")
+        """Return the outcome of a write that the catalog answered with ``made``.
+
+        Raises:
+            ConcurrentModificationError: that is not the planned state.
+        """
+        if self._precondition_of(made) is Precondition.APPLIED:
+            return ChangeOutcome()
+        raise ConcurrentModificationError(f"after the write, {self._otherwise(made)}; plan again")
 
     def _view(self, live: LiveNamespace | LiveTable | None) -> ObjectView | None:
         return view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
@@ -156,6 +161,9 @@ def property_changes(
 
     Unknown keys stay, and so do values of which the plan has a stand-in: those of a moved table without a block.
 
+    All marks go with every change: the catalog merges it into what is there by then, and a key that another client
+    took out of ``lancens.keys`` meanwhile would be nobody's.
+
     ``keeps_request``: the service may choose another location, so the requested one is written with the entry.
     ``in_force`` is the location of the entry; None if it does not exist yet.
     """
@@ -165,7 +173,7 @@ def property_changes(
     desired.update(after.safeguards)
     desired.update(_marks(after, live))
     desired.update(_request(change, in_force, keeps_request=keeps_request))
-    return PropertyChanges(
+    changes = PropertyChanges(
         set={
             key: value
             for key, value in desired.items()
@@ -173,3 +181,5 @@ def property_changes(
         },
         remove=frozenset(key for key, value in desired.items() if value is None and key in live),
     )
+    marks = {key: value for key, value in _marks(after, {}).items() if value is not None}
+    return replace(changes, set={**marks, **changes.set}) if changes else changes

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from reconciler.backends.base import Backend
 from reconciler.model.capabilities import Capabilities
@@ -25,6 +25,7 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 AbilityT = TypeVar("AbilityT", bound=Backend)
 ParametersT = ParamSpec("ParametersT")
 AnswerT = TypeVar("AnswerT")
+LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 Check: TypeAlias = Callable[[LiveNamespace | LiveTable], None]
 """Raises if the object changed since it was read."""
@@ -184,18 +185,30 @@ rename_table = _asking(Renames.rename_table)
 
 
 class ChecksAtCommit(Backend):
-    """A catalog that commits a change only on top of what was read for it."""
+    """A catalog that reads an object again to change it, best as part of the commit."""
 
-    def checking(self, check: Check) -> Backend:
+    _check: Check | None = None
+
+    def checking(self, check: Check) -> Self:
         """Return this backend with a check in each commit of a change.
 
-        Each commit passes the object that it alters, renames or removes to ``check``. If that raises, nothing is
-        written and the error is raised.
+        Each commit passes the object that it alters, renames or removes, as just read, to ``check``. If that raises,
+        nothing is written and the error is raised.
         """
-        return self
+        checks = object.__new__(type(self))  # `copy` would go the way of pickle
+        vars(checks).update(vars(self), _check=check)
+        return checks
+
+    def _checked(self, live: LiveT) -> LiveT:
+        """Return ``live``, after the check for an object that a commit changes."""
+        if self._check is not None:
+            self._check(live)
+        return live
 
 
-checking = _asking(ChecksAtCommit.checking)
+def checking(backend: Backend, check: Check) -> Backend:
+    """Return the backend with a check in each commit; without, where it has none."""
+    return backend.checking(check) if isinstance(backend, ChecksAtCommit) else backend
 
 
 class TakesContext(Backend):

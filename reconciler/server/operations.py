@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import lance_namespace as spec
@@ -12,9 +13,12 @@ from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
 from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place
-from reconciler.model.live import PropertyChanges
-from reconciler.model.names import DELIMITER
+from reconciler.model.errors import ConcurrentModificationError
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
+from reconciler.model.names import DELIMITER, join
+from reconciler.model.redaction import redact_properties
 from reconciler.namespace.shared import specification_errors
 from reconciler.server.served import ServedNamespace
 
@@ -26,13 +30,37 @@ _READS = re.compile(r"(List|Describe|Get|Count)\w+|\w+Exists")
 
 
 class AlterNamespaceRequest(BaseModel):
-    """A merge into the properties of a namespace: keys to set and keys to remove."""
+    """A merge into the properties of a namespace: keys to set and keys to remove.
+
+    ``expected_properties`` are the values, as described, that the client merges into; null for a key that is not there.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
     id: list[StrictStr] | None = None
     set_properties: dict[StrictStr, StrictStr] = Field(default_factory=dict)
     unset_properties: list[StrictStr] = Field(default_factory=list)
+    expected_properties: dict[StrictStr, StrictStr | None] = Field(default_factory=dict)
+
+    def checking(self, backend: Backend, load: Callable[[], LiveNamespace | LiveTable]) -> Backend:
+        """Return ``backend``, which makes the change only if the expected properties are there.
+
+        Raises:
+            ConcurrentModificationError: they are not, in what ``load`` returns.
+        """
+
+        def check(live: LiveNamespace | LiveTable) -> None:
+            shown = redact_properties(live.properties)
+            keys = sorted(key for key, value in self.expected_properties.items() if shown.get(key) != value)
+            if keys:
+                raise ConcurrentModificationError(
+                    f"{backend.impl}: another client has changed `{join(live.id)}`: {', '.join(keys)}"
+                )
+
+        if not self.expected_properties:
+            return backend
+        check(load())
+        return optional.checking(backend, check)
 
     @property
     def changes(self) -> PropertyChanges:
@@ -112,8 +140,10 @@ class Operation:
 def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
     namespace.checked_places(request.set_properties)
     with specification_errors():
-        identifier = namespace.backend.namespace_id_of(request.id, root=False)
-        live = namespace.backend.alter_namespace(identifier, request.changes)
+        backend = namespace.backend
+        identifier = backend.namespace_id_of(request.id, root=False)
+        backend = request.checking(backend, partial(backend.load_namespace, identifier))
+        live = backend.alter_namespace(identifier, request.changes)
     return spec.DescribeNamespaceResponse(properties=dict(live.properties))
 
 
@@ -122,6 +152,7 @@ def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: 
     backend = namespace.backend
     with specification_errors():
         identifier = backend.table_id(request.id)
+        backend = request.checking(backend, partial(backend.load_table, identifier))
         before = {} if location is None else backend.load_table(identifier).properties
         live = backend.alter_table(identifier, request.changes, location)
         if location is not None:

@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from reconciler import storage
 from reconciler.backends import optional
@@ -85,19 +85,6 @@ class DirBackend(
         self._places = DirectoryPlaces(self.config.root)
         self._manifest = DirManifest(self._places, self.config.storage)
         self._directory = Directory(self.config.root, self.config.storage)
-        self._check: optional.Check | None = None
-
-    def checking(self, check: optional.Check) -> Self:
-        """Return a backend with the same commits that passes objects to ``check``."""
-        made = type(self).__new__(type(self))
-        vars(made).update(vars(self), _check=check)
-        return made
-
-    def _checked(self, found: LiveT) -> LiveT:
-        """Return ``found``, after the check for an object that a commit changes."""
-        if self._check is not None:
-            self._check(found)
-        return found
 
     # ---- reading -------------------------------------------------------------------------------------------------
 

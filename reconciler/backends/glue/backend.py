@@ -39,6 +39,7 @@ _NAME = re.compile("[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]{1,255}")
 
 
 class GlueBackend(
+    optional.ChecksAtCommit,
     optional.HoldsForeign,
     optional.LearnsCapabilities,
     optional.Measures,
@@ -205,7 +206,7 @@ class GlueBackend(
         """
 
         def prepare() -> tuple[Callable[[], None], None]:
-            kind = self.load_namespace(identifier).kind
+            kind = self._checked(self.load_namespace(identifier)).kind
             for name, _ in self._contents(identifier, kind):
                 raise errors.NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
             is_database = kind == structures.DATABASE
@@ -225,11 +226,13 @@ class GlueBackend(
             database = self._database(identifier)
             if database is not None:
                 _check_location(identifier, changes.set)
-                properties = changes.applied_to(structures.live_database(identifier, database).properties)
+                live = self._checked(structures.live_database(identifier, database))
+                properties = changes.applied_to(live.properties)
                 altered = structures.with_properties(database, properties)
                 update = partial(self._service.update_database, identifier, altered)
                 return update, structures.live_database(identifier, altered)
             catalog = self._catalog(identifier)
+            self._checked(structures.live_catalog(identifier, catalog))
             catalog["Parameters"] = changes.applied_to(catalog.get("Parameters") or {})
             update = partial(self._service.update_catalog, identifier, catalog)
             return update, structures.live_catalog(identifier, catalog)
@@ -259,8 +262,11 @@ class GlueBackend(
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table."""
-        delete = partial(self._service.delete_table, identifier)
-        return prepared_again(self._service.attempts(), lambda: (delete, self.load_table(identifier)), removes=True)
+
+        def prepare() -> tuple[Callable[[], None], LiveTable]:
+            return partial(self._service.delete_table, identifier), self._checked(self.load_table(identifier))
+
+        return prepared_again(self._service.attempts(), prepare, removes=True)
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's parameters; set its ``location``.
@@ -271,7 +277,7 @@ class GlueBackend(
             ConcurrentModificationError: it changed after it was read here.
         """
         table = self._table(identifier)
-        live = structures.live_table(identifier, table)
+        live = self._checked(structures.live_table(identifier, table))
         altered = LiveTable(identifier, location or live.location, changes.applied_to(live.properties))
         with done_unless(lambda: self.load_table(identifier) != altered):
             self._service.update_table(identifier, structures.with_state(table, altered))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 class Hive2Backend(
+    optional.ChecksAtCommit,
     optional.HoldsForeign,
     optional.Measures,
     optional.Places,
@@ -189,13 +190,16 @@ class Hive2Backend(
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table, and never its data."""
-        removed = self.load_table(identifier)
+        removed = self._checked(self.load_table(identifier))
         self._tables.drop(identifier)
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's parameters and, where given, set its location."""
-        return entries.table_of(identifier, self._tables.alter(identifier, changes, location))
+        altered = self._tables.alter(
+            identifier, changes, location, lambda table: self._checked(entries.table_of(identifier, table))
+        )
+        return entries.table_of(identifier, altered)
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
         """Return the columns of the tables' entries, one call a batch."""

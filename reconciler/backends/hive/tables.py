@@ -184,12 +184,18 @@ class Tables:
             lambda client: client.drop_table(database, identifier[-1], False), what, missing=errors.TableNotFoundError
         )
 
-    def alter(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> Table:
+    def alter(
+        self,
+        identifier: Identifier,
+        changes: PropertyChanges,
+        location: str | None,
+        check: Callable[[Table], object] = id,
+    ) -> Table:
         """Merge ``changes`` into a Lance table's parameters; set its location.
 
-        After a concurrent change the table is read and merged again, unless the change was to the same parameters or
-        the location. It may be this one: a metastore that lost its database's answer to a commit repeats the call. Only
-        2.3 and 4.x report concurrent changes; on 3.x the last write wins.
+        ``check`` gets what they are merged into. After a concurrent change the table is read and merged again, unless
+        the change was to the same parameters or the location. It may be this one: a metastore that lost its database's
+        answer to a commit repeats the call. Only 2.3 and 4.x report concurrent changes; on 3.x the last write wins.
 
         Raises:
             TableNotFoundError: there is no such table.
@@ -198,6 +204,7 @@ class Tables:
         first: Table | None = None
         for _ in range(_ATTEMPTS):
             table = self.find(identifier)
+            check(table)
             last_change = table.parameters.get(_LAST_CHANGE)
             altered = deepcopy(table)
             entries.set_table_parameters(altered, changes.applied_to(table.parameters))

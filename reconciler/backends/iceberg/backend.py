@@ -39,6 +39,7 @@ _POOL_SIZE = 64
 
 class IcebergBackend(
     HttpBackend,
+    optional.ChecksAtCommit,
     optional.HoldsForeign,
     optional.LearnsCapabilities,
     optional.Places,
@@ -292,7 +293,7 @@ class IcebergBackend(
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Drop the entry of a Lance table, never that of another."""
-        removed = self.load_table(identifier)
+        removed = self._checked(self.load_table(identifier))
         self._server.drop_table(identifier, partial(self._lance_entry, identifier))
         return removed
 
@@ -310,6 +311,7 @@ class IcebergBackend(
             return super().alter_table(identifier, changes, location)
         entry = self._lance_entry(identifier)
         for attempt in count():
+            self._checked(_live(identifier, entry))
             merge, place = _pending(entry, changes, location)
             if not merge and place is None:
                 break
@@ -336,6 +338,7 @@ class IcebergBackend(
         if self.capabilities.rename_within is None:
             return super().rename_table(identifier, to)
         before = self._lance_entry(identifier)
+        self._checked(_live(identifier, before))
         if identifier[0] != to[0]:
             raise errors.UnsupportedOperationError(
                 f"iceberg: `{join(identifier)}` cannot be renamed to `{join(to)}`: they are in different warehouses"

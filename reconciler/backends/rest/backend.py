@@ -55,6 +55,7 @@ _answered_headers: ContextVar[dict[str, str] | None] = ContextVar("headers of an
 
 class RestBackend(
     HttpBackend,
+    optional.ChecksAtCommit,
     optional.LearnsCapabilities,
     optional.Places,
     optional.Renames,
@@ -228,7 +229,8 @@ class RestBackend(
         """Merge ``changes`` into a namespace's properties, where the server can."""
         if not self.asked_capabilities().alter_namespace:
             return super().alter_namespace(identifier, changes)
-        altered = self._server.alter_namespace(identifier, changes)
+        live = self._checked(self._server.namespace(identifier))
+        altered = self._server.alter_namespace(identifier, changes, live)
         _require_shown(changes, altered.properties)
         return altered
 
@@ -256,7 +258,7 @@ class RestBackend(
             if not self._server.has_table(identifier):
                 raise
             raise errors.TableAlreadyExistsError(str(error)) from None
-        return self._checked(identifier, location, properties)
+        return self._as_asked(identifier, location, properties)
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return that ``location`` is not under a configured ``root``, None when it is."""
@@ -287,7 +289,7 @@ class RestBackend(
                 relative = locations.normalise(location).removeprefix(f"{root}/")
                 self._server.register_table(identifier, relative, properties)
 
-    def _checked(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
+    def _as_asked(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
         """Return the new entry; remove one that is not what was asked for."""
         try:
             made = self._server.table(identifier)
@@ -308,7 +310,7 @@ class RestBackend(
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a table and check that it is gone."""
-        removed = self._server.table(identifier)
+        removed = self._checked(self._server.table(identifier))
         self._server.deregister_table(identifier)
         if self._server.has_table(identifier):
             raise errors.InternalError(
@@ -324,7 +326,8 @@ class RestBackend(
         problem = None if location is None else self.location_problem(identifier, location)
         if problem is not None:
             raise errors.InvalidInputError(f"rest: {problem}")
-        altered = self._server.alter_table(identifier, changes, location)
+        live = self._checked(self._server.table(identifier))
+        altered = self._server.alter_table(identifier, changes, live, location)
         _require_shown(changes, altered.properties)
         return altered
 
@@ -333,7 +336,7 @@ class RestBackend(
         server = self._server
         if self.capabilities.rename_within is None:
             raise errors.UnsupportedOperationError("rest: a table cannot be renamed")
-        before = server.table(identifier)
+        before = self._checked(server.table(identifier))
         server.require_namespace(to[:-1])
         server.rename_table(identifier, to)
         renamed = server.table(to)

@@ -19,6 +19,7 @@ from reconciler.backends.http.refusals import (
 from reconciler.model import errors
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
+from reconciler.model.ownership import is_reserved_key
 
 _ASKED = 3
 _WITH_DECLARED = {"include_declared": "true"}
@@ -129,10 +130,10 @@ class RestServer:
         body = {"mode": "Fail", "behavior": "Restrict"}
         self._post("namespace", identifier, "drop", body, {**_MISSING_NAMESPACE, 409: errors.NamespaceNotEmptyError})
 
-    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """AlterNamespace, as ``lancens serve`` has it."""
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges, live: LiveNamespace) -> LiveNamespace:
+        """AlterNamespace, as ``lancens serve`` has it, on top of the state ``live``."""
         doing = f"change {_named('namespace', identifier)}"
-        body = {"id": list(identifier), **_merge(changes)}
+        body = {"id": list(identifier), **_merge(changes, live.properties)}
         answer = self._http.json("POST", "/AlterNamespace", doing=doing, body=body, errors=_MISSING_NAMESPACE)
         return LiveNamespace(identifier, _properties(answer, doing))
 
@@ -189,11 +190,13 @@ class RestServer:
         body = {"new_table_name": to[-1], "new_namespace_id": list(to[:-1])}
         self._post("table", identifier, "rename", body, {**_MISSING_TABLE, 409: errors.TableAlreadyExistsError})
 
-    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> LiveTable:
-        """AlterTable, as ``lancens serve`` has it."""
+    def alter_table(
+        self, identifier: Identifier, changes: PropertyChanges, live: LiveTable, location: str | None
+    ) -> LiveTable:
+        """AlterTable, as ``lancens serve`` has it, on top of the state ``live``."""
         doing = f"change {_named('table', identifier)}"
         place = {} if location is None else {"location": location}
-        body = {"id": list(identifier), **_merge(changes), **place}
+        body = {"id": list(identifier), **_merge(changes, live.properties), **place}
         answer = self._http.json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE)
         return _table(identifier, answer, doing)
 
@@ -235,8 +238,14 @@ def _named(what: str, identifier: Identifier) -> str:
     return f"{what} `{join(identifier)}`" if identifier else "the root"
 
 
-def _merge(changes: PropertyChanges) -> _Fields:
-    return {"set_properties": dict(changes.set), "unset_properties": sorted(changes.remove)}
+def _merge(changes: PropertyChanges, live: Mapping[str, str]) -> _Fields:
+    """Return a merge into ``live``; the server refuses it if a key concerned, or a mark, has changed since."""
+    concerned = {*changes.set, *changes.remove, *filter(is_reserved_key, live)}
+    return {
+        "set_properties": dict(changes.set),
+        "unset_properties": sorted(changes.remove),
+        "expected_properties": {key: live.get(key) for key in sorted(concerned)},
+    }
 
 
 def _properties(answer: Mapping[str, Any], doing: str) -> dict[str, str]:

@@ -36,6 +36,7 @@ _LOCKS = 64
 
 class UnityBackend(
     HttpBackend,
+    optional.ChecksAtCommit,
     optional.HoldsForeign,
     optional.Places,
     optional.ShowsColumns,
@@ -204,7 +205,8 @@ class UnityBackend(
                 of properties, so that the last one stays.
         """
         self._require_schema(identifier)
-        wanted = changes.applied_to(self._service.read(identifier).properties)
+        live = self._checked(live_namespace(identifier, self._service.read(identifier)))
+        wanted = changes.applied_to(live.properties)
         self._service.set_schema_properties(identifier, wanted)
         found = self._service.read(identifier)
         kept = found.properties
@@ -263,7 +265,7 @@ class UnityBackend(
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table, an external one, whose data stays."""
-        removed = self.load_table(identifier)
+        removed = self._checked(self.load_table(identifier))
         self._service.delete(identifier, partial(self._lance_table, identifier))
         return removed
 

@@ -361,6 +361,7 @@ def test_a_server_that_says_so_is_asked_to_alter() -> None:
             "id": ["a", "t"],
             "set_properties": {"a": "2"},
             "unset_properties": ["b"],
+            "expected_properties": {"a": "2", "b": None},
         }
         assert server.paths().count("POST /ListOperations") == 1
 

@@ -85,7 +85,8 @@ class LedgerBackend(MemoryBackend):
     ) -> LiveNamespace:
         name = f"insert_namespace {join(identifier)}"
         self.kinds[identifier] = kind
-        return self.ledger.write(name, lambda: super(LedgerBackend, self).insert_namespace(identifier, properties))
+        made = self.ledger.write(name, lambda: super(LedgerBackend, self).insert_namespace(identifier, properties))
+        return replace(made, kind=kind)
 
     def remove_namespace(self, identifier: Identifier) -> None:
         name = f"remove_namespace {join(identifier)}"
