@@ -291,6 +291,21 @@ class CheckContext:
         found: DescribeTableResponse = self.call("describe_table", identifier, **fields)
         return found
 
+    def detailed(self, identifier: Sequence[str]) -> DescribeTableResponse:
+        """DescribeTable with the metadata of a dataset that is there.
+
+        The check does not apply to others that describe the entry alone: specifications of some catalogs allow that.
+        """
+        if self.is_ours:
+            return self.describe(identifier, load_detailed_metadata=True)
+        self.describe(identifier)
+        try:
+            found = self.describe(identifier, load_detailed_metadata=True)
+        except Exception as error:
+            raise NotApplicable(f"no load_detailed_metadata: {type(error).__name__}: {error}") from error
+        need(found.version is not None, "load_detailed_metadata is ignored")
+        return found
+
     def properties(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str]:
         """Return those properties of a table that ``keys`` names; engines add others."""
         found = self.describe(identifier).properties or {}

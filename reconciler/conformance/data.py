@@ -76,7 +76,7 @@ def metadata_comes_from_the_dataset(context: CheckContext) -> None:
     """With load_detailed_metadata, version and schema are the dataset's; an unknown version is TableVersionNotFound."""
     table = (*context.base, "real")
     context.real_table(table)
-    found = context.describe(table, load_detailed_metadata=True)
+    found = context.detailed(table)
     equal("the version", found.version, 1)
     fields = found.var_schema.fields if found.var_schema else []
     equal("the fields", [(field.name, field.type.type) for field in fields], [("id", "int64")])
@@ -114,7 +114,7 @@ def a_tag_and_a_branch_are_resolved(context: CheckContext) -> None:
     dataset.tags.create("first", dataset.version)
     dataset.create_branch("dev", dataset.version)
     context.write(place, rows=2, mode="append")
-    equal("the latest version", context.describe(table, load_detailed_metadata=True).version, 2)
+    equal("the latest version", context.detailed(table).version, 2)
     for named in ({"tag": "first"}, {"branch": "dev"}):
         found = context.describe(table, load_detailed_metadata=True, **named)
         equal(f"the version of {named}", found.version, 1)

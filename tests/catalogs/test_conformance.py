@@ -10,6 +10,8 @@ from pathlib import Path
 
 import lance_namespace
 import pytest
+from lance.namespace import DirectoryNamespace
+from lance_namespace import DescribeTableRequest, DescribeTableResponse
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
@@ -130,6 +132,31 @@ def test_a_namespace_of_others_is_asked_the_specification_only(tmp_path: Path) -
     assert _ended(report, "listing_a_missing_namespace_is_an_error") is CheckOutcome.FAILED
     namespace = lance_namespace.connect("dir", {"root": str(tmp_path / "lake")})
     assert namespace.list_namespaces(lance_namespace.ListNamespacesRequest(id=[])).namespaces == []
+
+
+class EntriesOnly(DirectoryNamespace):
+    """Describes entries, and says so of metadata."""
+
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        if request.load_detailed_metadata:
+            raise ValueError("load_detailed_metadata=true is not supported")
+        return super().describe_table(request)
+
+
+class EntriesInSilence(DirectoryNamespace):
+    """Describes entries, whatever it is asked for."""
+
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        asked = request.model_copy(update={"load_detailed_metadata": False, "version": None, "tag": None})
+        return super().describe_table(asked).model_copy(update={"version": None, "var_schema": None})
+
+
+@pytest.mark.parametrize("kind", [EntriesOnly, EntriesInSilence])
+def test_a_namespace_need_not_load_the_metadata_of_data(tmp_path: Path, kind: type[DirectoryNamespace]) -> None:
+    report = run(f"{__name__}.{kind.__name__}", {"root": str(tmp_path / "lake")})
+    for check in ("metadata_comes_from_the_dataset", "a_tag_and_a_branch_are_resolved"):
+        assert _ended(report, check) is CheckOutcome.NOT_APPLICABLE
+    assert _ended(report, "real_data_is_registered") is CheckOutcome.PASSED
 
 
 def test_our_own_namespace_by_its_class_path_has_no_fault() -> None:
