@@ -295,6 +295,11 @@ def removes_too_much(limits: Thresholds, catalogs: Iterable[CatalogSummary]) -> 
     return any(True for catalog in catalogs for _ in _reasons(limits, catalog))
 
 
+def _percent(part: int, whole: int) -> str:
+    """Return a share rounded up to a tenth, so that one over a limit also reads so: 4 of 13 is 30.8."""
+    return f"{-(-part * 1000 // whole) / 10:.1f}".removesuffix(".0")
+
+
 def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
     tables, removed, untagged = catalog.removable_tables, catalog.removed_tables, catalog.untagged_tables
     if catalog.unmirrored_tables and catalog.mirrored_tables == 0:
@@ -309,5 +314,5 @@ def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
         tags += f" and give up the lost data of {catalog.recreated_tables}" if catalog.recreated_tables else ""
         yield (
             f"{catalog.name}: the plan would deregister {removed}{tags} of {tables} tables "
-            f"({catalog.going * 100 // tables}%); the limit is {limits.max_removal_percent}%"
+            f"({_percent(catalog.going, tables)}%); the limit is {limits.max_removal_percent}%"
         )

@@ -21,6 +21,13 @@ def test_thirty_percent_is_allowed_and_more_is_not() -> None:
     assert "--allow-mass-removal" in str(error.value)
 
 
+def test_a_share_just_over_the_limit_also_reads_so() -> None:
+    names = [f"t{number}" for number in range(13)]
+    there = live(*(live_table(path, owner=OWNER) for path in names))
+    with pytest.raises(SafetyError, match=r"4 of 13 tables \(30\.8%\); the limit is 30%"):
+        check_removals(plan_of(desired(*map(table, names[4:])), there))
+
+
 def test_few_tables_have_no_limit_but_an_empty_manifest_has() -> None:
     there = live(*(live_table(path, owner=OWNER) for path in TEN[:9]))
     check_removals(plan_of(desired(table("t0")), there))
