@@ -17,6 +17,7 @@ from reconciler.manifest.problems import Problems, SourceFile
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
 from reconciler.manifest.variables import FileValue, Resolver
 from reconciler.model.errors import LancensError
+from reconciler.model.pipes import read_file_or_pipe
 
 _SUFFIXES = (".yaml", ".yml")
 _OF_VARIABLES = (".vars.yaml", ".vars.yml")
@@ -240,8 +241,7 @@ def read_variables(path: str) -> dict[str, str]:
         ManifestError: it is not a block of names and texts; the message holds no value.
     """
     try:
-        with Path(path).open("rb") as opened:  # which may be a pipe
-            data = opened.read(MAX_FILE_BYTES + 1)
+        data = read_file_or_pipe(path, MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "the path is not valid"
         raise LancensError(f"the variables in {path} cannot be read: {reason}") from None

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reconciler.model import display
 from reconciler.model.errors import ConfigError
+from reconciler.model.pipes import read_file_or_pipe
 from reconciler.server.answers import TRY_AGAIN, refusal
 from reconciler.server.logs import Metrics, logger
 
@@ -32,6 +33,7 @@ _PROBES = OPEN_PATHS | {"/metrics"}
 _LONGEST_LOGGED = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
+_LARGEST_TOKEN_FILE = 64 * 1024
 _SHORTEST_TOKEN = 16
 _LONGEST_WITH_IDENTITY = 64 * 1024
 _MOST_REQUESTS = 2048
@@ -127,7 +129,7 @@ def _digest(token: str) -> bytes:
 def _token_in(path: Path) -> str:
     """Return the token in a file; no message shows it."""
     try:
-        token = path.read_text("utf-8").strip()
+        token = read_file_or_pipe(path, _LARGEST_TOKEN_FILE).decode("utf-8").strip()
     except UnicodeDecodeError:
         raise ConfigError(f"{path} holds no token: it is not text") from None
     if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
