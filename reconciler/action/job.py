@@ -141,7 +141,8 @@ class Job:
             return UNTRUSTED
         inputs = self.inputs
         schemes = Policy().schemes if self._resolves else CHECKING.schemes
-        return Policy(schemes, inputs.environment, inputs.allow_outside, inputs.allow_hosts or None)
+        outside = inputs.allow_outside
+        return Policy(schemes, inputs.environment, outside, inputs.allow_hosts or None, places_outside=outside)
 
     @cached_property
     def variables(self) -> Mapping[str, str]:

@@ -112,11 +112,12 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
 
 def _part(action: Action, job: UpkeepJob) -> Maintain:
     """Return what the block asks of this job: to look at the rest takes time."""
+    asked = Maintain(copy_elsewhere=job.wanted.copy_elsewhere)
     if action is Action.COMPACT:
-        return Maintain(compact=job.wanted.compact)
+        return replace(asked, compact=job.wanted.compact)
     if action is Action.BUILD_INDEX:
-        return Maintain(indices=tuple(one for one in job.wanted.indices if one.name == job.index))
-    return Maintain(max_unindexed_rows=job.wanted.max_unindexed_rows)
+        return replace(asked, indices=tuple(one for one in job.wanted.indices if one.name == job.index))
+    return replace(asked, max_unindexed_rows=job.wanted.max_unindexed_rows)
 
 
 def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:

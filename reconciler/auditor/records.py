@@ -61,7 +61,7 @@ class Stored:
         files: the listed files; None if they were not listed.
         recovery: of a dataset that cannot be opened, what can still be read.
         cleanup: the dataset's auto clean-up, if it has one.
-        bases: where else its files are, such as the dataset that it is a clone of.
+        bases: the places outside its directory that it refers to, such as the dataset that it is a clone of.
         state: the latest version as ``storage.latest_state`` names it, if audits are kept.
         carried_from: the start of the earlier audit that looked at it; None if this one did.
     """

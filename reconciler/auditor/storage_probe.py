@@ -159,6 +159,7 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
         found.detail,
         unversioned=_is_unversioned(found.kind, location, options),
         recovery=storage.recovery_of(location, options) if looks else None,
+        bases=found.elsewhere,
     )
 
 
@@ -182,7 +183,7 @@ def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: De
         schema=from_arrow_schema(dataset.schema),
         committed=latest["timestamp"].astimezone(UTC),
         cleanup=storage.cleanup_of(dataset),
-        bases=tuple(storage.places_of([base.path for base in dataset.base_paths().values()])),
+        bases=storage.places_elsewhere(location, dataset),
         small_fragments=storage.small_fragments_of(dataset),
         indices=storage.indices_of(dataset),
         files=storage.files_of(dataset, location, options) if depth is Depth.FILES else None,

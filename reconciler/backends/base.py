@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, final
 
+from reconciler.model.admission import Admission, StorageOptions
 from reconciler.model.backend_config import BackendConfig, parse_config
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -66,6 +67,12 @@ class Backend(ABC):
 
     hosts: Collection[str] | None = None
     """The only hosts that the service may name, as ``--allow-host`` does; None for any."""
+
+    allows_outside: bool = False
+    """Whether datasets may refer to places outside the catalog's roots, as ``--allow-outside`` lets them."""
+
+    beside: Collection[str] = ()
+    """Places beside the roots to which datasets may refer, such as those of ``serve --location``."""
 
     outermost_names: frozenset[str] = frozenset()
     """The names on the outermost level that the manifest uses, for a service that cannot list that level."""
@@ -222,9 +229,15 @@ class Backend(ABC):
         return () if root is None else (root,)
 
     @final
-    def storage_options(self) -> dict[str, str]:
+    def storage_options(self) -> StorageOptions:
         """Return the options for opening this catalog's datasets with pylance."""
-        return dict(self.config.storage)
+        return StorageOptions(self.config.storage, self.admission())
+
+    @final
+    def admission(self) -> Admission:
+        """Return the places that datasets of this catalog may refer to."""
+        roots = (*self.roots(), *self.beside)
+        return Admission(roots, not roots, self.allows_outside, self.hosts)
 
     def close(self) -> None:  # noqa: B027 - most have none
         """Close the connections (optional). A closed backend is not used again."""

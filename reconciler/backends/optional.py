@@ -15,6 +15,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from reconciler.backends.base import Backend
+from reconciler.model.admission import StorageOptions
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.errors import InvalidInputError, PermissionDeniedError, UnsupportedOperationError
@@ -383,7 +384,7 @@ own_storage_options = _asking(OpensData.own_storage_options)
 _vended_storage_options = _asking(OpensData.vended_storage_options)
 
 
-def table_storage_options(backend: Backend, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+def table_storage_options(backend: Backend, table: LiveTable, *, writes: bool = False) -> StorageOptions:
     """Return the options for opening a table's dataset; call it right before opening.
 
     ``writes`` says that the caller will write to the dataset.
@@ -396,7 +397,7 @@ def table_storage_options(backend: Backend, table: LiveTable, *, writes: bool = 
             f"{backend.impl}: the location of table `{join(table.id)}` names a host that is not allowed; name it "
             "with --allow-host"
         )
-    return _vended_storage_options(backend, table, writes=writes)
+    return StorageOptions(_vended_storage_options(backend, table, writes=writes), backend.admission())
 
 
 # ---- for a look at the service ---------------------------------------------------------------------------------------

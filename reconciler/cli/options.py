@@ -131,6 +131,7 @@ class CatalogSource:
             environment=self.allow_env or None,
             outside=self.allow_outside,
             hosts=self.allow_host or None,
+            places_outside=self.allow_outside,
         )
 
     def load(self, *, checking: bool = False, traced: str | None = None) -> Manifest:
@@ -198,7 +199,11 @@ def _read_files(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -
 
 
 _SOURCE_OPTIONS = (
-    click.option("--allow-outside", is_flag=True, help="Allow includes and ${file:…} outside the manifest's folder."),
+    click.option(
+        "--allow-outside",
+        is_flag=True,
+        help="Allow includes and ${file:…} outside the manifest's folder, and datasets that refer outside the roots.",
+    ),
     click.option(
         "--allow-host",
         multiple=True,

@@ -49,7 +49,8 @@ class ResolvedConfig:
 
     ``secrets`` are the values that no output may hold: those of the environment, of files and of sensitive keys.
     ``places`` maps locations with such values to their text in the manifest's folder. ``relative`` are the absolute
-    forms of relative locations. ``hosts`` are the hosts that the service may name; None for any.
+    forms of relative locations. ``hosts`` are the hosts that the service may name; None for any. ``allows_outside``:
+    whether datasets may refer to places outside the catalog's roots.
     """
 
     properties: dict[str, str] = field(repr=False)
@@ -57,6 +58,7 @@ class ResolvedConfig:
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
     relative: frozenset[str] = frozenset()
     hosts: Collection[str] | None = None
+    allows_outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,8 @@ class ConfigText:
         problems = problems or self._placed(self.read(properties)[1])
         if problems:
             raise ManifestError(problems)
-        return ResolvedConfig(properties, frozenset(secrets - {""}), places, frozenset(relative), resolver.policy.hosts)
+        policy, known = resolver.policy, frozenset(secrets - {""})
+        return ResolvedConfig(properties, known, places, frozenset(relative), policy.hosts, policy.places_outside)
 
     def _absolute(self, entry: ConfigEntry, text: str) -> str:
         is_path = self.plain_key(entry) in _PATH_KEYS

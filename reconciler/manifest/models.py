@@ -193,6 +193,8 @@ class MaintainBlock(Block):
     """The indices to build where they are missing, by column. `expect.indices` is these columns by default."""
     optimize_indices: OrNothing[OptimizeIndicesBlock] | None = None
     """When to add new rows to all indices; default: never."""
+    copy_elsewhere: Boolean = False
+    """Whether these jobs may copy rows of places outside the dataset's directory into it, as of a shallow clone."""
 
     @model_validator(mode="after")
     def _names_columns(self) -> Self:
@@ -209,6 +211,8 @@ class MaintainBlock(Block):
             asked["indices"] = tuple(WantedIndex(column, **dict(one)) for column, one in sorted(self.indices.items()))
         if self.optimize_indices is not None:
             asked["max_unindexed_rows"] = self.optimize_indices.max_unindexed_rows
+        if "copy_elsewhere" in self.model_fields_set:
+            asked["copy_elsewhere"] = self.copy_elsewhere
         return asked
 
     def expected(self, expect: ExpectBlock) -> dict[str, Any]:

@@ -32,12 +32,14 @@ class Policy:
         environment: the environment variables that may be read; None for all.
         outside: whether files and includes may be outside of the folders of the manifest's paths.
         hosts: the hosts that a catalog's configuration may name, ``.example.com`` for all below it; None for any.
+        places_outside: whether datasets may refer to places outside the roots of their catalog.
     """
 
     schemes: Collection[str] = ("env", "file", "var")
     environment: Collection[str] | None = None
     outside: bool = False
     hosts: Collection[str] | None = None
+    places_outside: bool = False
 
     def admits(self, host: str) -> bool:
         """Return whether a configuration may name ``host``."""

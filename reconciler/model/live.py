@@ -107,7 +107,8 @@ class DatasetVersion:
 class Storage:
     """The result of a storage probe: ``schema``, ``cleanup`` and the latest ``version`` for a DATASET, else ``detail``.
 
-    Probes of one dataset are equal whichever version is the latest.
+    Probes of one dataset are equal whichever version is the latest. ``elsewhere`` are the places outside its directory
+    for which a dataset was not opened.
     """
 
     kind: StorageKind
@@ -115,6 +116,7 @@ class Storage:
     detail: str = ""
     cleanup: AutoCleanup | None = None
     version: DatasetVersion | None = field(default=None, compare=False)
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,11 +87,15 @@ class WantedIndex:
 
 @dataclass(frozen=True, slots=True)
 class Maintain:
-    """What a table's block asks of `lancens maintain`; None: nothing of that kind."""
+    """What a table's block asks of `lancens maintain`; None: nothing of that kind.
+
+    ``copy_elsewhere``: jobs may copy rows of places outside the dataset's directory into it.
+    """
 
     compact: WantedCompaction | None = None
     indices: tuple[WantedIndex, ...] = ()
     max_unindexed_rows: int | None = None
+    copy_elsewhere: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.compact or self.indices or self.max_unindexed_rows is not None)
@@ -139,6 +143,7 @@ class Upkeep:
         problems: by column, why pylance cannot build the wanted index.
         damage: why pylance's `validate()` fails; None if it passes, or nothing is needed.
         version: the latest, from which all of this is.
+        elsewhere: the places outside its directory that it refers to.
     """
 
     rows: int
@@ -155,3 +160,4 @@ class Upkeep:
     problems: dict[str, str] = field(default_factory=dict)
     damage: str | None = None
     version: DatasetVersion | None = None
+    elsewhere: tuple[str, ...] = ()

@@ -68,6 +68,7 @@ class ReasonCode(StrEnum):
     CANNOT_TAG = "cannot-tag"
     CATALOG_TOO_NEW = "catalog-too-new"
     CLEANUP_DUE = "cleanup-due"
+    COPIES_ELSEWHERE = "copies-elsewhere"
     CREDENTIALS_NOT_VENDED = "credentials-not-vended"
     DATA_DAMAGED = "data-damaged"
     DATA_ELSEWHERE = "data-elsewhere"

@@ -103,7 +103,7 @@ class CreatingOperations(CatalogOperations):
         """
         location = self._free_location(identifier)
         if location is not None and not self.backend.capabilities.comes_before_data(identifier, location):
-            options = {**self.backend.storage_options(), **options}
+            options = self.backend.storage_options().updated(options)
             version = self._compute(storage.write_stream, location, data, options)
             return self.backend.insert_table(identifier, location, properties), version
         table = optional.insert_table(self.backend, identifier, location, properties)
@@ -138,7 +138,7 @@ class CreatingOperations(CatalogOperations):
     def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
         self._require_unmanaged(table)
         own = optional.table_storage_options(self.backend, table, writes=True)
-        return int(self._compute(storage.write_stream, self._location_to_open(table), data, {**own, **options}))
+        return int(self._compute(storage.write_stream, self._location_to_open(table), data, own.updated(options)))
 
     @operation(spec.AlterTableAddColumnsRequest)
     def alter_table_add_columns(self, request: spec.AlterTableAddColumnsRequest) -> spec.AlterTableAddColumnsResponse:

@@ -194,7 +194,7 @@ class DatasetOperations(CatalogOperations):
             InvalidInputError: the condition does not fit the columns of the table.
         """
         location, options = self._place(request.id)
-        where = (location, dict(options), request.version, request.branch, request.predicate)
+        where = (location, options, request.version, request.branch, request.predicate)
         asked = () if request.predicate is None else (request.predicate,)
         return spec.CountTableRowsResponse(count=self._compute(storage.count_rows, *where, expressions=asked))
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from reconciler import storage
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
+from reconciler.model.admission import StorageOptions
 from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier
@@ -71,7 +72,7 @@ class CatalogOperations(LanceNamespace):
         table = self._lance_table(identifier)
         return self._location_to_open(table), optional.table_storage_options(self.backend, table)
 
-    def _writable(self, identifier: Sequence[str] | None, branch: str | None = None) -> tuple[str, dict[str, str]]:
+    def _writable(self, identifier: Sequence[str] | None, branch: str | None = None) -> tuple[str, StorageOptions]:
         """Return the location of a table's dataset, and the options to write there.
 
         Raises:
@@ -82,9 +83,9 @@ class CatalogOperations(LanceNamespace):
             raise UnsupportedOperationError("only the main branch is changed here; open the dataset for another one")
         return self._writable_place(self._lance_table(identifier))
 
-    def _writable_place(self, table: LiveTable) -> tuple[str, dict[str, str]]:
+    def _writable_place(self, table: LiveTable) -> tuple[str, StorageOptions]:
         self._require_unmanaged(table)
-        return self._location_to_open(table), dict(optional.table_storage_options(self.backend, table, writes=True))
+        return self._location_to_open(table), optional.table_storage_options(self.backend, table, writes=True)
 
     def _require_unmanaged(self, table: LiveTable) -> None:
         if table.managed_versioning:

@@ -46,6 +46,7 @@ class CatalogSpec:
         portable: locations below the manifest's folder, each with its path relative to the folder.
         is_whole: whether a table that cannot be read is an error, because other changes depend on it.
         hosts: the only hosts that its service may name; None for any.
+        allows_outside: whether datasets may refer to places outside its roots.
         given: the properties that the manifest gives namespaces, if their tables go where these say.
     """
 
@@ -59,6 +60,7 @@ class CatalogSpec:
     portable: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_whole: bool = False
     hosts: Collection[str] | None = None
+    allows_outside: bool = False
     given: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def errors(self) -> AbstractContextManager[None]:
@@ -74,6 +76,7 @@ class CatalogSpec:
         with self.errors():
             backend = registry.connect(self.impl, self.properties)
             backend.parallelism, backend.hosts = self.parallelism, self.hosts
+            backend.allows_outside = self.allows_outside
             backend.outermost_names = self.outermost_names
             places = backend.capabilities.namespace_places
             backend.homes = {
@@ -151,6 +154,7 @@ def catalog_specs(
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
             parallelism=parallelism,
             hosts=config.hosts,
+            allows_outside=config.allows_outside,
             is_whole=name in followed or bool(manifest.catalogs[name].desired.moves),
             given=_given(manifest.catalogs[name].desired) if as_planned else {},
         )

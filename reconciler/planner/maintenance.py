@@ -257,6 +257,9 @@ class _Dataset:
             return Why(ReasonCode.SERVICE_COMMITS)
         if found.damage is not None:
             return Why(ReasonCode.DATA_DAMAGED, {"location": self._place, "detail": found.damage})
+        if found.elsewhere and not self._wanted.copy_elsewhere:
+            detail = ", ".join(map(locations.redact, found.elsewhere))
+            return Why(ReasonCode.COPIES_ELSEWHERE, {"location": self._place, "detail": detail})
         return blocked_commits(self._live.location, found.cleanup, _COMMITS.get(jobs[0].action, 1))
 
     def _unreadable(self, found: Storage) -> Why:

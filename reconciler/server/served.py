@@ -38,6 +38,7 @@ class ServedNamespace(CatalogNamespace):
         super().__init__(backend)
         self._beside = tuple(beside)
         self.sandbox: Sandbox | None = None
+        backend.beside = self._beside
         optional.stay_inside(backend)
 
     def __reduce__(self) -> tuple[object, ...]:

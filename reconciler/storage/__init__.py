@@ -59,12 +59,12 @@ from reconciler.storage.metadata import (
     update_tag,
 )
 from reconciler.storage.new_files import NewFiles
+from reconciler.storage.opening import open_dataset, places_elsewhere
 from reconciler.storage.pylance import (
     OBJECT_STORES,
     SCHEMES,
     has_driver,
     in_memory,
-    open_dataset,
     read_latest,
     translated,
 )

@@ -23,7 +23,8 @@ from reconciler.model.errors import (
     UnsupportedOperationError,
 )
 from reconciler.storage.files import local_path, rename_new
-from reconciler.storage.pylance import open_dataset, translated
+from reconciler.storage.opening import expect_admitted, open_dataset
+from reconciler.storage.pylance import translated
 from reconciler.storage.reading import cleanup_of, manifests, repair_of
 
 if TYPE_CHECKING:
@@ -222,7 +223,9 @@ class _Versions(ABC):
         else:
             client: Any = self
             given = dict(self._options) or None
+            expect_admitted(self._location, self._options)
             dataset = lance.dataset(namespace_client=client, table_id=["t"], storage_options=given)
+            expect_admitted(self._location, self._options, dataset)
         expect_no_cleanup(self._location, cleanup_of(dataset), commits)
         expect_no_repair(self._location, dataset)
         return dataset

@@ -26,7 +26,8 @@ from reconciler.storage.losses import (
     listed_keys,
     own,
 )
-from reconciler.storage.pylance import is_storage_error, message_of, open_dataset, or_none
+from reconciler.storage.opening import open_dataset
+from reconciler.storage.pylance import is_storage_error, message_of, or_none
 from reconciler.storage.reading import has_statistics
 from reconciler.storage.references import BRANCHES, BrokenReference, References
 
@@ -235,6 +236,4 @@ def recovery_of(location: str, options: Mapping[str, str]) -> Recovery | None:
 
 def _at(location: str, options: Mapping[str, str], version: int) -> Any:
     """Open a version by its number, which needs no other version's manifest."""
-    import lance
-
-    return lance.dataset(locations.pylance_uri(location), version=version, storage_options=dict(options) or None)
+    return open_dataset(location, options, version=version)

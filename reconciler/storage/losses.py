@@ -18,6 +18,7 @@ from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, InvalidTableStateError
 from reconciler.storage.files import place_of, session_at, version_of
+from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import or_none, translated
 
 DATA, INDICES, VERSIONS = "data", "_indices", "_versions"
@@ -176,6 +177,7 @@ class FileListing:
 
     def needed_by(self, version: Any, home: str = MAIN) -> Needed:
         """Return what a version of the branch in ``home`` names."""
+        expect_admitted(self._location, self._options, version)
         needed, homes = Needed(blobs=dict(_blob_columns(version.lance_schema.fields()))), self._homes(version, home)
         for fragment in version.get_fragments():
             data: dict[Key, frozenset[int]] = {}

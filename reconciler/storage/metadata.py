@@ -27,6 +27,7 @@ from reconciler.model.errors import (
 )
 from reconciler.model.tags import MAIN_BRANCH, SEGMENT
 from reconciler.storage.commits import expect_no_cleanup, next_versions
+from reconciler.storage.opening import expect_admitted
 from reconciler.storage.pylance import expression_error, is_denied, or_none
 from reconciler.storage.reading import Reference, has_tag, listed, opened
 from reconciler.storage.references import BRANCHES
@@ -175,6 +176,7 @@ def restore(location: str, options: Mapping[str, str], version: int) -> int:
                 f"{locations.redact(location)} has no version {version}; the latest is {dataset.version}"
             )
         restored = dataset.checkout_version(version)
+        expect_admitted(location, options, restored)
         expect_no_cleanup(location, AutoCleanup.of(restored.config(), int(dataset.version)))
         restored.restore()
         dataset.checkout_latest()

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from reconciler.model.errors import BackendError
 from reconciler.storage.losses import DATA, INDICES, FileListing, own
-from reconciler.storage.pylance import open_dataset, translated
+from reconciler.storage.opening import open_dataset
+from reconciler.storage.pylance import translated
 
 
 class NewFiles:

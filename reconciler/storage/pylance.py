@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.model import locations
@@ -46,7 +45,7 @@ OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"}
 """Schemes that are neither on this machine nor name a host to which requests go."""
 
 # Another writer's clean-up may remove the latest version between its listing and its opening.
-_VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
+VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
 ATTEMPTS = 10
 
 _USER_INPUT = "Invalid user input: "
@@ -88,20 +87,6 @@ _VARYING = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b|\s*Valid schemes: [\w
 _PART = 2000
 
 _RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
-
-
-def open_dataset(location: str, options: Mapping[str, str], *, to_read: bool = False) -> Any:
-    """Open a dataset at its latest version; errors stay pylance's own.
-
-    One ``to_read`` shares the connection to its object store with others.
-    """
-    import lance
-
-    uri = locations.pylance_uri(location)
-    opened = partial(lance.dataset, uri, storage_options=dict(options) or None)
-    if to_read and (connection := connection_of(location, options)) is not None:
-        opened = partial(connection.open, uri)
-    return repeated(opened, _VERSION_GONE)
 
 
 def repeated(ask: Callable[[], ReadT], gone: re.Pattern[str]) -> ReadT:

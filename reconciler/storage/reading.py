@@ -24,6 +24,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import DatasetVersion, Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import contains, content_of, list_directory, local_path, version_of
+from reconciler.storage.opening import PlaceRefusedError, expect_admitted, open_dataset
 from reconciler.storage.pylance import (
     connection_of,
     expression_problem,
@@ -31,7 +32,6 @@ from reconciler.storage.pylance import (
     is_expression_error,
     is_storage_error,
     message_of,
-    open_dataset,
     repeated,
     translated,
 )
@@ -211,7 +211,8 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
         if not is_storage_error(error):
             raise
         text = message_of(error, location, options)
-        return Storage(StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN, detail=text)
+        kind = StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN
+        return Storage(kind, detail=text, elsewhere=error.places if isinstance(error, PlaceRefusedError) else ())
 
 
 def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
@@ -269,7 +270,9 @@ def opened(location: str, options: Mapping[str, str], reference: Reference = _LA
         if found.kind in (StorageKind.NOTHING, StorageKind.NOT_LANCE):
             reason = found.detail or "nothing is written there"
             raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {reason}")
-        yield _checked_out(open_dataset(location, options), location, reference)
+        dataset = _checked_out(open_dataset(location, options), location, reference)
+        expect_admitted(location, options, dataset)
+        yield dataset
 
 
 def manifests(location: str, options: Mapping[str, str], branch: str | None = None) -> dict[int, str]:

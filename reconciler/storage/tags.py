@@ -7,7 +7,8 @@ from typing import Any
 
 from reconciler.model.live import Storage
 from reconciler.model.tags import MAIN_BRANCH, FoundTags, TagTarget
-from reconciler.storage.pylance import open_dataset, translated
+from reconciler.storage.opening import open_dataset
+from reconciler.storage.pylance import translated
 from reconciler.storage.reading import examine, is_not_found, listed
 
 

@@ -27,6 +27,7 @@ from reconciler.model.maintenance import (
 )
 from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.losses import SYSTEM_INDEX
+from reconciler.storage.opening import places_elsewhere
 from reconciler.storage.pylance import in_memory, message_of
 from reconciler.storage.reading import cleanup_of, damage_of, examine, has_statistics, latest_version
 from reconciler.storage.rewrites import expect_same_rows
@@ -72,6 +73,7 @@ def upkeep_of(
             problems=problems,
             damage=damage_of(dataset, location, options) if needs_job else None,
             version=latest_version(dataset),
+            elsewhere=places_elsewhere(location, dataset),
         )
 
     return examine(location, options, read)

@@ -20,13 +20,13 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.commits import commit_first, is_latest, next_versions
+from reconciler.storage.opening import open_dataset
 from reconciler.storage.pylance import (
     expression_problem,
     in_memory,
     is_expression_error,
     is_storage_error,
     message_of,
-    open_dataset,
     reason_of,
     translated,
 )

@@ -89,14 +89,9 @@ class Prototypes:
         outdated = self._write("outdated", 100)
         lance.dataset(outdated).create_scalar_index("id", "BTREE")
         lance.write_dataset(_rows(MANY_ROWS), outdated, mode="append")
-        lance.dataset(grown).shallow_clone(str(folder / "clone"), lance.dataset(grown).version)
-        branched = self._write("branched", 10)
-        lance.dataset(branched).create_branch("trial")
-        lance.dataset(branched).tags.create("first", 1)
         schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob")])
         blobs = pa.table([pa.array([1]), lance.blob_array([b"x" * 100_000])], schema=schema)
         lance.write_dataset(blobs, str(folder / "blobs"), data_storage_version="2.2")
-        self.odd = ("clone", "branched", "blobs")
 
     def _write(self, name: str, rows: int) -> str:
         place = str(self._folder / name)
@@ -223,9 +218,19 @@ class Catalog:
 
     def unusual(self) -> None:
         """Datasets with files that their latest version does not name: a clone, branches and tags, blobs."""
-        for prototype in self.prototypes.odd:
+        places: list[Path] = []
+        for prototype in ("grown", "plain", "blobs"):
             identifier, place = self.new()
             self.owned(identifier, self.dataset(place, prototype))
+            places.append(place)
+        grown, branched, _ = (lance.dataset(str(place)) for place in places)
+        branched.create_branch("trial")
+        branched.tags.create("first", 1)
+        identifier, place = self.new()
+        grown.shallow_clone(str(place), grown.version)
+        self.planted.datasets += 1
+        self.owned(identifier, place)
+        self.expect("reads-elsewhere", identifier)
 
     def as_expected(self) -> None:
         """A table that is as its block expects."""
@@ -330,7 +335,8 @@ class Catalog:
         source.shallow_clone(str(place), source.version)
         shutil.rmtree(original)
         self.owned(identifier, place)
-        self.expect("missing-files", identifier)
+        for rule in ("missing-files", "reads-elsewhere"):
+            self.expect(rule, identifier)
 
     def without_versions(self) -> None:
         self._damaged("unversioned-data", "plain", lambda place: shutil.rmtree(place / "_versions"))

@@ -194,15 +194,15 @@ def test_a_version_that_a_clean_up_takes_while_it_is_opened_is_no_damage(
     storage.create_empty(str(place), SCHEMA, {})
     first = next((place / "_versions").glob("*.manifest"))
     listed = first.with_stem(str(int(first.stem) - 1))  # names count down: it is listed as the latest
-    listed.symlink_to(tmp_path / "nowhere")
+    listed.symlink_to(place / "_versions/nowhere")
     opened: list[str] = []
     open_once = lance.dataset
 
-    def meanwhile(uri: str, storage_options: dict[str, str] | None) -> object:
+    def meanwhile(uri: str, **options: Any) -> object:
         if opened and not gone_for_good:
             listed.unlink(missing_ok=True)
         opened.append(uri)
-        return open_once(uri, storage_options=storage_options)
+        return open_once(uri, **options)
 
     monkeypatch.setattr(lance, "dataset", meanwhile)
     found = storage.probe(str(place), {})

@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from reconciler.model.admission import Admission, StorageOptions
 from reconciler.storage import Files, files_of, indices_of, losses, small_fragments_of
 
 
@@ -32,7 +33,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def look(place: Path) -> Files:
-    return files_of(lance.dataset(str(place)), str(place), {})
+    return files_of(lance.dataset(str(place)), str(place), StorageOptions({}, Admission(outside=True)))
 
 
 def size_of(place: Path) -> int:

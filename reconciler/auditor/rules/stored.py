@@ -15,6 +15,11 @@ from reconciler.storage import MOST_VERSIONS, Files, has_driver
 
 _REMOVE_ENTRY = "remove the entry with `absent: true` in a manifest and `lancens apply`, which keeps all data"
 
+_BRING_HERE = (
+    "If this is not meant, have its writer copy the data into the dataset. If it is, keep the places below the "
+    "catalog's roots, or pass `--allow-outside`, and `--allow-host` for another host."
+)
+
 
 def _location(record: TableRecord) -> str:
     if not record.location:
@@ -275,7 +280,9 @@ def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     if record.location and not has_driver(record.location):
         return  # unknown_scheme reports it
-    if _holds(record, StorageKind.DENIED):
+    if _holds(record, StorageKind.DENIED) and record.stored.bases:
+        yield Verdict(f"{_location(record)} is not opened: {record.stored.detail}", _BRING_HERE)
+    elif _holds(record, StorageKind.DENIED):
         yield Verdict(
             f"storage denies reading {_location(record)}: {record.stored.detail}",
             "Give the user of the audit the right to read it, with credentials in `storage.*` of the catalog "
@@ -290,6 +297,19 @@ def unreadable(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             "only.",
             Severity.WARNING,
         )
+
+
+@rule(Severity.NOTE)
+def reads_elsewhere(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The dataset refers to places outside its directory
+
+    A shallow clone, a dataset with several bases, or one with symbolic links has files elsewhere: another writer may
+    change its rows, and a clean-up may remove them. It is opened only if the places are below the roots
+    of its catalog, or `--allow-outside` lets them be. Copy the data into the dataset unless this is meant.
+    """
+    if record.live is not None and record.stored.bases:
+        places = few([*map(locations.redact, record.stored.bases)])
+        yield Verdict(f"the dataset at {_location(record)} refers to {places}", _BRING_HERE)
 
 
 def _reopen(record: TableRecord) -> str:

@@ -87,6 +87,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
         "{name} cannot be renamed: this catalog cannot rename tables, and keeps no properties to re-create one with"
     ),
     ReasonCode.CLEANUP_DUE: "{location}: {detail}",
+    ReasonCode.COPIES_ELSEWHERE: "the dataset at {location} has rows elsewhere, and the job would copy them: {detail}",
     ReasonCode.CREDENTIALS_NOT_VENDED: (
         "{location} is not accessible ({detail}); the catalog vends credentials for existing tables only"
     ),

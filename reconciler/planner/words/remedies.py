@@ -73,6 +73,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ReasonCode.CANNOT_TAG: "remove `tags` from its block, and set them with pylance's `tags.create`",
     ReasonCode.CLEANUP_DUE: CLEANUP_REMEDY,
     ReasonCode.CATALOG_TOO_NEW: "upgrade lancens, or make the changes with the pylance that wrote it",
+    ReasonCode.COPIES_ELSEWHERE: "set `copy_elsewhere: true` in `maintain` of its block, or leave it as it is",
     ReasonCode.CREDENTIALS_NOT_VENDED: f"{_CREDENTIALS}block",
     ReasonCode.DATA_DAMAGED: (
         "copy the rows into a new dataset with pylance once you have read and checked them, or remove `maintain` from "

@@ -41,6 +41,7 @@ def test_a_limit_is_what_a_dataset_may_have() -> None:
         (NEEDY, replace(LIVE, managed_versioning=True), ReasonCode.SERVICE_COMMITS),
         (NEEDY, replace(LIVE, location="hf://lake/t.lance"), ReasonCode.UNBOUND_COMMIT),
         (replace(NEEDY, cleanup=AutoCleanup("5", 8)), LIVE, ReasonCode.CLEANUP_DUE),
+        (replace(NEEDY, elsewhere=("s3://other/t.lance",)), LIVE, ReasonCode.COPIES_ELSEWHERE),
         (replace(WELL, indices=(replace(INDEX, type="Bitmap"),)), LIVE, ReasonCode.OTHER_INDEX),
     ],
 )

@@ -1,0 +1,105 @@
+"""Open datasets, but none that refers to a place outside its own directory which is not admitted.
+
+Such places are the base paths of a version, which its data, deletion and index files may be below, as those of a
+shallow clone are, and symbolic links among its files on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from reconciler.model import locations
+from reconciler.model.admission import admission_of
+from reconciler.storage.files import local_path, place_of, places_of
+from reconciler.storage.pylance import VERSION_GONE, connection_of, repeated
+
+_FEW = 3
+
+
+class PlaceRefusedError(PermissionError):
+    """A dataset refers to ``places`` that are not admitted."""
+
+    def __init__(self, places: Sequence[str]) -> None:
+        shown = ", ".join(map(locations.redact, places[:_FEW])) + (", …" if len(places) > _FEW else "")
+        super().__init__(
+            f"it refers to {shown}, which is not below a root of its catalog; move the data there, or pass "
+            "--allow-outside, and --allow-host for another host"
+        )
+        self.places = tuple(places)
+
+
+def open_dataset(
+    location: str, options: Mapping[str, str], *, to_read: bool = False, version: int | None = None
+) -> Any:
+    """Open a dataset, at its latest version by default; errors stay pylance's own.
+
+    One ``to_read`` shares the connection to its object store with others.
+
+    Raises:
+        PlaceRefusedError: it refers to a place that ``options`` do not admit.
+    """
+    import lance
+
+    expect_admitted(location, options)
+    uri = locations.pylance_uri(location)
+    opened = partial(lance.dataset, uri, version=version, storage_options=dict(options) or None)
+    if to_read and (connection := connection_of(location, options)) is not None:
+        opened = partial(connection.open, uri)
+    dataset = repeated(opened, VERSION_GONE)
+    expect_admitted(location, options, dataset)
+    return dataset
+
+
+def places_elsewhere(location: str, dataset: Any = None) -> tuple[str, ...]:
+    """Return the places outside the directory of the dataset that its links and an opened version name.
+
+    Without an opened version, these are the targets of links alone.
+    """
+    own = place_of(location)
+    bases = () if dataset is None else [base.path for base in dataset.base_paths().values()]
+    named = dict.fromkeys(places_of([*_links(location), *bases]))
+    return tuple(place for place in named if place != own and not locations.is_under(own, place))
+
+
+def expect_admitted(location: str, options: Mapping[str, str], dataset: Any = None) -> None:
+    """Raise if a dataset, or an opened version of it, refers to a place that ``options`` do not admit.
+
+    Raises:
+        PlaceRefusedError: naming the places.
+    """
+    places, admission = places_elsewhere(location, dataset), admission_of(options)
+    if not places:
+        return
+    admission = replace(admission, roots=tuple(places_of(admission.roots)))
+    refused = [place for place in places if not admission.admits(place_of(location), place)]
+    if refused:
+        raise PlaceRefusedError(refused)
+
+
+def _links(location: str) -> Iterator[str]:
+    """Yield the symbolic links among the files of a dataset on this machine."""
+    folder = local_path(location)
+    if folder is None:
+        return
+    folders = [str(folder)]
+    while folders:
+        above = folders.pop()
+        try:
+            with os.scandir(above) as entries:
+                found = [entry for entry in entries if _is_own(entry.name, above == str(folder))]
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        for entry in found:
+            if entry.is_symlink():
+                yield entry.path
+            elif entry.is_dir():
+                folders.append(entry.path)
+
+
+def _is_own(name: str, is_top: bool) -> bool:
+    """Return whether a file belongs to the dataset; at the top, there may be other tables, too."""
+    return not is_top or name in ("data", "tree") or name.startswith("_")
