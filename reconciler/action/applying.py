@@ -50,9 +50,7 @@ def apply(job: Job) -> StepEnd:
         return StepEnd(page=plan_summary(now), plan=now)
     if not job.inputs.skip_blocked:
         check_blocked(now)
-    if job.inputs.require_approved_plan:
-        _check_approved(job, now)
-    return _carry_out(job, now)
+    return _carry_out(job, _check_approved(job, now) if job.inputs.require_approved_plan else now)
 
 
 # ---- approval --------------------------------------------------------------------------------------------------------
@@ -100,15 +98,15 @@ def _check_saved(job: Job, saved: Plan) -> None:
         )
 
 
-def _check_approved(job: Job, now: Plan) -> None:
-    """Check that the merged pull request showed every change of ``now``.
+def _check_approved(job: Job, now: Plan) -> Plan:
+    """Check that the merged pull request showed every change of ``now``, and return it on the data that was approved.
 
     Raises:
         RefusedError: it differs, or no plan was approved.
     """
     pull_request, approval = _approved(job)
     if approval.covers(now):
-        return
+        return approval.bind(now)
     if now.manifest.digest != approval.manifest:
         names = approval.plan.manifest.differing_variables(now.manifest) if approval.plan else []
         moved = f"the value of {', '.join(f'`{name}`' for name in names)}" if names else "the manifest"

@@ -68,6 +68,15 @@ class Approval:
         bound = bound and options_of(plan) == self.options
         return bound and all(_digest(change) in self.changes for change in plan.changes)
 
+    def bind(self, plan: Plan) -> Plan:
+        """Return ``plan`` on the data that was approved, so that the applier refuses other data in its place."""
+        versions = {essence(change): change.dataset for change in (self.plan.changes if self.plan else ())}
+        changes = (
+            change.model_copy(update={"dataset": versions.get(essence(change), change.dataset)})
+            for change in plan.changes
+        )
+        return plan.model_copy(update={"changes": tuple(changes)})
+
 
 def services_of(plan: Plan) -> str:
     """Return a digest of the services of ``plan``, by their resolved configurations.
@@ -107,8 +116,9 @@ def shown_in(body: str) -> Shown | None:
 
 
 def essence(entry: Entry) -> str:
-    """Return ``entry`` as JSON, without its position in the manifest and in the plan."""
-    return json.dumps(entry.model_dump(mode="json", exclude={"source", "depends_on"}, exclude_defaults=True))
+    """Return ``entry`` as JSON, without its position in the manifest and in the plan, and its data's latest version."""
+    hidden = {"source", "depends_on", "dataset"}
+    return json.dumps(entry.model_dump(mode="json", exclude=hidden, exclude_defaults=True))
 
 
 def _digest(change: Change) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -111,6 +112,24 @@ def test_other_tables_that_appear_in_the_catalog_do_not_stop_a_merge(workspace: 
     reviewed(workspace)
     lance.write_dataset(pa.table({"id": [1]}), workspace.path / "lake/elsewhere.lance")
     assert workspace.push(command="apply").code == 0
+
+
+@pytest.mark.parametrize("since", ["append", "replacement"])
+def test_an_approval_outlasts_appends_and_not_another_dataset(workspace: Workspace, api: GitHubApi, since: str) -> None:
+    import lance
+    import pyarrow as pa
+
+    place = workspace.path / "lake/data/events.lance"
+    lance.write_dataset(pa.table({"id": [1]}), place)
+    workspace.edit("events: {}", "events: {location: ./lake/data/events.lance}")
+    assert workspace.pull_request().outputs["to-register"] == "1"
+    api.merge(7, MERGE)
+    if since == "replacement":
+        shutil.rmtree(place)
+    lance.write_dataset(pa.table({"id": [2]}), place, mode="append" if since == "append" else "create")
+    applied = workspace.push(command="apply")
+    statuses = {result["address"]: result["status"] for result in applied.result["results"]}
+    assert statuses.get("lake/features/events") == ("done" if since == "append" else "failed"), applied.log
 
 
 @pytest.mark.parametrize("root", ["./lake", ".", "../lake", "./${var:stage}/lake"])
