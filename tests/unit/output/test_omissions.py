@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
+from hypothesis import given, settings
 
 from reconciler.action.approval import ConfigChanges, Shown, approval_in, marker
 from reconciler.action.inputs import PlanKey
 from reconciler.action.pages import plan_comment
+from reconciler.model import display
 from reconciler.model.columns import Column
 from reconciler.model.reasons import ReasonCode
-from reconciler.output import render
+from reconciler.output import render, wording
 from reconciler.output.markdown import COMMENT_LIMIT
+from reconciler.output.wording import differences
+from reconciler.output.wording import place as place_of
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.plan import Plan
+from tests.strategies import plans
 from tests.unit.output.examples import change, schema_edit, small_plan, view
 
 CANARY = "hidden-canary"
@@ -151,6 +156,20 @@ def test_text_shows_everything_or_names_the_option_that_does(hostile: Callable[[
     assert CANARY in render(plan, "text", full=True)
     text = render(plan, "text")
     assert CANARY in text or "--full shows every one" in text or hostile is long_value_of_a_creation
+
+
+@given(plans())
+@settings(max_examples=50)
+def test_an_approving_comment_shows_every_name_place_and_value(plan: Plan) -> None:
+    text, approves = comment_on(plan)
+    assert approves
+    shown = text.replace("\\|", "|")
+    for entry in plan.changes:
+        assert display.address(*entry.identifier) in shown
+        located = place_of(entry)
+        values = [field.after for field in (*differences(entry), *wording.settings(entry, removed=False))]
+        for value in (*values, located and located[1]):
+            assert value is None or display.value(value) in shown
 
 
 def test_an_honest_plan_of_306_tables_is_approved() -> None:
