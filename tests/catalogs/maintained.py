@@ -12,10 +12,15 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+import reconciler
+from reconciler.manifest import Manifest
+from tests.writing import load_manifest
+
 __all__ = [
     "MAINTAIN",
     "WIDTH",
     "append",
+    "entered",
     "example",
     "files_of",
     "fingerprint",
@@ -57,6 +62,15 @@ def needy(place: Path | str, fragments: int = 12, options: Mapping[str, str] | N
         table = rows(20, 400 + 20 * number)
         lance.write_dataset(table, str(place), mode="append", storage_options=dict(options or {}))
     return str(place)
+
+
+def entered(folder: Path, names: list[str], maintain: Mapping[str, Any]) -> Manifest:
+    """Enter datasets in a namespace of a directory, whose entries stay when the data is gone, and maintain them."""
+    tables = {name: {"maintain": maintain, "location": f"./lake/{name}.lance"} for name in names}
+    catalog = {"impl": "dir", "config": {"root": "."}, "namespaces": {"n": {"tables": tables}}}
+    manifest = load_manifest(folder, {"lake": catalog})
+    assert reconciler.apply(reconciler.plan(manifest), manifest, journal=folder / "journal").ok
+    return manifest
 
 
 def example(folder: Path) -> None:

@@ -44,6 +44,7 @@ from tests.catalogs.maintained import (
     MAINTAIN,
     WIDTH,
     append,
+    entered,
     files_of,
     fingerprint,
     found_by_index,
@@ -552,10 +553,7 @@ def test_a_job_that_fails_stops_no_other_job_of_its_dataset(tmp_path: Path) -> N
 
 def test_a_dataset_that_vanishes_fails_its_own_job_alone(tmp_path: Path) -> None:
     managed(tmp_path, "a", "b")
-    tables = {name: {"maintain": MAINTAIN, "location": f"./lake/{name}.lance"} for name in ("a", "b")}
-    spaces = {"n": {"tables": tables}}
-    manifest = load_manifest(tmp_path, {"lake": {"impl": "dir", "config": {"root": "."}, "namespaces": spaces}})
-    assert apply(plan(manifest), manifest, journal=tmp_path / "journal").ok
+    manifest = entered(tmp_path, ["a", "b"], MAINTAIN)
     made = plan_maintenance(manifest)
     shutil.rmtree(tmp_path / "lake/a.lance")
     report = maintain(made, manifest, journal=tmp_path / "journal")

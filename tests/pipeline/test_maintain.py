@@ -20,7 +20,7 @@ from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.planner.plan import Plan
 from reconciler.spark.upkeep_tasks import on_executors
 from reconciler.storage import Executors, segments
-from tests.catalogs.maintained import MAINTAIN, append, files_of, fingerprint, manifest_of, needy, recall, rows
+from tests.catalogs.maintained import MAINTAIN, append, entered, files_of, fingerprint, manifest_of, needy, recall, rows
 from tests.catalogs.vending import wrong_environment
 from tests.cli.running import lancens
 from tests.servers.s3 import BUCKET, SECRET, TOKEN, guarded_s3
@@ -244,7 +244,8 @@ def test_nothing_is_committed_where_the_configuration_would_clean_up(executors: 
 
 
 def test_a_dataset_that_is_dropped_stops_no_other(executors: Executors, tmp_path: Path) -> None:
-    manifest = managed(tmp_path, "a", "b", asked=COMPACT)
+    managed(tmp_path, "a", "b")
+    manifest = entered(tmp_path, ["a", "b"], COMPACT)
     made, places = plan_maintenance(manifest), [tmp_path / f"lake/{name}.lance" for name in "ab"]
     shutil.rmtree(places[0])
     assert ends(run(manifest, executors, made)) == [Status.FAILED, Status.DONE]
