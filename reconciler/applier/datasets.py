@@ -52,12 +52,13 @@ def expect_data(change: Change, backend: Backend, location: str, columns: Schema
 def expect_same_data(
     options: Mapping[str, str], location: str, planned: DatasetVersion | None, now: DatasetVersion | None = None
 ) -> None:
-    """Raise if the dataset at ``location`` does not have the version that was planned on.
+    """Raise if another dataset than the one that was planned on is at ``location``.
 
-    Storage is asked only if ``now``, the latest version, is another one. None is unknown: then nothing is compared.
+    Storage is asked only if ``now``, the latest version, is not the planned one. None is unknown: then nothing is
+    compared. Nor is anything known once the planned version has been cleaned up, as other writers may do at any time.
 
     Raises:
-        StaleError: another dataset has been put there, or the version has been cleaned up.
+        StaleError: the version of this number is another one, or none was ever written.
         ServiceUnavailableError: it cannot be opened.
     """
     if planned is None or planned == now:
@@ -65,8 +66,8 @@ def expect_same_data(
     then = storage.version_at(location, options, planned.number)
     if isinstance(then, Storage):
         raise _moved(location, "a Lance dataset", then)
-    if then != planned:
-        raise StaleError(f"data at {locations.redact(location)} {MovedField('data', str(planned), str(then or ''))}")
+    if then != planned and then.number <= planned.number:
+        raise StaleError(f"data at {locations.redact(location)} {MovedField('data', str(planned), str(then))}")
 
 
 def expect_no_data(backend: Backend, location: str) -> None:

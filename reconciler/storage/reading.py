@@ -103,16 +103,19 @@ def latest_version(dataset: Any) -> DatasetVersion:
     return DatasetVersion(int(version["version"]), version["timestamp"].astimezone(UTC).isoformat())
 
 
-def version_at(location: str, options: Mapping[str, str], number: int) -> DatasetVersion | Storage | None:
-    """Return a version of the dataset at ``location``, None if it has none of this number, else what is there."""
+def version_at(location: str, options: Mapping[str, str], number: int) -> DatasetVersion | Storage:
+    """Return a version of the dataset at ``location``, or what is there instead.
 
-    def read(dataset: Any) -> DatasetVersion | None:
+    That is the latest version if the dataset has none of this number, as after a clean-up.
+    """
+
+    def read(dataset: Any) -> DatasetVersion:
         try:
             return latest_version(dataset if dataset.version == number else dataset.checkout_version(number))
         except (OSError, ValueError) as error:
             if not is_not_found(error):
                 raise
-            return None
+            return latest_version(dataset)
 
     return examine(location, options, read)
 

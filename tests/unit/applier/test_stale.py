@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,13 @@ def test_data_that_writers_appended_to_is_the_same(case: Case) -> None:
     if not case.is_job:
         assert case.plan().digest() == case.saved.digest()
     assert case.apply().status is Status.DONE
+
+
+def test_data_whose_planned_version_was_cleaned_up_is_the_same(case: Case) -> None:
+    append(case.place)
+    lance.dataset(str(case.place)).cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    is_tag = case.saved.changes[0].action is Action.TAG  # whose version is gone
+    assert case.apply().status is (Status.FAILED if is_tag else Status.DONE)
 
 
 def test_a_change_of_replaced_data_is_planned_again_and_done(case: Case) -> None:
