@@ -171,6 +171,7 @@ def _new_file(folder: Path) -> tuple[str, str, DurableLines]:
 def _subject(position: int, change: Change) -> dict[str, object]:
     origin = change.moved_from or change.takes_from
     moved = {"from": address(change.catalog, origin)} if origin is not None else {}
+    moved |= {"lost": change.params["lost"]} if "lost" in change.params else {}
     return {
         "change": position,
         "action": change.action.value,

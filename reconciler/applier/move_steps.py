@@ -100,9 +100,10 @@ class Move(Target[LiveTable]):
         return live
 
     def _insert_copy(self, origin: LiveTable) -> LiveTable:
-        """Create an entry at the same location, with every property of the old one."""
+        """Create an entry at the same location, with everything that the old one holds."""
         changes = self.changes_to(origin.properties, origin.location)
-        made = self.backend.insert_table(self.identifier, origin.location, changes.applied_to(origin.properties))
+        properties = changes.applied_to(origin.properties)
+        made = optional.copy_table(self.backend, origin, self.identifier, properties)
         return require_place(self.backend, made, origin.location)
 
     def _copy_shown_columns(self) -> None:

@@ -185,6 +185,24 @@ class Renames(Backend):
 rename_table = _asking(Renames.rename_table)
 
 
+class CopiesEntries(Backend):
+    """A catalog whose entries hold more than a location and properties."""
+
+    def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry ``to`` with ``properties``, and everything else that the entry of ``table`` holds.
+
+        Its location is that of ``table``. What cannot be copied is in ``capabilities.lost_on_move``.
+
+        Raises:
+            TableNotFoundError: the entry of ``table`` is gone.
+            TableAlreadyExistsError, NamespaceNotFoundError: as for ``insert_table``.
+        """
+        return self.insert_table(to, table.location, properties)
+
+
+copy_table = _asking(CopiesEntries.copy_table)
+
+
 class ChecksAtCommit(Backend):
     """A catalog that reads an object again to change it, best as part of the commit."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reconciler.applier.journal_reader import JournalRecord
@@ -55,10 +55,9 @@ def removed_blocks(record: JournalRecord) -> str:
         if not is_certain:
             possibly.append(intent["address"])
     catalogs = sorted({*namespaces, *tables})
-    if not catalogs and missing:
-        raise PlanFileError(f"run {record.run}: no removal is left in its journal, which lacks {'; '.join(missing)}")
+    lost = [*_lost_by_moves(record)]
     if not catalogs:
-        raise PlanFileError(f"run {record.run}: this run removed nothing")
+        raise PlanFileError(f"run {record.run}: {_without_removals(missing, lost)}")
     text = to_yaml(
         str(record.header.get("manifest")),
         [ExportCatalog(name, None, {}, Snapshot(namespaces[name], tables[name]), EVERYTHING) for name in catalogs],
@@ -71,10 +70,27 @@ def removed_blocks(record: JournalRecord) -> str:
     )
     head = f"# What run {record.run} removed. Put these blocks back into the manifest, and apply.\n"
     head += "".join(f"# Missing from the journal: {printable(one)}\n" for one in missing)
+    head += "".join(f"# No block restores what {printable(one)}\n" for one in lost)
     for comment, named in zip(_COMMENTS, (possibly, sorted(moved.intersection(above))), strict=True):
         if named:
             head += comment.format(addresses=", ".join(map(printable, named)))
     return head + text[text.index("catalogs:") :]
+
+
+def _without_removals(missing: Sequence[str], lost: Sequence[str]) -> str:
+    """Say why there are no blocks to restore."""
+    if missing:
+        return f"no removal is left in its journal, which lacks {'; '.join(missing)}"
+    if lost:
+        return f"it removed no object, but no block restores what {'; '.join(lost)}"
+    return "this run removed nothing"
+
+
+def _lost_by_moves(record: JournalRecord) -> Iterator[str]:
+    """Yield which objects got a new entry under another name, and what was not copied to it."""
+    for _, outcome in sorted(record.outcomes.items()):
+        if outcome["status"] == Status.DONE and "from" in outcome and "lost" in outcome:
+            yield f"{outcome['from']} lost as {outcome['address']}: {outcome['lost']}"
 
 
 def _before(intent: Mapping[str, Any]) -> LiveNamespace | LiveTable | None:

@@ -40,6 +40,7 @@ _NAME = re.compile("[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]{1,255}")
 
 class GlueBackend(
     optional.ChecksAtCommit,
+    optional.CopiesEntries,
     optional.HoldsForeign,
     optional.LearnsCapabilities,
     optional.Measures,
@@ -63,7 +64,7 @@ class GlueBackend(
         table_depths=(1, None),
         name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
         folds_case=True,
-        lost_on_move="its Lake Formation permissions, tags and version history",
+        lost_on_move="its Lake Formation permissions, tags, column statistics and version history",
         namespace_kinds=structures.KINDS,
         outer_kind_depth=_CATALOG_DEPTH,
     )
@@ -246,6 +247,14 @@ class GlueBackend(
         made = LiveTable(identifier, location, dict(properties))
         with done_unless(lambda: self.load_table(identifier) != made):
             self._service.create_table(identifier, structures.new_table(identifier[-1], location, properties))
+        return made
+
+    def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
+        """Create an entry with every field of the entry of ``table`` that Glue lets a client write."""
+        made = LiveTable(to, table.location, dict(properties))
+        copy: TableTypeDef = {**structures.with_state(self._table(table.id), made), "Name": to[-1]}
+        with done_unless(lambda: self.load_table(to) != made):
+            self._service.create_table(to, copy)
         return made
 
     def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:

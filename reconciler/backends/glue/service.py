@@ -272,14 +272,16 @@ class Service:
         with self._asking("GetTable", identifier):
             return self._client().get_table(DatabaseName=database, Name=name, **self._in(tuple(path)))["Table"]
 
-    def create_table(self, identifier: Identifier, table: type_defs.TableInputTypeDef) -> None:
+    def create_table(self, identifier: Identifier, table: type_defs.TableInputTypeDef | type_defs.TableTypeDef) -> None:
         """Create the entry of a table.
 
         Raises ``RepeatedError`` when an earlier attempt may have created it.
         """
         with self._asking("CreateTable", identifier):
             path = self._in(identifier[:-2])
-            self._client().create_table(DatabaseName=identifier[-2], TableInput=table, **path)
+            self._client().create_table(
+                DatabaseName=identifier[-2], TableInput=self._as_input(table, "TableInput"), **path
+            )
 
     def update_table(self, identifier: Identifier, table: type_defs.TableTypeDef) -> None:
         """Replace a table by ``table``, unless its version has changed.

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.catalogs import HiveCatalogs
     from reconciler.backends.hive.databases import Databases
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
+    from reconciler.backends.hive.gen.ttypes import Table
 
 
 class Hive2Backend(
     optional.ChecksAtCommit,
+    optional.CopiesEntries,
     optional.HoldsForeign,
     optional.Measures,
     optional.Places,
@@ -178,8 +180,15 @@ class Hive2Backend(
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table; the metastore creates a missing directory."""
+        return self._inserted(identifier, lambda: self._tables.create(identifier, location, properties))
+
+    def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
+        """Create an entry with every field of the entry of ``table``."""
+        return self._inserted(to, lambda: self._tables.copy(table.id, to, properties))
+
+    def _inserted(self, identifier: Identifier, create: Callable[[], Table]) -> LiveTable:
         try:
-            return entries.table_of(identifier, self._tables.create(identifier, location, properties))
+            return entries.table_of(identifier, create())
         except InvalidInputError:
             self._databases.fetch(identifier[:-1])  # a missing database is an invalid table to Hive
             raise

@@ -163,7 +163,21 @@ class Tables:
             InvalidInputError: the server rejects it; a missing database is one reason.
         """
         make_directory(self.metastore, location, identifier[:-1])
-        table = entries.plain_table(identifier, location)
+        return self._create(identifier, entries.plain_table(identifier, location), properties)
+
+    def copy(self, origin: Identifier, identifier: Identifier, properties: Mapping[str, str]) -> Table:
+        """Create a Lance table with every field of another, and return it.
+
+        Raises:
+            TableNotFoundError: the other does not exist.
+            TableAlreadyExistsError, InvalidInputError: as for :meth:`create`.
+        """
+        table = deepcopy(self.find(origin))
+        table.catName, (table.dbName, table.tableName) = entries.catalog_in(identifier[:-1]), identifier[-2:]
+        table.id = None
+        return self._create(identifier, table, properties)
+
+    def _create(self, identifier: Identifier, table: Table, properties: Mapping[str, str]) -> Table:
         entries.set_table_parameters(table, properties)
         self.metastore.create(
             lambda client: client.create_table(table),

@@ -37,6 +37,7 @@ _LOCKS = 64
 class UnityBackend(
     HttpBackend,
     optional.ChecksAtCommit,
+    optional.CopiesEntries,
     optional.HoldsForeign,
     optional.Places,
     optional.ShowsColumns,
@@ -61,7 +62,7 @@ class UnityBackend(
         alter_table=False,
         keeps_first_columns=True,
         relocate_table=False,
-        lost_on_move="its grants, tags and lineage",
+        lost_on_move="its owner, grants, tags and lineage",
         vends_credentials=True,
     )
 
@@ -219,6 +220,15 @@ class UnityBackend(
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create a table's entry, with the columns of the dataset where one is there."""
+        return self._insert(identifier, location, properties, None)
+
+    def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
+        """Create an entry with the columns and the comment of the entry of ``table``."""
+        return self._insert(to, table.location, properties, self._lance_table(table.id))
+
+    def _insert(
+        self, identifier: Identifier, location: str, properties: Mapping[str, str], like: UnityEntry | None
+    ) -> LiveTable:
         self._require_ours(identifier, errors.InvalidInputError)
         if self.capabilities.makes_no_tables:
             raise errors.UnsupportedOperationError(
@@ -227,11 +237,13 @@ class UnityBackend(
         problem = rules.location_problem(location)
         if problem is not None:
             raise errors.InvalidInputError(f"unity: {locations.redact(location)}: {problem}")
-        schema = storage.probe(location, self.storage_options()).schema
-        shown = columns.to_columns(schema) if schema is not None else []
+        shown, comment = (like.columns, like.comment) if like is not None else ((), None)
+        if not shown:
+            schema = storage.probe(location, self.storage_options()).schema
+            shown = columns.to_columns(schema) if schema is not None else []
         uri = rules.as_uri(location)
-        made = self._created(identifier, lambda: self._service.create_table(identifier, uri, properties, shown))
-        return live_table(identifier, made)
+        create = partial(self._service.create_table, identifier, uri, properties, shown, comment)
+        return live_table(identifier, self._created(identifier, create))
 
     def _created(self, identifier: Identifier, create: Callable[[], UnityEntry]) -> UnityEntry:
         """Create an object and return it as the service has it then.

@@ -54,6 +54,7 @@ class UnityEntry:
     location: str | None = None
     format: str = ""
     columns: Sequence[Mapping[str, Any]] = ()
+    comment: str | None = None
 
     @property
     def is_lance(self) -> bool:
@@ -147,7 +148,12 @@ class UnityService:
         self._http.done("PATCH", _route(identifier), doing=doing, body=body, errors=_missing(identifier))
 
     def create_table(
-        self, identifier: Identifier, location: str, properties: Mapping[str, str], columns: list[dict[str, Any]]
+        self,
+        identifier: Identifier,
+        location: str,
+        properties: Mapping[str, str],
+        columns: Sequence[Mapping[str, Any]],
+        comment: str | None,
     ) -> UnityEntry:
         """POST /tables: an external table, as text to Unity ("DeclareTable")."""
         doing = f"create the entry of the {_called(identifier)}"
@@ -159,6 +165,7 @@ class UnityService:
             "columns": columns,
             "storage_location": location,
             "properties": {**in_parts(properties), _TABLE_TYPE: _LANCE},
+            **({} if comment is None else {"comment": comment}),
         }
         expected = {404: errors.NamespaceNotFoundError, 409: errors.TableAlreadyExistsError}
         return _entry(self._http.json("POST", "/tables", doing=doing, body=body, errors=expected), "table", doing)
@@ -300,4 +307,5 @@ def _entry(answer: Mapping[str, Any], kind: str, doing: str) -> UnityEntry:
         location=text("storage_location" if is_table else "storage_root") or None,
         format=text("data_source_format"),
         columns=[column for column in columns if isinstance(column, dict)] if isinstance(columns, list) else (),
+        comment=text("comment") or None,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.hive.entries import wire
+from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, apply
@@ -44,9 +45,17 @@ def test_from_one_catalog_to_another_the_entry_is_re_created(
     new = (f"second_{place.suffix}", "one", "users")
     apply(place.manifest(tmp_path, {old: USERS}))
     location, before, stored = place.fill(old), place.seen(old), place.stored()
+    entry = fetch(server.uri, old)
+    entry.owner, entry.retention, entry.sd.parameters = "ml", 7, {"a": "b"}
+    entry.sd.serdeInfo.parameters = {"c": "d"}
+    entry.sd.cols = [FieldSchema("id", "bigint", "the key")]
+    with raw(server.uri) as client:
+        client.alter_table_with_environment_context(wire(old[:-1]), old[-1], entry, EnvironmentContext())
     plan = apply(place.manifest(tmp_path, {new: USERS}, (old, new)))
     assert ("/".join(new), Action.MOVE_TABLE) in actions(plan)
     [change] = [change for change in plan.changes if change.action is Action.MOVE_TABLE]
     assert change.reason.endswith("loses its grants and statistics")
     assert (place.raw(old), place.raw(new), place.seen(new)) == (None, location, before)
     assert place.stored() == stored
+    moved = fetch(server.uri, new)
+    assert (moved.owner, moved.retention, moved.sd) == ("ml", 7, entry.sd)
