@@ -108,7 +108,7 @@ class Storage:
     """The result of a storage probe: ``schema``, ``cleanup`` and the latest ``version`` for a DATASET, else ``detail``.
 
     Probes of one dataset are equal whichever version is the latest. ``elsewhere`` are the places outside its directory
-    for which a dataset was not opened.
+    that it refers to; of a dataset that was not opened for them, those that are not admitted.
     """
 
     kind: StorageKind
@@ -116,7 +116,7 @@ class Storage:
     detail: str = ""
     cleanup: AutoCleanup | None = None
     version: DatasetVersion | None = field(default=None, compare=False)
-    elsewhere: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

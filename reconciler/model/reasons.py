@@ -149,6 +149,7 @@ class NoteCode(StrEnum):
     MOVE_MATCHES_NOTHING = "move-matches-nothing"
     POLICY_NOT_APPLIED = "policy-not-applied"
     POLICY_NOT_KEPT = "policy-not-kept"
+    READS_ELSEWHERE = "reads-elsewhere"
     RENAMES_LIKELY = "renames-likely"
     RENAME_LIKELY = "rename-likely"
     RENAME_UNDECIDED = "rename-undecided"

@@ -159,6 +159,10 @@ class _Dataset:
         yield from needed if obstacle is None else [one for one in needed if not isinstance(one, Change)]
         if obstacle is not None:
             yield self._blocked(obstacle)
+        elif jobs and found.elsewhere:
+            where, places = address(self._catalog, self._table.id[:-1]), tuple(map(locations.redact, found.elsewhere))
+            about: Params = {"where": where, "name": self._table.id[-1], "count": 1, "names": places}
+            yield Note(catalog=self._catalog, code=NoteCode.READS_ELSEWHERE, params=about)
         if found.cleanable:
             call = self._call("cleanup_old_versions(error_if_tagged_old_versions=False)")
             yield self._note(NoteCode.CLEANABLE, {"detail": size(found.cleanable), "code": call})

@@ -216,6 +216,13 @@ def remarks_on(
         hidden = tuple(key for key, value in desired.properties.items() if is_hidden(key, value, shown))
         if hidden:
             yield Remark(NoteCode.HIDDEN, desired.id, {"names": hidden})
+    yield from _remarks_on_data(desired, facts)
+
+
+def _remarks_on_data(desired: DesiredTable, facts: TableFacts | None) -> Iterator[Remark]:
+    if facts is not None and facts.storage.elsewhere:
+        places = tuple(map(locations.redact, facts.storage.elsewhere))
+        yield Remark(NoteCode.READS_ELSEWHERE, desired.id, {"names": places})
     difference = schema_difference(desired, facts)
     found = {NoteCode.EXTRA_COLUMNS: difference.extra, NoteCode.COLUMNS_RENAMED: difference.renamed}
     yield from (

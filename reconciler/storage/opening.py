@@ -7,7 +7,7 @@ shallow clone are, and symbolic links among its files on this machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -54,30 +54,36 @@ def open_dataset(
     return dataset
 
 
-def places_elsewhere(location: str, dataset: Any = None) -> tuple[str, ...]:
-    """Return the places outside the directory of the dataset that its links and an opened version name.
-
-    Without an opened version, these are the targets of links alone.
-    """
-    own = place_of(location)
-    bases = () if dataset is None else [base.path for base in dataset.base_paths().values()]
-    named = dict.fromkeys(places_of([*_links(location), *bases]))
-    return tuple(place for place in named if place != own and not locations.is_under(own, place))
+def places_elsewhere(location: str, dataset: Any) -> tuple[str, ...]:
+    """Return the places outside the directory of a dataset that its links and an opened version name."""
+    return tuple(dict.fromkeys([*_outside(location, _links(location)), *_outside(location, _bases(dataset))]))
 
 
 def expect_admitted(location: str, options: Mapping[str, str], dataset: Any = None) -> None:
-    """Raise if a dataset, or an opened version of it, refers to a place that ``options`` do not admit.
+    """Raise if an opened version of a dataset, or its links before one is opened, name a place that is not admitted.
 
     Raises:
         PlaceRefusedError: naming the places.
     """
-    places, admission = places_elsewhere(location, dataset), admission_of(options)
+    places = _outside(location, _links(location) if dataset is None else _bases(dataset))
     if not places:
         return
+    admission = admission_of(options)
     admission = replace(admission, roots=tuple(places_of(admission.roots)))
     refused = [place for place in places if not admission.admits(place_of(location), place)]
     if refused:
         raise PlaceRefusedError(refused)
+
+
+def _outside(location: str, named: Iterable[str]) -> list[str]:
+    """Return which of the ``named`` places are outside the directory of a dataset."""
+    places = places_of([*named])
+    own = place_of(location) if places else ""
+    return [place for place in dict.fromkeys(places) if place != own and not locations.is_under(own, place)]
+
+
+def _bases(dataset: Any) -> list[str]:
+    return [base.path for base in dataset.base_paths().values()]
 
 
 def _links(location: str) -> Iterator[str]:

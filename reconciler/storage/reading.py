@@ -24,7 +24,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import DatasetVersion, Storage, StorageKind
 from reconciler.model.tags import MAIN_BRANCH
 from reconciler.storage.files import contains, content_of, list_directory, local_path, version_of
-from reconciler.storage.opening import PlaceRefusedError, expect_admitted, open_dataset
+from reconciler.storage.opening import PlaceRefusedError, expect_admitted, open_dataset, places_elsewhere
 from reconciler.storage.pylance import (
     connection_of,
     expression_problem,
@@ -92,6 +92,7 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
             from_arrow_schema(dataset.schema),
             cleanup=cleanup_of(dataset),
             version=latest_version(dataset),
+            elsewhere=places_elsewhere(location, dataset),
         )
 
     return examine(location, options, read)

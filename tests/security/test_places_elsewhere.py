@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -136,14 +137,20 @@ def test_a_clone_within_the_roots_is_opened_and_its_rows_are_copied_only_if_its_
     with served(OneCatalog(DirBackend(root=str(lake)))) as address, closing(Api(address)) as api:
         assert api("POST", "/v1/table/t/count_rows", {}).json == 40
     manifest = write_manifest(tmp_path, {"lake": {**_config(lake), "tables": {"t": _block()}}})
-    assert lancens(capsys, "plan", str(manifest), "--detailed-exitcode").code in (0, 2)
+    (note,) = _notes(lancens(capsys, "plan", str(manifest), "--format", "json").out)
+    assert note["params"]["names"] == [str(lake / "a.lance")]
     told = lancens(capsys, "maintain", str(manifest), "--auto-approve")
     assert told.code == 3
     assert str(lake / "a.lance") in told.out
     assert [*(lake / "t.lance").glob("data/*")] == []
     write_manifest(tmp_path, {"lake": {**_config(lake), "tables": {"t": _block(copy_elsewhere=True)}}})
+    assert [*_notes(lancens(capsys, "maintain", str(manifest), "--dry-run", "--format", "json").out)] == [note]
     assert lancens(capsys, "maintain", str(manifest), "--auto-approve").code == 0
     assert len([*(lake / "t.lance").glob("data/*")]) == 1
+
+
+def _notes(plan: str) -> list[dict[str, Any]]:
+    return [note for note in json.loads(plan)["notes"] if note["code"] == "reads-elsewhere"]
 
 
 def test_each_version_is_opened_only_where_its_own_places_are_admitted(tmp_path: Path) -> None:
@@ -163,6 +170,25 @@ def test_each_version_is_opened_only_where_its_own_places_are_admitted(tmp_path:
     lance.dataset(place).tags.create("old", 1)
     compared = storage.files_of(lance.dataset(place), str(place), options)
     assert str(tmp_path / "tenant.lance") in (compared.problem or "")
+
+
+def test_external_blobs_are_referred_to_and_never_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, schema = tmp_path / "lake/t.lance", pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob")])
+    secret = tmp_path / "secret.bin"
+    for number in range(3):
+        secret.write_text(CANARY * 1_000)
+        rows = pa.table([pa.array([number]), lance.blob_array([secret.as_uri()])], schema=schema)
+        mode = "append" if place.exists() else "create"
+        lance.write_dataset(rows, place, mode=mode, data_storage_version="2.2", allow_external_blob_outside_bases=True)
+    secret.unlink()  # reading it would fail now
+    block = {"maintain": {"compact": {"max_small_fragments": 1}}}
+    manifest = write_manifest(tmp_path, {"lake": {**_config(tmp_path / "lake"), "tables": {"t": block}}})
+    assert lancens(capsys, "maintain", str(manifest), "--auto-approve").code == 0
+    assert len(lance.dataset(place).get_fragments()) == 1
+    told = lancens(capsys, "audit", str(manifest), "--engine", "local", "--fail-on", "error")
+    assert told.code == 0, told.out
+    with served(OneCatalog(DirBackend(root=str(tmp_path / "lake")))) as address, closing(Api(address)) as api:
+        assert api("POST", "/v1/table/t/count_rows", {}).json == 3
 
 
 @pytest.mark.parametrize(

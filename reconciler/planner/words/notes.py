@@ -43,6 +43,10 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
         "{count:table} in {where} {count:gets|get} an empty dataset; no entry records whether data was there before, "
         "so lost data looks the same."
     ),
+    NoteCode.READS_ELSEWHERE: (
+        "the data of {where}/{name} refers to places outside its directory: {names}.",
+        "the data of {count:table} in {where} refers to places outside its directory; that of {name} to {names}.",
+    ),
     NoteCode.EXTRA_COLUMNS: (
         "{where}/{name} has columns that its block does not name, and keeps them: {columns:code}.",
         (
