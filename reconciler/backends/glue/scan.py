@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.glue import structures
 from reconciler.backends.glue.aws_errors import WebPageError
+from reconciler.backends.odd_entries import left_out
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, PermissionDeniedError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
-from reconciler.model.names import Identifier, Scope, join
+from reconciler.model.names import Identifier, Scope
 
 if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import DatabaseTypeDef
@@ -127,7 +128,7 @@ class _Reading:
         return self.scope.contains(identifier) or self.scope.reaches(identifier)
 
     def _leave_out(self, identifier: Identifier, reason: str) -> None:
-        self.notes.append(f"`{join(identifier)}` is left out: {reason}")
+        self.notes.append(left_out(identifier, reason))
 
 
 def _unless_gone(read: Callable[[], ResultT], look: Callable[[], object]) -> ResultT | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from reconciler.backends.odd_entries import NO_LOCATION
 from reconciler.model.columns import ShownColumn, ShownColumns
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, check_name
@@ -106,7 +107,7 @@ def table_mismatch(table: type_defs.TableTypeDef) -> str | None:
     if table.get("TableType") != _EXTERNAL:
         return f"marked as a Lance table, but not of type {_EXTERNAL}"
     if not table.get("StorageDescriptor", {}).get("Location"):
-        return "marked as a Lance table, but has no location"
+        return NO_LOCATION
     return None
 
 

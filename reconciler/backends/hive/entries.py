@@ -201,8 +201,13 @@ def is_lance(table: Table) -> bool:
 
     Its table type may be another than EXTERNAL_TABLE: a server sets MANAGED_TABLE on entries without ``EXTERNAL=TRUE``.
     """
+    return is_marked(table) and bool(table.sd and table.sd.location)
+
+
+def is_marked(table: Table) -> bool:
+    """Return whether an entry is marked as a Lance table."""
     said: str = (table.parameters or {}).get(_TABLE_TYPE, "")
-    return said.lower() == _LANCE and bool(table.sd and table.sd.location)
+    return said.lower() == _LANCE
 
 
 def table_of(identifier: Identifier, table: Table) -> LiveTable:

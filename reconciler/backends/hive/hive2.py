@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from reconciler.backends import optional
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.config import HiveConfig
+from reconciler.backends.odd_entries import NO_LOCATION, left_out
 from reconciler.backends.spark_types import hive_columns
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, NameRule
@@ -315,15 +316,17 @@ class Hive2Backend(
         concerned = [database for database in databases if scope.contains(database) or scope.reaches(database)]
         wanted = [database for database in concerned if self._is_representable(database[-1])]
         inner = [database for database in wanted if scope.reaches(database)]
-        loaded = self._tables.lance_tables(inner, scope.contains)
+        loaded = self._tables.marked_tables(inner, scope.contains)
         namespaces = {live.id: live for live in self._databases.counting(wanted)}
         found = {(*database, table.tableName): table for database in namespaces for table in loaded.get(database, ())}
+        shown = {identifier: table for identifier, table in found.items() if self._is_representable(identifier[-1])}
         tables = {
             identifier: entries.table_of(identifier, table)
-            for identifier, table in found.items()
-            if self._is_representable(identifier[-1])
+            for identifier, table in shown.items()
+            if entries.is_lance(table)
         }
-        notes = _left_out({*concerned, *found} - {*wanted, *tables})
+        notes = [left_out(identifier, NO_LOCATION) for identifier in sorted(shown.keys() - tables.keys())]
+        notes += _left_out({*concerned, *found} - {*wanted, *shown})
         return Snapshot(namespaces, tables, tuple(notes))
 
     def _is_representable(self, name: str) -> bool:

@@ -46,10 +46,10 @@ class Tables:
             return picked
         return [table.tableName for table in self.every_table(database) if entries.is_lance(table)]
 
-    def lance_tables(
+    def marked_tables(
         self, databases: Sequence[Identifier], wanted: Callable[[Identifier], bool]
     ) -> dict[Identifier, list[Table]]:
-        """Return the wanted Lance tables of each database.
+        """Return the wanted entries of each database that are marked as Lance tables.
 
         The list is complete: one filter call a database, and one call a batch.
 
@@ -65,7 +65,7 @@ class Tables:
 
         listed = dict(zip(databases, in_parallel(names_in, databases, self.metastore.config.pool_size), strict=True))
         loaded = self._loaded(listed).items()
-        return {database: [table for table in tables if entries.is_lance(table)] for database, tables in loaded}
+        return {database: [table for table in tables if entries.is_marked(table)] for database, tables in loaded}
 
     def every_table(self, database: Identifier) -> list[Table]:
         """Return all tables and views in ``database``; none if it does not exist."""

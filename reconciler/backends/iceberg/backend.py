@@ -27,6 +27,7 @@ from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.generic import GenericServer
 from reconciler.backends.iceberg.server import SAFEGUARD, IcebergServer
 from reconciler.backends.iceberg.sigv4 import Signer, translate_signed
+from reconciler.backends.odd_entries import left_out
 from reconciler.backends.service_options import own_options
 from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities
@@ -124,10 +125,8 @@ class IcebergBackend(
             entries = in_parallel(load, found.tables, self.parallelism)
         for identifier, entry in zip(found.tables, entries, strict=True):
             if entry is not None and entry.unreadable:
-                found.notes.append(
-                    f"`{join(identifier)}` is left out: it is a table that {entry.unreadable}; repair or drop it "
-                    "there, grant the right to read it, or leave it out with `scope`"
-                )
+                remedy = "repair or drop it there, grant the right to read it, or leave it out with `scope`"
+                found.notes.append(left_out(identifier, f"it is a table that {entry.unreadable}; {remedy}"))
             elif entry is not None and entry.is_lance:
                 tables[identifier] = _live(identifier, entry)
         return Snapshot(found.namespaces, tables, tuple(sorted(found.notes)))

@@ -262,7 +262,7 @@ def _texts(answer: Mapping[str, Any], key: str, doing: str) -> dict[str, str]:
 def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> LiveTable:
     location = answer.get("location") or answer.get("table_uri")
     if not isinstance(location, str):
-        raise errors.InternalError(f"rest: {doing}: the answer names no location")
+        raise errors.NotLanceTableError(f"rest: {doing}: the answer names no location")
     is_managed = answer.get("managed_versioning") is True
     return LiveTable(identifier, location, _properties(answer, doing), managed_versioning=is_managed)
 

@@ -308,7 +308,9 @@ class UnityBackend(
         info = self._read(identifier)
         if not info.is_lance:
             raise errors.NotLanceTableError(
-                f"unity: `{join(identifier)}` is not a Lance table but {info.kind or 'something else'}"
+                f"unity: `{join(identifier)}` is not a Lance table: it is {info.mismatch}"
+                if info.is_marked
+                else f"unity: `{join(identifier)}` is not a Lance table but {info.kind or 'something else'}"
             )
         return info
 

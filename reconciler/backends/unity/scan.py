@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reconciler.backends.odd_entries import left_out
 from reconciler.backends.unity.rules import name_problem
 from reconciler.backends.unity.service import UnityEntry, UnityService
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import BackendError, InternalError, NamespaceNotFoundError
+from reconciler.model.errors import BackendError, NamespaceNotFoundError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, join
 
@@ -90,7 +91,7 @@ def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snaps
         if problem is not None:
             notes.append(f"the table `{info.name}` in `{join(schema)}` cannot be shown: {problem}")
         elif not info.is_lance:
-            notes.append(f"`{join(identifier)}` is marked as a Lance table, but its type is {info.kind}")
+            notes.append(left_out(identifier, info.mismatch))
         else:
             tables[identifier] = live_table(identifier, info)
     return Snapshot(tables=tables, notes=tuple(notes))
@@ -102,14 +103,8 @@ def live_namespace(identifier: Identifier, info: UnityEntry) -> LiveNamespace:
 
 
 def live_table(identifier: Identifier, info: UnityEntry) -> LiveTable:
-    """Return a Lance table as the planner knows it.
-
-    Raises:
-        InternalError: its entry names no location.
-    """
-    if info.location is None:
-        raise InternalError(f"unity: the table `{join(identifier)}` has no storage_location; repair or drop its entry")
-    return LiveTable(identifier, info.location, info.properties)
+    """Return a Lance table as the planner knows it."""
+    return LiveTable(identifier, info.location or "", info.properties)
 
 
 def foreign_table(identifier: Identifier, info: UnityEntry) -> ForeignTable:

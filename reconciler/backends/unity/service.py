@@ -12,6 +12,7 @@ from typing import Any
 from reconciler.backends.http.client import HttpClient, Pages, path
 from reconciler.backends.http.listing import list_without_doubles, require_kept
 from reconciler.backends.http.refusals import UnknownRouteError
+from reconciler.backends.odd_entries import NO_LOCATION
 from reconciler.backends.unity.rules import in_parts, put_together
 from reconciler.model import errors
 from reconciler.model.names import Identifier, join
@@ -58,8 +59,13 @@ class UnityEntry:
 
     @property
     def is_lance(self) -> bool:
-        """Whether it is external and marked ("Lance Table Identification")."""
-        return self.kind == _EXTERNAL and self.is_marked
+        """Whether it is external, marked ("Lance Table Identification") and has a location."""
+        return self.kind == _EXTERNAL and self.is_marked and bool(self.location)
+
+    @property
+    def mismatch(self) -> str:
+        """Why an entry that is marked is no Lance table."""
+        return NO_LOCATION if self.kind == _EXTERNAL else f"marked as a Lance table, but its type is {self.kind}"
 
     @property
     def is_marked(self) -> bool:
