@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel
 
 from reconciler.model import locations
+from reconciler.model.maintenance import Upkeep
 from reconciler.model.reasons import PLACES
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.plan import Plan
@@ -23,7 +25,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 _Edit = Callable[[str], str]
 _ENTRIES = ("changes", "waiting", "blocked", "guards", "notes", "fingerprints")
 _TEXTS = ("location", "unreferenced", "requested_location", "chosen_location", "detail", "held_by")
-_PARTS = (*_TEXTS, "params", "fields", "before", "after", "found", "moved", "view")
+_PARTS = (*_TEXTS, "params", "fields", "before", "after", "found", "moved", "view", "upkeep")
 # `/data` is not in the address `lake/data/users`; a line in JSON begins after `\n`.
 _BEFORE_PATH = r"(?:(?<![\w.-])|(?<=://localhost)|(?<=\\[nrt]))"
 _FIELDS = ("location", "requested-location", "chosen-location")
@@ -79,6 +81,8 @@ def _value(value: object, edit: _Edit) -> object:
     """Return an edited value; the same object if nothing in it differs."""
     if isinstance(value, str):
         edited: object = edit(value)
+    elif isinstance(value, Upkeep):
+        edited = replace(value, damage=value.damage and edit(value.damage))
     elif isinstance(value, BaseModel):
         return _model(value, edit)
     elif isinstance(value, tuple):

@@ -23,6 +23,7 @@ from reconciler.model.ownership import MANAGED_BY
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.plan import Plan, WorkLimits
+from reconciler.storage import upkeep
 from tests.plans import resealed
 from tests.writing import load_manifest
 
@@ -200,6 +201,26 @@ def test_jobs_whose_recorded_states_are_forged_too_are_stale(bench: Bench) -> No
 def test_jobs_that_limits_left_out_are_no_edit(bench: Bench) -> None:
     saved = bench.saved(limits=WorkLimits(max_tables=1))
     assert bench.run(saved) == [Status.DONE]
+
+
+def test_jobs_of_a_damaged_dataset_follow_a_copy_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("first", "second"):
+        for table in ("t", "u"):
+            fragments(tmp_path / name / "lake" / f"{table}.lance")
+    tables = {name: {"maintain": COMPACT} for name in ("t", "u")}
+    catalogs = {"lake": {"impl": "dir", "config": {"root": "./lake"}, "tables": tables}}
+    first, second = (load_manifest(tmp_path / name, catalogs) for name in ("first", "second"))
+
+    def damage(dataset: Any, location: str, _: object) -> str | None:
+        return f"{location}/data/1.lance is empty" if location.endswith("lake/t.lance") else None
+
+    monkeypatch.setattr(upkeep, "damage_of", damage)
+    made = plan_maintenance(first)
+    assert [one.address for one in made.blocked] == ["lake/t"]
+    assert str(tmp_path) not in json.dumps(json.loads(made.to_json())["fingerprints"])
+    saved = Plan.from_json(made.to_json())
+    report = maintain(saved, second, journal=tmp_path / "journal")
+    assert [end.change.address for end in report.results] == ["lake/u"]
 
 
 def test_a_blocked_dataset_stops_no_job_of_another(bench: Bench) -> None:
