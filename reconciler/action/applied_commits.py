@@ -81,7 +81,9 @@ def _applied(job: Job, branch: str) -> Iterator[tuple[str, dict[str, Any]]]:
     owner, _, name = job.context.repository.partition("/")
     given, more = {"owner": owner, "name": name, "branch": branch, "context": _context(job)}, True
     while more:
-        history = job.github.graphql(_HISTORY, **given)["repository"]["object"]["history"]
+        history = (job.github.graphql(_HISTORY, **given)["repository"]["object"] or {}).get("history")
+        if history is None:  # an annotated tag, which is not a branch that moves on
+            return
         for commit in history["nodes"]:
             if commit["oid"] == job.applied_commit:
                 return

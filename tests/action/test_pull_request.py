@@ -433,3 +433,15 @@ def test_a_changed_config_is_shown_first_also_where_there_is_no_plan(workspace: 
     for page in (comment, ran.summary):
         assert page.index("How catalogs are reached") < page.index("### lancens: ")
         assert "s3://elsewhere/lake" in page
+
+
+def test_306_new_tables_are_approved_by_one_row_that_lists_them(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.write(
+        MANIFEST + "".join(f"          table_{at:03}: {{properties: {{tier: gold}}}}\n" for at in range(306))
+    )
+    assert workspace.pull_request().code == 0
+    [comment] = api.comments_on(7)
+    assert "lancens approves" in comment
+    assert all(f"`table_{at:03}`" in comment for at in range(306))
+    api.merge(7, MERGE)
+    assert workspace.push(command="apply").code == 0
