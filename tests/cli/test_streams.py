@@ -63,7 +63,10 @@ def test_no_file_takes_the_place_of_a_closed_stream(lake: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [("import",), ("init",), ("schema",), ("plan",)])
-def test_a_dash_is_stdout(lake: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+def test_a_dash_is_stdout(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("reconciler.writing.starting.new_id", lambda: "1f2e")
     before = sorted(Path().iterdir())
     plain = {"init": ("init", "-o", "new.yaml"), "plan": ("plan", "--format", "json")}.get(command[0], command)
     expected = lancens(capsys, *plain).out
