@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier.journal_reader import JournalFolder, list_runs, read_journal
+from reconciler.applier.journal_reader import JournalFolder, describe_journal, list_runs, read_journal
 from reconciler.backends import registry
+from reconciler.storage import ObjectFolder
+from reconciler.storage.files import session_at
 from tests.cli.running import lancens
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, guarded_s3
 from tests.soak import count
@@ -89,6 +91,25 @@ def test_two_runners_see_each_others_runs(
     assert record.finished
     assert record.header["plan"]
     assert len(record.intents) == len(record.outcomes) == TABLES + 1
+
+
+def test_an_object_that_is_lost_is_missed_and_the_rest_is_shown(
+    journals: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert lancens(capsys, "apply", "--auto-approve", "--journal", journals).code == 0
+    write_manifest(Path(), {"lake": {"impl": "dir", "config": {"root": "./lake"}, "namespaces": {"a": {}}}})
+    assert lancens(capsys, "apply", "--auto-approve", "--allow-mass-removal", "--journal", journals).code == 0
+    folder = JournalFolder(journals)
+    uri = next(uri for uri in folder.runs() if "deregister-table" in describe_journal(read_journal(uri)))
+    names = ObjectFolder(uri, {}).names()
+    session_at(uri, {}).delete_file(names[len(names) // 2])
+    listed = lancens(capsys, "runs", "--journal", journals)
+    assert (listed.code, listed.out.count("; incomplete: ")) == (1, 1)
+    run = uri.rpartition("/")[2]
+    for options, shown in (((), "! missing: object "), (("--manifest",), "# Missing from the journal: object ")):
+        ran = lancens(capsys, "show", run, *options, "--journal", journals)
+        assert (ran.code, shown in ran.out) == (1, True), ran
+        assert "is incomplete: it lacks object " in ran.err
 
 
 @pytest.mark.soak
