@@ -18,13 +18,9 @@ from reconciler.arrow_types.conversion import (
 )
 from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
 from reconciler.arrow_types.tree import BLOB
-from reconciler.model.columns import PRIMARY_KEY, Column
+from reconciler.model.columns import PRIMARY_KEY, RESERVED_NAMES, Column
 
 __all__ = ["TypeSyntaxError", "check_column_name", "from_arrow_schema", "make_column", "parse", "to_arrow_schema"]
-
-_RESERVED_COLUMNS = frozenset(
-    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
-)
 
 
 def parse(text: str) -> str:
@@ -37,10 +33,10 @@ def parse(text: str) -> str:
 
 
 def check_column_name(name: str) -> str:
-    """Return ``name`` if Lance accepts it as a column's name.
+    """Return ``name`` if Lance accepts it as a column's name, and can read the dataset then.
 
     Raises:
-        TypeSyntaxError: Lance does not.
+        TypeSyntaxError: Lance does not, or cannot.
     """
     if not name:
         raise TypeSyntaxError("a column name cannot be empty")
@@ -48,7 +44,9 @@ def check_column_name(name: str) -> str:
         raise TypeSyntaxError(f"top-level column `{name}` cannot have `.` in its name; use a struct for nested fields")
     if "\0" in name:
         raise TypeSyntaxError("a column name cannot contain NUL")
-    if name in _RESERVED_COLUMNS:
+    if "`" in name:
+        raise TypeSyntaxError(f"pylance cannot read a dataset with the column `{name}`; use a name without a backtick")
+    if name in RESERVED_NAMES:
         raise TypeSyntaxError(f"Lance keeps the column name `{name}` for itself")
     return name
 

@@ -14,6 +14,12 @@ _LONGEST_COMMENT = 255
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 """The metadata key, and the beginning of other ones, that make a column part of the unenforced primary key."""
 
+RESERVED_NAMES = frozenset(
+    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
+)
+"""The names of columns that Lance keeps for itself."""
+
+
 LAYOUTS = frozenset({"packed", "lance-encoding:packed"})
 """The metadata keys that say how files hold a struct: set on data of the other layout, its values read as null."""
 
@@ -33,6 +39,11 @@ class Column:
 
 
 Schema: TypeAlias = tuple[Column, ...]
+
+
+def is_readable(name: str) -> bool:
+    """Return whether pylance 14 reads a dataset with a top-level column of this name, which it may have written."""
+    return bool(name) and "`" not in name and name not in RESERVED_NAMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,7 @@ class NoteCode(StrEnum):
     UNMARKABLE = "unmarkable"
     UNPROTECTABLE = "unprotectable"
     UNPROTECTABLE_TABLES = "unprotectable-tables"
+    UNREADABLE_COLUMNS = "unreadable-columns"
     UNSAFE = "unsafe"
 
 

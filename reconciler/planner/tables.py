@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model import locations, ownership
+from reconciler.model.columns import is_readable
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import address
@@ -224,7 +225,12 @@ def _remarks_on_data(desired: DesiredTable, facts: TableFacts | None) -> Iterato
         places = tuple(map(locations.redact, facts.storage.elsewhere))
         yield Remark(NoteCode.READS_ELSEWHERE, desired.id, {"names": places})
     difference = schema_difference(desired, facts)
-    found = {NoteCode.EXTRA_COLUMNS: difference.extra, NoteCode.COLUMNS_RENAMED: difference.renamed}
+    there = (facts.storage.schema if facts is not None else None) or ()
+    found = {
+        NoteCode.EXTRA_COLUMNS: difference.extra,
+        NoteCode.COLUMNS_RENAMED: difference.renamed,
+        NoteCode.UNREADABLE_COLUMNS: [column for column in there if not is_readable(column.name)],
+    }
     yield from (
         Remark(code, desired.id, {"columns": tuple(column.name for column in columns)})
         for code, columns in found.items()

@@ -101,6 +101,8 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
     # A column of nulls takes no bytes, so no limit on bytes holds its rows back.
     if table.num_rows > max(_ROWS_WITHOUT_BYTES, _ROWS_A_BYTE * table.nbytes):
         raise InvalidInputError(f"the data has {table.num_rows:,} rows in {table.nbytes:,} bytes: too many nulls")
+    for name in table.column_names:
+        expect_column_name(name)
     with translated(location, options):
         try:
             in_memory(table.schema.empty_table())

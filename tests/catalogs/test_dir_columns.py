@@ -11,6 +11,7 @@ import pytest
 
 import reconciler
 from reconciler.backends import registry
+from reconciler.model.errors import ManifestError
 from tests.catalogs.columns import change_columns
 from tests.catalogs.end_to_end import apply, opened, planned
 
@@ -39,3 +40,22 @@ def test_the_layout_of_a_struct_is_not_changed_under_its_values(tmp_path: Path, 
     reconciler.apply(plan, reconciler.load(manifest), skip_blocked=True)
     assert [one.params["impossible"] for one in plan.blocked] == [("place",)]
     assert lance.dataset(data.uri).to_table().to_pylist() == [row]
+
+
+def test_a_name_that_pylance_cannot_read_back_is_a_note_where_data_has_it(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": [1], "a`b": [2]}), tmp_path / "lake/t.lance")
+    manifest = tmp_path / "lancens.yaml"
+    block = "{schema: [{name: id, type: int64}]}"
+    text = "version: 1\nname: m\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, tables: {t: %s}}}\n"
+    manifest.write_text(text % block)
+    plan = planned(manifest)
+    assert not plan.blocked
+    assert [one.params["columns"] for one in plan.notes if one.code == "unreadable-columns"] == [("a`b",)]
+    imported = reconciler.import_(reconciler.load(manifest), with_schema=True)
+    assert "schema is left out" in imported
+    manifest.write_text(imported)
+    assert planned(manifest).is_empty
+    for column in ("{name: 'a`b', type: int64}", "{name: b, type: int64, renamed_from: 'a`b'}"):
+        manifest.write_text(text % f"{{schema: [{column}]}}")
+        with pytest.raises(ManifestError, match="backtick"):
+            reconciler.load(manifest)

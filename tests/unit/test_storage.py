@@ -478,6 +478,7 @@ def test_a_stream_is_written(tmp_path: Path) -> None:
         [("a", pa.list_(pa.list_(pa.int8()), 1))],
         [("a", pa.int8()), ("a", pa.int8())],
         [("a.b", pa.int8())],
+        [("a`b", pa.int8())],
     ],
     ids=str,
 )

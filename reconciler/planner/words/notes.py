@@ -54,6 +54,10 @@ NOTES: Mapping[NoteCode, Sentence | tuple[Sentence, Sentence]] = {
             "{columns:code}."
         ),
     ),
+    NoteCode.UNREADABLE_COLUMNS: (
+        "{where}/{name} has columns with names that pylance 14 cannot read back: {columns:code}.",
+        "{count:table} in {where} have columns with names that pylance 14 cannot read back; {name} has {columns:code}.",
+    ),
     NoteCode.COLUMNS_RENAMED: (
         "{where}/{name} has renamed columns already; remove their `renamed_from`: {columns:code}.",
         "{count:table} in {where} have renamed columns already; remove their `renamed_from`: {columns:code} in {name}.",
