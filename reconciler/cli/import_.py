@@ -132,7 +132,13 @@ def _append(path: str, source: CatalogSource, catalog: str | None, options: Impo
     name = manifest.name if source.impl is not None else None
     folder = os.path.realpath(Path(path).parent)
     texts = (Path(file).read_text("utf-8-sig") for file in manifest.files)
-    options = replace(options, beside=known, name=name, templates=variable_values(texts, manifest.expanded, folder))
+    options = replace(
+        options,
+        beside=known,
+        name=name,
+        identity=manifest.identity,
+        templates=variable_values(texts, manifest.expanded, folder),
+    )
     made = _import(source, manifest, catalog, Path(path).parent, options)
     if not made.namespaces and not made.tables and source.impl is None:
         say(f"{path} has a block for everything; nothing was written.", err=True)

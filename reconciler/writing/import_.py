@@ -60,6 +60,7 @@ class ImportOptions:
         policies: write policies for the properties of tables instead of blocks.
         templates: the texts of values that come from variables there, by key and value.
         name: the name of the manifest, by default that of the given one, otherwise that of the folder.
+        identity: the id of the manifest that gets another catalog.
         parallelism: how many requests and storage probes run at once.
     """
 
@@ -71,6 +72,7 @@ class ImportOptions:
     policies: bool = False
     templates: Mapping[tuple[str, str], str] = field(default_factory=dict)
     name: str | None = None
+    identity: str | None = None
     parallelism: int = DEFAULT_PARALLELISM
 
 
@@ -205,7 +207,7 @@ def _identity(
         return Identity(manifest.name, manifest.identity)
     name, snapshots = options.name or name_after(folder), [live.snapshot for live in lives]
     if options.beside is not None and catalog is not None:
-        return Identity(name, None, catalog)
+        return Identity(name, options.identity, catalog)
     if options.name is None or options.unmanaged:
         return new_identity(snapshots, catalog, name)
     return identity_of(snapshots[0], catalog, name)

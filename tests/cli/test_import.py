@@ -233,6 +233,17 @@ def test_a_name_under_which_everything_would_conflict_is_refused(
     assert "`--catalog lake`" in refused.err
 
 
+def test_a_catalog_that_a_manifest_marked_is_appended_to_it_again(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    managed(folder, "store", "lake", "users", identity="1f2e")
+    Path("lancens.yaml").write_text("version: 1\nname: store\nid: 1f2e\ncatalogs: {}\n")
+    imported(capsys, *DIR, "--catalog", "lake", "--append", "lancens.yaml")
+
+    assert set(reconciler.load("lancens.yaml").catalogs["lake"].desired.tables) == {("users",)}
+    plans_nothing(capsys, "lancens.yaml")
+
+
 @pytest.mark.parametrize("mark", ["nobody", "a/b/c", "/lake", "store/", "${x}/lake"])
 def test_a_mark_that_no_manifest_can_have_names_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str], mark: str
