@@ -20,8 +20,10 @@ from reconciler.model.live import LiveTable
 from reconciler.model.names import Scope
 from reconciler.operations.apply import carry_out, check_arguments, check_summaries, ignore_event, verified
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
-from reconciler.operations.plan import check_globs, reference, selected_in, selection_of, summary_of
+from reconciler.operations.plan import check_globs, input_of, reference, selected_in, selection_of, summary_of
+from reconciler.planner.facts import PlanOptions
 from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, plan_jobs
+from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.placeholders import hide_places
 from reconciler.planner.plan import Options, Plan, WorkLimits
 
@@ -33,6 +35,7 @@ class _Maintained:
     """A live table with `maintain` in its block or a policy."""
 
     connection: Connection
+    context: CatalogContext
     table: DesiredTable
     live: LiveTable
 
@@ -130,10 +133,11 @@ class _Deadline(threading.Event):
 
 def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Maintained]]:
     """Return how many tables a catalog has, and those to look at."""
-    maintained = MaintainedTables(connection.desired, selected_in(connection, selection))
+    source = input_of(connection, PlanOptions(select=selected_in(connection, selection)))
+    maintained, context = MaintainedTables(source.desired, source.options.select), CatalogContext.of(source)
     live = connection.spec.scan(connection.backend, connection.desired.scope).tables
     blocks = ((live[key], maintained.block_of(live[key])) for key in sorted(live))
-    return len(live), [_Maintained(connection, block, table) for table, block in blocks if block is not None]
+    return len(live), [_Maintained(connection, context, block, table) for table, block in blocks if block is not None]
 
 
 def _once_each(found: Sequence[_Maintained]) -> list[_Maintained]:
@@ -142,8 +146,7 @@ def _once_each(found: Sequence[_Maintained]) -> list[_Maintained]:
 
 
 def _looked_at(one: _Maintained) -> MaintainedTable:
-    spec, backend = one.connection.spec, one.connection.backend
-    with spec.errors():
-        options = optional.table_storage_options(backend, one.live)
+    with one.connection.spec.errors():
+        options = optional.table_storage_options(one.connection.backend, one.live)
         found = storage.upkeep_of(one.live.location, options, one.table.maintain, explain=True)
-    return MaintainedTable(spec.name, one.table, one.live, found, backend.capabilities.safeguard)
+    return MaintainedTable(one.context, one.table, one.live, found)

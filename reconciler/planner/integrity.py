@@ -210,6 +210,7 @@ def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sourc
     """Return the jobs of `maintain` that the manifest asks for in the recorded states."""
     blocked = {one.key: one for one in plan.blocked}
     maintained = {name: MaintainedTables(one.desired, one.options.select) for name, one in sources.items()}
+    contexts = {name: CatalogContext.of(source) for name, source in sources.items()}
     tables: list[MaintainedTable] = []
     for one in plan.fingerprints:
         live, entry = _live_table(one, None), blocked.get(one.key)
@@ -217,8 +218,7 @@ def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sourc
         if block is not None:
             kind = entry.storage if entry is not None else None
             found = one.upkeep or Storage(kind or StorageKind.UNKNOWN, detail=entry.detail if entry else "")
-            safeguard = sources[one.catalog].capabilities.safeguard
-            tables.append(MaintainedTable(one.catalog, block, live, found, safeguard))
+            tables.append(MaintainedTable(contexts[one.catalog], block, live, found))
     return plan_jobs(manifest, thresholds, plan.options, plan.catalogs, tables)
 
 

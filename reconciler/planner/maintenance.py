@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from reconciler.model import locations, ownership
-from reconciler.model.capabilities import Safeguard
 from reconciler.model.desired import DesiredCatalog, DesiredTable, Thresholds
 from reconciler.model.display import count
 from reconciler.model.figures import size
@@ -25,10 +24,11 @@ from reconciler.model.names import EVERYTHING, Scope, address
 from reconciler.model.policies import Policies
 from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Key, Note, UpkeepJob
+from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Options, Plan, WorkLimits
 from reconciler.planner.schema_calls import dataset_code
 from reconciler.planner.stored import blocked_commits
-from reconciler.planner.views import view_of
+from reconciler.planner.views import ObjectView, view_of
 
 Decision: TypeAlias = Change | Blocked | Note
 
@@ -55,29 +55,28 @@ class MaintainedTables:
 
 @dataclass(frozen=True, slots=True)
 class MaintainedTable:
-    """A live table, what asks for its upkeep, and what its data needs.
+    """A live table, what asks for its upkeep, and what its data needs."""
 
-    ``safeguard`` is that of the catalog (``Capabilities.safeguard``).
-    """
-
-    catalog: str
+    context: CatalogContext
     table: DesiredTable
     live: LiveTable
     found: Upkeep | Storage
-    safeguard: Safeguard | None = None
 
     def decisions(self) -> list[Decision]:
         """Return its jobs, or why there can be none, with the state of its entry."""
-        decided = jobs_of(self.catalog, self.table, self.live, self.found)
-        entry = view_of(self.live, (), self.safeguard)
+        foreign = self.context.foreign_why(self.live.properties, {})
+        decided = jobs_of(self.context.catalog, self.table, self.live, self.found, foreign)
+        entry = self._entry()
         states = {Change: {"before": entry, "after": entry}, Blocked: {"before": entry}, Note: {}}
         return [one.model_copy(update=states[type(one)]) for one in decided]
 
     def fingerprint(self) -> Fingerprint:
         """Return the recorded state of its entry and its data."""
         upkeep = self.found if isinstance(self.found, Upkeep) else None
-        entry = view_of(self.live, (), self.safeguard)
-        return Fingerprint.of(self.catalog, "table", self.table.id, entry, (), upkeep=upkeep)
+        return Fingerprint.of(self.context.catalog, "table", self.table.id, self._entry(), (), upkeep=upkeep)
+
+    def _entry(self) -> ObjectView | None:
+        return view_of(self.live, (), self.context.capabilities.safeguard)
 
 
 def plan_jobs(
@@ -134,16 +133,21 @@ def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], l
     return taken, notes
 
 
-def jobs_of(catalog: str, table: DesiredTable, live: LiveTable, found: Upkeep | Storage) -> list[Decision]:
-    """Return the jobs that a live table needs, in the order in which they run, or why there can be none."""
-    return [*_Dataset(catalog, table, live).decisions(found)]
+def jobs_of(
+    catalog: str, table: DesiredTable, live: LiveTable, found: Upkeep | Storage, foreign: Why | None = None
+) -> list[Decision]:
+    """Return the jobs that a live table needs, in the order in which they run, or why there can be none.
+
+    ``foreign`` is why another manifest's table is left alone.
+    """
+    return [*_Dataset(catalog, table, live, foreign).decisions(found)]
 
 
 class _Dataset:
     """One dataset and its block."""
 
-    def __init__(self, catalog: str, table: DesiredTable, live: LiveTable) -> None:
-        self._catalog, self._table, self._live = catalog, table, live
+    def __init__(self, catalog: str, table: DesiredTable, live: LiveTable, foreign: Why | None) -> None:
+        self._catalog, self._table, self._live, self._foreign = catalog, table, live, foreign
         self._wanted: Maintain = table.maintain
         self._place = locations.redact(live.location)
 
@@ -257,6 +261,8 @@ class _Dataset:
         """Return why lancens cannot commit to the dataset what it needs; None if it can."""
         if not jobs:
             return None
+        if self._foreign is not None:
+            return self._foreign
         if self._live.managed_versioning:
             return Why(ReasonCode.SERVICE_COMMITS)
         if found.damage is not None:

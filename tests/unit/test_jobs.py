@@ -20,11 +20,12 @@ from reconciler.manifest import Manifest
 from reconciler.model.errors import ConcurrentModificationError, PlanFileError, StalePlanError
 from reconciler.model.live import PropertyChanges
 from reconciler.model.ownership import MANAGED_BY
+from reconciler.model.reasons import ReasonCode
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.plan import Plan, WorkLimits
 from reconciler.storage import upkeep
-from tests.plans import resealed
+from tests.plans import blocked, resealed
 from tests.writing import load_manifest
 
 COMPACT = {"compact": {"max_small_fragments": 1}}
@@ -221,6 +222,14 @@ def test_jobs_of_a_damaged_dataset_follow_a_copy_of_the_folder(tmp_path: Path, m
     saved = Plan.from_json(made.to_json())
     report = maintain(saved, second, journal=tmp_path / "journal")
     assert [end.change.address for end in report.results] == ["lake/u"]
+
+
+def test_a_table_of_another_manifest_is_blocked_and_stays_so(bench: Bench) -> None:
+    bench.take()
+    saved, before = bench.saved(), bench.versions()
+    assert blocked(saved) == [("lake/u", ReasonCode.FOREIGN_OWNER)]
+    assert bench.run(saved) == [Status.DONE]
+    assert bench.versions()["u"] == before["u"]
 
 
 def test_a_blocked_dataset_stops_no_job_of_another(bench: Bench) -> None:
