@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from reconciler.model.desired import DesiredCatalog, Evolve, ExtraColumns
 from reconciler.model.errors import LancensError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier
+from reconciler.model.ownership import DATA
 from reconciler.operations.connections import CatalogSpec
 from reconciler.spark import engine
 from reconciler.spark.engine import plan_on_spark
@@ -67,6 +68,7 @@ class Options:
     select: Sequence[str] = ()
     adopt: bool = False
     take_over: bool = False
+    recreate_lost: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,9 @@ def states(draw: st.DrawFn) -> State:
         for identifier, table in desired.tables.items()
     }
     registered = {
-        identifier: replace(table, location=NOTHING) if draw(st.integers(0, 9)) == 0 else table
+        identifier: replace(table, location=NOTHING, properties={**table.properties, DATA: "true"})
+        if draw(st.integers(0, 9)) == 0
+        else table
         for identifier, table in live.tables.items()
     }
     notes = draw(st.lists(st.sampled_from(["`a$b` cannot be shown", "`c` is read-only"]), unique=True))
@@ -155,15 +159,14 @@ def manifest_of(folder: Path, states: Sequence[State]) -> Manifest:
 
 def local_plan(manifest: Manifest, options: Options) -> str:
     try:
-        return plan(manifest, select=options.select, adopt=options.adopt, take_over=options.take_over).to_json()
+        return plan(manifest, **asdict(options)).to_json()
     except LancensError as error:
         return f"{type(error).__name__}: {error}"
 
 
 def spark_plan(spark: SparkSession, manifest: Manifest, options: Options) -> str:
     try:
-        made = plan_on_spark(spark, manifest, select=options.select, adopt=options.adopt, take_over=options.take_over)
-        return made.to_json()
+        return plan_on_spark(spark, manifest, **asdict(options)).to_json()
     except LancensError as error:
         return f"{type(error).__name__}: {error}"
 
@@ -202,6 +205,7 @@ unhurried = settings(
         select=st.lists(st.sampled_from(["c0*/**", "*/a", "**/b", "c*/a/**"]), max_size=2),
         adopt=st.booleans(),
         take_over=st.booleans(),
+        recreate_lost=st.sampled_from([(), ("c*/**",)]),
     ),
     st.sampled_from([list_catalogs, in_small_parts, unlisted]),
 )
