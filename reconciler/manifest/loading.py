@@ -156,8 +156,9 @@ class _Loading:
         found = {name: read_mirror(reader, nodes[name], readers) for name, reader in readers.items()}
         mirrors = {name: mirror for name, mirror in found.items() if mirror is not None}
         check_mirrors(mirrors, self._problems)
+        followed = {mirror.origin for mirror in mirrors.values()}
         return {
-            name: replace(catalog, desired=replace(catalog.desired, mirror=found[name]))
+            name: replace(catalog, desired=replace(catalog.desired, mirror=found[name], is_followed=name in followed))
             for name, (catalog, _) in read.items()
         }
 

@@ -135,8 +135,8 @@ class Capabilities:
         """Return whether a new table's entry is created before its data, although the location is known.
 
         The service may return another location, or keep the versions of the data itself. Where data directly under the
-        root is a table without an entry, the data alone would be an unmanaged table; that of a default location in a
-        namespace is none, by the delimiter in its name.
+        root is a table without an entry, the data alone would be an unmanaged table; not at a default location in a
+        namespace, which has the delimiter in its name.
         """
         is_root = len(table) == 1
         is_listed = self.lists_root and (is_root or DELIMITER not in location.rpartition("/")[2])

@@ -205,6 +205,7 @@ class DesiredMirror:
 class DesiredCatalog:
     """The desired state of one catalog; ``owner`` is ``<manifest>/<catalog>``, or ``<manifest>/<catalog>/<id>``.
 
+    ``is_followed``: whether a mirror of the manifest follows it.
     Every ancestor of a table or namespace has an entry in ``namespaces``. Every ``to`` of ``moves`` has a block, and no
     ``origin`` has one.
     """
@@ -218,6 +219,7 @@ class DesiredCatalog:
     tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
     moves: tuple[DesiredMove, ...] = ()
     mirror: DesiredMirror | None = None
+    is_followed: bool = False
     suppress: tuple[Suppression, ...] = ()
     policies: tuple[DesiredPolicy, ...] = ()
 

@@ -322,7 +322,10 @@ def enters(change: Change) -> bool:
 
 
 def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
-    """Yield tables whose entry would hide another table, which only its directory under the root makes one."""
+    """Yield tables whose entry would hide another table, which only its directory under the root makes one.
+
+    Hiding is what a block for the directory of such a table is for, unless the manifest wants that table, too.
+    """
     if not source.capabilities.lists_root:
         return
     place_of = source.facts.place_of
@@ -335,9 +338,12 @@ def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTable
     if not entering:
         return
     leaving = {change.identifier for change in changes if change.before and (change.after is None or enters(change))}
+    wanted = source.desired.tables
     for table in sorted(tables.at(entering), key=lambda table: table.id, reverse=True):
         change = entering[place_of(table.location)]
-        if len(table.id) == 1 and not table.properties and table.id not in leaving and table.id != change.identifier:
+        if len(table.id) != 1 or table.properties or table.id in leaving or table.id == change.identifier:
+            continue
+        if table.id in wanted or source.desired.is_followed:
             params: Params = {"location": locations.redact(table.location), "name": address(change.catalog, table.id)}
             yield _Conflict(change, Why(ReasonCode.HIDES_TABLE, params), table)
 

@@ -611,3 +611,20 @@ def test_an_entry_that_would_hide_a_table_by_its_directory_is_blocked(tmp_path: 
     DirBackend(root=str(lake)).remove_table(("eu", "people"))
     assert reconciler.apply(reconciler.plan(gone, allow_mass_removal=True), gone, allow_mass_removal=True).ok
     assert reconciler.plan(gone).is_empty
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_an_entry_hides_a_table_that_nobody_wants_unless_a_mirror_follows_it(
+    tmp_path: Path, lake: Path, is_followed: bool
+) -> None:
+    write_dataset(lake / "users.lance")
+    blocks = blocks_of({("eu", "people"): {"location": f"{lake}/users.lance"}})
+    copy = {"impl": "memory", "config": {"name": str(tmp_path)}, "mirror": {"from": "lake"}}
+    catalogs = {"lake": {"impl": "dir", "config": {"root": str(lake)}, **blocks}}
+    manifest = load_manifest(tmp_path, catalogs | ({"copy": copy} if is_followed else {}))
+    plan = reconciler.plan(manifest)
+    assert [one.code for one in plan.blocked if one.catalog == "lake"] == [ReasonCode.HIDES_TABLE] * is_followed
+    assert reconciler.apply(plan, manifest, skip_blocked=True).ok
+    if not is_followed:
+        assert reconciler.plan(manifest).is_empty
+        assert {*DirBackend(root=str(lake)).scan().tables} == {("eu", "people")}

@@ -177,7 +177,7 @@ class RestBackend(
         return Snapshot(found.namespaces, tables, (*found.notes, *odd))
 
     def _listed(self, identifier: Identifier) -> LiveTable | str | None:
-        """Return a listed table, or why it is none; None when it vanished."""
+        """Return a listed table, or why it is not a Lance table; None when it vanished."""
         try:
             return load_listed(self._server, identifier)
         except errors.NotLanceTableError:
