@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,24 @@ def test_jobs_whose_recorded_states_are_forged_too_are_stale(bench: Bench) -> No
     changes = (change.model_copy(update={"before": view, "after": view}),)
     with pytest.raises(StalePlanError, match="location"):
         bench.run(saved.model_copy(update={"changes": changes, "fingerprints": states}))
+    assert bench.versions() == before
+
+
+def test_a_limit_on_work_that_is_forged_everywhere_is_not_the_data_of_the_dataset(bench: Bench) -> None:
+    saved, before = bench.saved(select=["lake/t"]), bench.versions()
+    [change], [state] = saved.changes, saved.fingerprints
+    assert change.job is not None
+    assert change.job.reads is not None
+    assert change.job.writes is not None
+    assert state.upkeep is not None
+    assert state.upkeep.mergeable_bytes is not None
+    figures = replace(state.upkeep, mergeable_bytes=100 * state.upkeep.mergeable_bytes)
+    job = change.job.model_copy(update={"reads": 100 * change.job.reads, "writes": 100 * change.job.writes})
+    forged = {
+        "changes": (change.model_copy(update={"job": job}),),
+        "fingerprints": (state.model_copy(update={"upkeep": figures}),),
+    }
+    assert bench.run(saved.model_copy(update=forged)) == [Status.FAILED]
     assert bench.versions() == before
 
 
