@@ -218,3 +218,29 @@ def test_a_directory_of_any_name_is_looked_into(s3: Any, options: dict[str, str]
     s3.put_object(Bucket=BUCKET, Key=f"{root}/{name}2/.lance-deregistered", Body=b"")
     backend = registry.connect("dir", _config(f"s3://{BUCKET}/{root}", options))
     assert backend.child_tables(()) == [name]
+
+
+@pytest.mark.parametrize("allows_outside", [False, True])
+def test_a_dataset_refers_to_its_root_alone_and_never_to_this_machine(
+    options: dict[str, str], s3: Any, tmp_path: Path, allows_outside: bool
+) -> None:
+    """Clones of a dataset on the disk, of one in another bucket, and of one below the same root."""
+    s3.create_bucket(Bucket="tenant")
+    home = uuid.uuid4().hex
+    root = f"s3://{BUCKET}/{home}"
+    backend = DirBackend(root=root, **{f"storage.{key}": value for key, value in options.items()})
+    backend.allows_outside = allows_outside
+    origins = {str(tmp_path / "a.lance"): False, f"s3://tenant/{home}": allows_outside, f"{root}/a.lance": True}
+    for origin, is_admitted in origins.items():
+        name, clone = f"{uuid.uuid4().hex}.lance", f"{origin}-clone"
+        lance.write_dataset(pa.table({"id": [1]}), origin, storage_options=options).shallow_clone(
+            clone, 1, storage_options=options
+        )
+        manifest = max(
+            storage.list_directory(f"{clone}/_versions", options), key=lambda name: name.endswith(".manifest")
+        )
+        content = content_of(f"{clone}/_versions", manifest, options, 1 << 20)
+        s3.put_object(Bucket=BUCKET, Key=f"{home}/{name}/_versions/{manifest}", Body=content)
+        found = storage.probe(f"{root}/{name}", backend.storage_options())
+        assert (origin, found.kind is StorageKind.DATASET) == (origin, is_admitted)
+        assert found.elsewhere == (origin,)
