@@ -107,6 +107,7 @@ class DatasetVersion:
 class Storage:
     """The result of a storage probe: ``schema``, ``cleanup`` and the latest ``version`` for a DATASET, else ``detail``.
 
+    ``detail`` of a DATASET says why pylance cannot commit to it what its block asks for, or anything at all.
     Probes of one dataset are equal whichever version is the latest. ``elsewhere`` are the places outside its directory
     that it refers to; of a dataset that was not opened for them, those that are not admitted.
     """

@@ -141,6 +141,7 @@ class Upkeep:
         cleanable: how many bytes a clean-up of old versions that keeps tags would remove.
         vectors: by column without a trained index, how many there are; at most :data:`LEAST_VECTORS` are counted.
         problems: by column, why pylance cannot build the wanted index.
+        obstacle: why pylance cannot commit to the dataset as it is; None if it can.
         damage: why pylance's `validate()` fails; None if it passes, or nothing is needed.
         version: the latest, from which all of this is.
         elsewhere: the places outside its directory that it refers to.
@@ -159,5 +160,6 @@ class Upkeep:
     vectors: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     damage: str | None = None
+    obstacle: str | None = None
     version: DatasetVersion | None = None
     elsewhere: tuple[str, ...] = ()

@@ -63,6 +63,7 @@ class ReasonCode(StrEnum):
     BOTH_NAMES_THERE = "both-names-there"
     CANNOT_ALTER = "cannot-alter"
     CANNOT_ALTER_NAMESPACE = "cannot-alter-namespace"
+    CANNOT_COMMIT = "cannot-commit"
     CANNOT_RELOCATE = "cannot-relocate"
     CANNOT_RENAME = "cannot-rename"
     CANNOT_TAG = "cannot-tag"

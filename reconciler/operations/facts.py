@@ -14,13 +14,14 @@ from reconciler.backends import optional
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Evolve
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.model.live import ForeignTable, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import CatalogInput, EntryColumns, LiveTables, StorageQuestion, Stored, TableFacts
 from reconciler.planner.schemas import planned
+from reconciler.planner.stored import schema_difference
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -71,6 +72,7 @@ def ask_storage(
         for identifier, place in ((question.table.id, places[question.table.id]),)
     }
     facts |= _with_tags(backend, asking, facts, parallelism)
+    facts |= _with_refused_columns(backend, asking, facts, parallelism)
     stale = _stale_columns(backend, asked, facts)
     return {identifier: replace(one, entry=stale.get(identifier)) for identifier, one in facts.items()}
 
@@ -95,6 +97,29 @@ def _options(backend: Backend, place: str, live: LiveTable | None) -> Mapping[st
     """Return the options to open a place with, those of the table there if it is in force."""
     in_force = live is not None and live.location == place
     return optional.table_storage_options(backend, live) if live and in_force else backend.storage_options()
+
+
+def _with_refused_columns(
+    backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
+) -> dict[Identifier, TableFacts]:
+    """Return the facts of the tables whose data apply would refuse to add columns to, with the reason."""
+
+    def look(question: StorageQuestion) -> TableFacts:
+        found = facts[question.table.id]
+        place = found.location or ""
+        options = _options(backend, place, question.live)
+        problem = storage.addition_problem(place, schema_difference(question.table, found).missing, options)
+        return replace(found, storage=replace(found.storage, detail=problem or found.storage.detail))
+
+    growing = [
+        one
+        for one in asked
+        if one.table.evolve is Evolve.ADDITIVE
+        and one.in_force is not None
+        and schema_difference(one.table, facts[one.table.id]).missing
+    ]
+    looked = in_parallel(look, growing, parallelism)
+    return {question.table.id: found for question, found in zip(growing, looked, strict=True)}
 
 
 def _with_tags(

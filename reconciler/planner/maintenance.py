@@ -267,6 +267,8 @@ class _Dataset:
             return Why(ReasonCode.SERVICE_COMMITS)
         if found.damage is not None:
             return Why(ReasonCode.DATA_DAMAGED, {"location": self._place, "detail": found.damage})
+        if found.obstacle is not None:
+            return Why(ReasonCode.CANNOT_COMMIT, {"location": self._place, "detail": found.obstacle})
         if found.elsewhere and not self._wanted.copy_elsewhere:
             detail = ", ".join(map(locations.redact, found.elsewhere))
             return Why(ReasonCode.COPIES_ELSEWHERE, {"location": self._place, "detail": detail})

@@ -87,6 +87,8 @@ def blocked_by_data(
         return Why(code, {"code": code_by_service(served_as, replace(difference, extra=()))})
     if not difference.grows:
         return None
+    if facts.storage.detail:
+        return Why(ReasonCode.CANNOT_COMMIT, {"location": _place(facts), "detail": facts.storage.detail})
     return blocked_commits(facts.location or "", facts.storage.cleanup, difference.commits)
 
 

@@ -89,6 +89,7 @@ from reconciler.storage.upkeep import build_index, compact, optimize_index, upke
 from reconciler.storage.writing import (
     MANAGED,
     add_columns,
+    addition_problem,
     annotate_columns,
     compute_columns,
     create_empty,

@@ -57,7 +57,7 @@ _GZIP = b"\x1f\x8b"
 _LARGEST_METADATA = 16 * 1024 * 1024
 """Iceberg's metadata of a table without snapshots is a few kilobytes; a larger file is no companion."""
 
-_LEGACY = "0.1"
+LEGACY_FORMAT = "0.1"
 _REFERENCE_GONE = re.compile(r"not found\b.*/_refs/", re.IGNORECASE)
 _TAG = re.compile(r"[\w.-]+")  # pylance has another error for a name that it does not take
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
@@ -90,6 +90,7 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
         return Storage(
             StorageKind.DATASET,
             from_arrow_schema(dataset.schema),
+            repair_of(dataset) or "",
             cleanup=cleanup_of(dataset),
             version=latest_version(dataset),
             elsewhere=places_elsewhere(location, dataset),
@@ -151,7 +152,7 @@ def cleanup_of(dataset: Any) -> AutoCleanup | None:
 def has_statistics(dataset: Any) -> bool:
     """Return whether pylance knows the bytes of columns; for files of format 0.1 it says 0."""
     files = (file for fragment in dataset.get_fragments() for file in fragment.data_files())
-    return dataset.data_storage_version != _LEGACY and not any(map(is_legacy, files))
+    return dataset.data_storage_version != LEGACY_FORMAT and not any(map(is_legacy, files))
 
 
 def is_legacy(file: Any) -> bool:
@@ -172,7 +173,7 @@ def repair_of(dataset: Any) -> str | None:
         ids = [number for file in files for number in file.fields if number >= 0]
         if len(ids) > len({*ids}):
             return f"fields of fragment {fragment.fragment_id} share an id, as pylance 0.10 wrote them"
-    if formats and formats != {dataset.data_storage_version == _LEGACY}:
+    if formats and formats != {dataset.data_storage_version == LEGACY_FORMAT}:
         return "its files are of format 0.1 and of later ones, or of others than the dataset says"
     return None
 

@@ -29,7 +29,7 @@ from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.losses import SYSTEM_INDEX
 from reconciler.storage.opening import places_elsewhere
 from reconciler.storage.pylance import in_memory, message_of
-from reconciler.storage.reading import cleanup_of, damage_of, examine, has_statistics, latest_version
+from reconciler.storage.reading import cleanup_of, damage_of, examine, has_statistics, latest_version, repair_of
 from reconciler.storage.rewrites import expect_same_rows
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
@@ -71,6 +71,7 @@ def upkeep_of(
             cleanable=_cleanable(dataset) if explain else 0,
             vectors={name: vectors_in(dataset, name, LEAST_VECTORS) for name in untrained - problems.keys()},
             problems=problems,
+            obstacle=repair_of(dataset),
             damage=damage_of(dataset, location, options) if needs_job else None,
             version=latest_version(dataset),
             elsewhere=places_elsewhere(location, dataset),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from reconciler.model import locations
 from reconciler.model.column_renames import resolve
@@ -30,7 +30,7 @@ from reconciler.storage.pylance import (
     reason_of,
     translated,
 )
-from reconciler.storage.reading import probe
+from reconciler.storage.reading import LEGACY_FORMAT, examine, probe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,19 +168,40 @@ def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, s
             raise InvalidInputError(f"columns added to existing rows must be nullable: {', '.join(required)}")
         if missing:
             new = pa.schema(list(to_arrow_schema(tuple(missing))))
-            if dataset.count_rows():
-                _expect_writable(location, dataset.data_storage_version, new)
+            problem = _addition_problem(dataset, new)
+            if problem is not None:
+                raise UnsupportedOperationError(
+                    f"{locations.redact(location)}: {problem}; leave them out of the block, or write the dataset anew "
+                    "with a later `data_storage_version`"
+                )
             dataset.add_columns(new)
 
 
-def _expect_writable(location: str, version: str, new: pa.Schema) -> None:
-    """Raise if pylance cannot write or read the nulls of ``new`` columns in files of the format ``version``.
+def addition_problem(location: str, columns: Schema, options: Mapping[str, str]) -> str:
+    """Return why :func:`add_columns` would refuse ``columns`` for the dataset at ``location``; empty if it would not.
 
-    pylance 14 adds any column to any dataset, such as a struct to one of version 2.0. Afterwards its updates and
-    compactions of rows fail, or leave rows that no scan can read.
+    An error of storage is left to :func:`probe`.
+    """
+    from reconciler.arrow_types import to_arrow_schema
+
+    new = to_arrow_schema(columns)
+    found = examine(location, options, lambda dataset: _addition_problem(dataset, new) or "")
+    return found if isinstance(found, str) else ""
+
+
+def _addition_problem(dataset: Any, new: pa.Schema) -> str | None:
+    """Return why pylance cannot write or read the nulls of ``new`` columns in a dataset's format; None if it can.
+
+    pylance 14 adds any column to any dataset but one of format 0.1, such as a struct to one of version 2.0. Afterwards
+    its updates and compactions of rows fail, or leave rows that no scan can read.
     """
     import pyarrow as pa
 
+    version, names = dataset.data_storage_version, ", ".join(f"`{name}`" for name in new.names)
+    if version == LEGACY_FORMAT:
+        return f"it has files of version {version}, to which pylance cannot add columns of nulls such as {names}"
+    if not dataset.count_rows():
+        return None
     schema = pa.schema([pa.field("_".join(("row", *new.names)), pa.int8()), *new])
     rows = pa.Table.from_arrays([pa.nulls(2, kind) for kind in schema.types], schema=schema)
     try:
@@ -190,11 +211,9 @@ def _expect_writable(location: str, version: str, new: pa.Schema) -> None:
     except BaseException as error:
         if not is_storage_error(error):
             raise
-        raise UnsupportedOperationError(
-            f"{locations.redact(location)} has files of version {version}, in which pylance cannot rewrite rows with "
-            f"new columns {', '.join(f'`{name}`' for name in new.names)}: {message_of(error, '', {})}; leave them "
-            "out of the block, or write the dataset anew with a later `data_storage_version`"
-        ) from None
+        said, rows = message_of(error, "", {}), f"rows with new columns {names}"
+        return f"it has files of version {version}, in which pylance cannot rewrite {rows}: {said}"
+    return None
 
 
 @_repeated

@@ -7,7 +7,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import lance
 import pyarrow as pa
@@ -18,7 +18,9 @@ import reconciler
 from reconciler import storage
 from reconciler.applier.report import Status
 from reconciler.auditor.audit import AuditOptions, audit
-from reconciler.model.errors import InvalidTableStateError
+from reconciler.model.admission import Admission, StorageOptions
+from reconciler.model.columns import Column
+from reconciler.model.errors import InvalidTableStateError, UnsupportedOperationError
 from reconciler.model.maintenance import IndexType, WantedCompaction, WantedIndex
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.maintain import maintain, plan_maintenance
@@ -26,6 +28,7 @@ from reconciler.operations.plan import look_at_removed, plan
 from reconciler.planner.plan import WorkLimits
 from reconciler.report.html import render_html
 from reconciler.storage import commits
+from reconciler.storage.reading import repair_of
 from reconciler.storage.rewrites import expect_same_rows
 from tests.catalogs.maintained import manifest_of
 from tests.writing import load_manifest
@@ -117,7 +120,8 @@ def test_a_compaction_compares_columns_of_every_shape(tmp_path: Path) -> None:
     lance.dataset(place).shallow_clone(clone, 2)
     for one in (clone, place):
         files = {path: path.read_bytes() for path in Path(place).glob("data/*.lance")}
-        assert storage.compact(one, {}, WantedCompaction(0), None) == 2
+        admitted = StorageOptions({}, Admission((str(tmp_path),)))
+        assert storage.compact(one, admitted, WantedCompaction(1), None) == 2
         assert {path: path.read_bytes() for path in files} == files
         assert lance.dataset(one).count_rows() == 6
 
@@ -173,3 +177,36 @@ def test_statistics_of_old_datasets_are_served(tmp_path: Path) -> None:
         stats = namespace.get_table_stats(GetTableStatsRequest(id=[name]))
         assert stats.num_rows == lance.dataset(str(place)).count_rows()
         assert stats.total_bytes == sum(path.stat().st_size for path in (place / "data").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "name"),
+    [("0.1", "int32", None), ("2.0", "struct<a: int32>", None), ("2.1", "map<string, int32>", None)]
+    + [(None, "int32", name) for name in ("unsized", "duplicate_fields")],
+)
+def test_a_plan_blocks_the_columns_that_apply_would_refuse(
+    tmp_path: Path, version: Literal["0.1", "2.0", "2.1"] | None, kind: str, name: str | None
+) -> None:
+    place = tmp_path / "lake/t.lance"
+    if name is None:
+        lance.write_dataset(pa.table({"id": [1, 2]}), str(place), data_storage_version=version)
+    else:
+        shutil.copytree(OLD_DATA / f"{name}.lance", place)
+    there = [{"name": field.name, "type": str(field.type)} for field in lance.dataset(str(place)).schema]
+    block = {"schema": [*there, {"name": "new", "type": kind}], "evolve": "additive"}
+    lake = {"impl": "dir", "config": {"root": "./lake"}, "tables": {"t": block}}
+    planned = plan(load_manifest(tmp_path, {"lake": lake}))
+    assert ([one.code for one in planned.blocked], planned.changes) == ([ReasonCode.CANNOT_COMMIT], ())
+    with pytest.raises((UnsupportedOperationError, InvalidTableStateError)):
+        storage.add_columns(str(place), [Column("new", kind)], {})
+
+
+@pytest.mark.parametrize(("said", "formats"), [("0.1", [(0, 2), (0, 3)]), ("0.1", [(0, 3)]), ("2.0", [(0, 2), (2, 0)])])
+def test_no_commit_is_made_to_files_of_formats_that_pylance_cannot_mix(
+    said: str, formats: list[tuple[int, int]]
+) -> None:
+    """pylance 14 makes no such dataset; 0.16 did."""
+    files = [SimpleNamespace(file_major_version=one, file_minor_version=other, fields=[0]) for one, other in formats]
+    fragments = [SimpleNamespace(fragment_id=0, data_files=lambda file=file: [file]) for file in files]
+    dataset = SimpleNamespace(get_fragments=lambda: fragments, data_storage_version=said)
+    assert "format 0.1" in (repair_of(dataset) or "")

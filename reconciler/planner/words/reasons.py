@@ -82,6 +82,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.BOTH_NAMES_THERE: "both {name} and it exist, at {location} and {other_location}",
     ReasonCode.CANNOT_ALTER: "it cannot be changed: this catalog cannot alter a table",
     ReasonCode.CANNOT_ALTER_NAMESPACE: "it cannot be changed: this catalog cannot alter a namespace",
+    ReasonCode.CANNOT_COMMIT: "pylance cannot change the data at {location}: {detail}",
     ReasonCode.CANNOT_RELOCATE: "it cannot be relocated: this catalog cannot alter a table",
     ReasonCode.CANNOT_RENAME: (
         "{name} cannot be renamed: this catalog cannot rename tables, and keeps no properties to re-create one with"

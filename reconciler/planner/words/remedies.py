@@ -68,6 +68,10 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ),
     ReasonCode.CANNOT_ALTER: _PUT_BACK,
     ReasonCode.CANNOT_ALTER_NAMESPACE: "write the `properties` that it has in its block, or remove them",
+    ReasonCode.CANNOT_COMMIT: (
+        "leave the change out of its block, or write its rows into a new dataset with pylance, in a later "
+        "`data_storage_version`"
+    ),
     ReasonCode.CANNOT_RELOCATE: _PUT_BACK,
     ReasonCode.CANNOT_RENAME: f"remove {_LINE}, and write the new name with the same `location:`",
     ReasonCode.CANNOT_TAG: "remove `tags` from its block, and set them with pylance's `tags.create`",
