@@ -116,12 +116,12 @@ class RootIndex:
     """Finds the root of a location in as many steps as the location has directories."""
 
     def __init__(self, roots: Iterable[str]) -> None:
-        self._by_place = {locations.normalise(root): root for root in reversed(tuple(roots))}
+        self._by_place = {locations.objects_of(locations.normalise(root)): root for root in reversed(tuple(roots))}
         self._first = next(reversed(self._by_place.values()), None)
 
     def of(self, location: str) -> str | None:
         """Return the innermost root at or above ``location``, or else the first root."""
-        place = locations.normalise(location)
+        place = locations.objects_of(locations.normalise(location))
         while place not in self._by_place:
             above = place.rpartition("/")[0]
             if not above:

@@ -115,17 +115,17 @@ def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def _live_entry(row: Row, found: str) -> Row:
     location, identifier = row["location"], (*row["namespace"], row["name"])
-    place = found if location else None
+    place = locations.objects_of(found) if location else None
     entry = {**_named(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": place}
     if row["kind"] == rows.FOREIGN:
         return {**entry, "foreign_location": location, "foreign_format": row["format"]}
     if place is not None:
-        entry |= {"scheme": locations.scheme(location), "place": place, "directory": directory_of(place)}
+        entry |= {"scheme": locations.scheme(location), "place": found, "directory": directory_of(found)}
     return {**entry, "live": {name: row[name] for name in rows.LIVE.names}}
 
 
 def _block_entry(catalog: str, block: DesiredTable) -> Row:
-    place = None if block.location is None else storage.place_of(block.location)
+    place = None if block.location is None else locations.objects_of(storage.place_of(block.location))
     named = _named(catalog, block.id)
     return {**named, "block": pickle.dumps(block), "location": block.location, "claimed": place}
 

@@ -24,6 +24,9 @@ _IF_NONE = {"headers.If-None-Match": "*"}
 CONDITIONAL = {"abfss": _IF_NONE, "az": _IF_NONE, "gs": {"headers.x-goog-if-generation-match": "0"}, "s3": _IF_NONE}
 """For each scheme that has them, the storage options with which pylance never overwrites a file."""
 
+LOCKED = "s3+ddb"
+"""The scheme of S3 with commits that lock a row of the DynamoDB table in the location's query."""
+
 # The schemes that pylance reads from this machine's disk.
 _LOCAL_SCHEMES = {"", "file", "file+uring", "file-object-store"}
 _OUTER_BLANKS = "".join(map(chr, range(0x21)))
@@ -194,6 +197,18 @@ def redact(location: LocationT) -> LocationT:
             authority = f"(redacted)@{host}"
         rest = f"//{authority}{slash}{path}"
     return f"{location[: len(scheme)]}:{rest}"
+
+
+def objects_of(place: str) -> str:
+    """Return the normal form of where the objects of a normal form are: `s3+ddb` is `s3` with a lock for commits.
+
+    The store and the table of the lock are part of a location's identity, and not of the place of its objects.
+
+    >>> objects_of("s3+ddb://bucket/a.lance?ddbTableName=locks")
+    's3://bucket/a.lance'
+    """
+    bucket = place.removeprefix(f"{LOCKED}:")
+    return place if bucket == place else f"s3:{bucket.partition('?')[0].rstrip('/')}"
 
 
 def and_above(place: str) -> list[str]:

@@ -29,7 +29,7 @@ def find_unregistered(
 
     Args:
         backend: the catalog.
-        claimed: the locations (``storage.place_of``) of the tables of all catalogs.
+        claimed: the places (``storage.place_of``, ``locations.objects_of``) of the tables of all catalogs.
         live: the catalog's objects, whose names are taken.
         parallelism: how many directories are listed at once.
 

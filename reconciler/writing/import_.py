@@ -313,7 +313,8 @@ def _missing_root(live: _Live) -> str | None:
 
 def _search(lives: Sequence[_Live], parallelism: int) -> None:
     """Add the datasets without an entry to the catalog whose root they are under."""
-    claimed = {*storage.places_of([table.location for live in lives for table in live.snapshot.tables.values()])}
+    there = [table.location for live in lives for table in live.snapshot.tables.values()]
+    claimed = {*map(locations.objects_of, storage.places_of(there))}
     for live in lives:
         with live.spec.errors():
             live.found = find_unregistered(live.backend, claimed, live.snapshot, parallelism)

@@ -70,6 +70,8 @@ def scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if record.live is None or record.location is None or not has_driver(record.location):
         return  # unknown_scheme reports a scheme without a driver
     own = locations.scheme(record.location)
+    if own == locations.LOCKED:
+        return  # written another way, its commits would lose their lock
     others = [scheme for scheme in record.schemes if scheme != own]
     root = own if record.root is None else locations.scheme(record.root)
     if own != root:
@@ -123,7 +125,7 @@ def indirect_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     if record.live is None or not record.location or record.place is None:
         return
-    if record.place != locations.normalise(record.location):
+    if record.place != locations.objects_of(locations.normalise(record.location)):
         how = "leads through a symbolic link"
     elif ".." in locations.names_in(record.location):
         how = "has `..` in it"

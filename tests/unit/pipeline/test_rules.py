@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.auditor.catalog_info import RootIndex
 from reconciler.auditor.document import Finding
 from reconciler.auditor.records import NOT_PROBED, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RULES, RuleLimits, check, unread_namespace
@@ -371,6 +372,15 @@ def test_a_location_inside_another_tables() -> None:
 def test_a_scheme_that_is_not_the_roots(location: str, root: str | None, reason: str | None) -> None:
     record = replace(SOUND, location=location, root=root, live=replace(LIVE, location=location))
     assert [finding.reason for finding in found_in(record)] == ([] if reason is None else [reason])
+
+
+def test_the_commit_lock_of_a_location_is_not_to_be_written_away() -> None:
+    location = f"s3+ddb{PLACE.removeprefix('s3')}?ddbTableName=locks"
+    record = replace(SOUND, location=location, place=PLACE, live=replace(LIVE, location=location))
+    assert found_in(record) == []
+    assert RootIndex(["s3://other", "s3://lake"]).of(location) == "s3://lake"
+    unlocked = replace(SOUND, root="s3+ddb://lake?ddbTableName=locks")
+    assert "`s3+ddb:`" in only(unlocked, "scheme-mismatch").remedy
 
 
 def test_a_scheme_that_is_not_that_of_another_entry_for_the_place() -> None:
