@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -19,6 +19,7 @@ from reconciler.auditor.document import Finding, ReportedTable
 from reconciler.auditor.looks import Looks
 from reconciler.auditor.records import Depth, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
+from reconciler.auditor.rules.drift import property_drift, tags_in_question
 from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.auditor.storage_probe import ColumnMismatch, TableProber
@@ -143,7 +144,10 @@ class Evaluator:
                     prober.column_mismatches(rows, stored) if stale_columns.name in self.rules else [None] * len(rows)
                 )
                 known = zip(rows, stored, columns, strict=True)
-                records = (self._record(*one, roots[one[0]["catalog"]], mirrors[one[0]["catalog"]]) for one in known)
+                records = [self._record(*one, roots[one[0]["catalog"]], mirrors[one[0]["catalog"]]) for one in known]
+                if property_drift.name in self.rules:
+                    tags = prober.tags(rows, [*map(tags_in_question, records)])
+                    records = [replace(record, tags=there) for record, there in zip(records, tags, strict=True)]
                 unread = map(_claim, filter(self._is_unread, said))
                 yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)
 

@@ -117,6 +117,7 @@ class TableRecord:
         inside: addresses of tables whose location is above this one's, in order, at most a few.
         safeguard: the property that protects the catalog's tables from deletion of their data.
         entry_columns: the columns of the entry if they differ from the data's, or the error of reading them.
+        tags: where those tags of the data lead that the block asks for or the entry lists; None if they were not read.
     """
 
     catalog: str
@@ -133,6 +134,7 @@ class TableRecord:
     inside: tuple[str, ...] = ()
     safeguard: Safeguard | None = None
     entry_columns: EntryColumns | str | None = None
+    tags: Mapping[str, str] | None = None
     place: str | None = None
     team: str | None = None
     expect: Expectations = NOTHING_EXPECTED

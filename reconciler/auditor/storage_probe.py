@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -21,6 +21,7 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, CatalogError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier, split
+from reconciler.model.tags import FoundTags
 from reconciler.planner.facts import EntryColumns
 from reconciler.spark.reading import result_or_error
 from reconciler.spark.rows import live_table
@@ -94,6 +95,22 @@ class TableProber:
             answer = self._ask(name, partial(_column_mismatches, tables))
             compared[name] = dict.fromkeys(tables, str(answer)) if isinstance(answer, CatalogError) else answer
         return [compared.get(row["catalog"], {}).get(split(row.get("key") or "")) for row in rows]
+
+    def tags(self, rows: Sequence[Row], names: Sequence[Collection[str]]) -> list[Mapping[str, str] | None]:
+        """Return where the tags of some names lead in the dataset of each row; None without names, or a dataset."""
+        asked = [at for at, some in enumerate(names) if some]
+        options = self._options([rows[at] for at in asked])
+
+        def read(one: tuple[int, Mapping[str, str] | CatalogError]) -> Mapping[str, str] | None:
+            at, given = one
+            if isinstance(given, CatalogError):
+                return None
+            found = storage.find_tags(rows[at]["location"], given, {}, names[at])
+            return found.there if isinstance(found, FoundTags) else None
+
+        answers = in_parallel(read, zip(asked, options, strict=True), _PROBES_AT_ONCE)
+        there = dict(zip(asked, answers, strict=True))
+        return [there.get(at) for at in range(len(rows))]
 
     def _options(self, rows: Sequence[Row]) -> list[Mapping[str, str] | CatalogError]:
         """Return pylance's options for each row, or the error of its catalog."""

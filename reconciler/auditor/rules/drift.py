@@ -9,7 +9,7 @@ from reconciler.auditor.records import Severity, TableRecord
 from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredTable
-from reconciler.model.live import LiveTable
+from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.redaction import is_hidden, redact_value
 from reconciler.planner.facts import has_true_request, is_relocated
 from reconciler.planner.schemas import compare
@@ -29,9 +29,10 @@ def expired_suppression(_: TableRecord, __: RuleLimits) -> Iterator[Verdict]:
 def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """The entry differs from its block in the manifest
 
-    A property of the block has another value, a property that was removed from the block is still there, the location
-    or the protection differs, or another manifest has marked the table as its own. The table was changed by hand, or
-    the manifest was changed and not applied. A table that equals its block and carries no mark is no drift.
+    A property of the block has another value, a property that was removed from the block is still there, a tag leads
+    to another version, the location or the protection differs, or another manifest has marked the table as its own.
+    The table was changed by hand, or the manifest was changed and not applied. A table that equals its block and
+    carries no mark is no drift.
     """
     desired, live = record.desired, record.live
     if desired is None or desired.absent or live is None:
@@ -44,7 +45,7 @@ def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             "`lancens apply --take-over` claims the table for this one.",
         )
         return
-    differing = dict(_differences(desired, live))
+    differing = dict(_differences(desired, live)) | dict(_differing_tags(desired, live, record.tags))
     if differing:
         yield Verdict(
             f"it differs from the manifest: {few([f'`{key}`' for key in sorted(differing)])}",
@@ -74,6 +75,31 @@ def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, 
     elif ownership.owner_of(properties) is not None and not has_true_request(live):
         asked = locations.redact(properties.get(ownership.REQUESTED_LOCATION, "nothing"))
         yield "requested-location", f"{asked}, which is out of date: the entry is at {locations.redact(live.location)}"
+
+
+def tags_in_question(record: TableRecord) -> Collection[str]:
+    """Return the tags by which a plan compares the data of a table with its block."""
+    desired, live = record.desired, record.live
+    if desired is None or desired.absent or live is None or record.stored.kind is not StorageKind.DATASET:
+        return ()
+    is_owned = ownership.owner_of(live.properties) is not None
+    return desired.tags.keys() | (ownership.recorded_tags(live.properties) if is_owned else set())
+
+
+def _differing_tags(
+    desired: DesiredTable, live: LiveTable, there: Mapping[str, str] | None
+) -> Iterator[tuple[str, str]]:
+    """Yield the tags that a plan would set, move, remove or list in the entry."""
+    if there is None:
+        return
+    is_owned = ownership.owner_of(live.properties) is not None
+    listed = ownership.recorded_tags(live.properties) if is_owned else frozenset[str]()
+    for name in sorted({*desired.tags, *there, *listed}):
+        now, wanted = there.get(name), desired.tags.get(name)
+        if now != wanted or (is_owned and (name in listed) != (wanted is not None)):
+            marked = ", listed in the entry" if name in listed else ""
+            said = "not in the manifest" if wanted is None else f"in the manifest {wanted}"
+            yield f"tags.{name}", f"{now or 'not there'}{marked}, {said}"
 
 
 def _value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -12,7 +13,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler import load
+from reconciler import apply, load, plan
 from reconciler.auditor.audit import AuditOptions, audit
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.entries import ENTRIES, block_entries
@@ -85,6 +86,36 @@ def test_the_original_of_a_clone_that_a_table_is_is_no_orphan(tmp_path: Path) ->
     )
     document = audit(None, load(tmp_path / "lancens.yaml"), AuditOptions(NOW, rules=("orphan",)))
     assert [one.address for one in document.findings] == ["s/deep/lost.lance"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "act"),
+    [
+        ("{prod: 1}", lambda _: None),
+        ("{prod: 2}", lambda _: None),
+        ("{prod: 1, more: 2}", lambda _: None),
+        ("{}", lambda _: None),
+        ("{prod: 1}", lambda tags: tags.update("prod", 2)),
+        ("{prod: 1}", lambda tags: tags.delete("prod")),
+        ("{}", lambda tags: tags.delete("prod")),
+        ("{prod: 1}", lambda tags: tags.create("of-another", 2)),
+    ],
+)
+def test_audit_and_plan_agree_on_tags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: str, act: Callable[[Any], None]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in range(2):
+        lance.write_dataset(pa.table({"id": [number]}), "lake/t.lance", mode="append" if number else "create")
+    text = "{version: 1, name: s, catalogs: {lake: {impl: dir, config: {root: lake}, tables: {t: {tags: %s}}}}}"
+    Path("lancens.yaml").write_text(text % "{prod: 1}")
+    first = load("lancens.yaml")
+    assert apply(plan(first, adopt=True), first).ok
+    Path("lancens.yaml").write_text(text % wanted)
+    act(lance.dataset("lake/t.lance").tags)
+    manifest = load("lancens.yaml")
+    document = audit(None, manifest, AuditOptions(NOW, rules=("property-drift",)))
+    assert bool(document.findings) == bool(plan(manifest).changes)
 
 
 def test_no_report_holds_a_root_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
