@@ -125,7 +125,7 @@ def test_what_the_server_redacts_is_compared_as_it_is_read(
     assert {result.status for result in repeated.results} == {Status.ALREADY}, repeated
     edit(manifest, ("tier: gold", "tier: silver"), ("owner: ml-platform", "owner: search"))
     assert [path for path, _ in actions(apply(manifest))] == ["features", "features/users"]
-    assert look(serve.root, "features/users") == {**kept, "tier": "silver"}
+    assert look(serve.root, "features/users") == {**kept, "tier": "silver", "lancens.data": "true"}
     assert (look(serve.root, "features") or {})["db_password"] == "hunter2-hunter2"
 
 
