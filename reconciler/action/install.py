@@ -5,8 +5,8 @@ environment and its downloads, so that a cache can be asked for them, then to in
 variables say what to install.
 
 The environment is named by a digest of everything in it, so that it can be reused from the runner's tool cache, which
-self-hosted runners keep. GitHub's cache holds the downloaded wheels only: whoever can write to that cache can guess the
-key, so each wheel is checked against the hashes of the lock before it is unpacked.
+self-hosted runners keep. GitHub's cache holds the downloaded wheels only. Any workflow that can write to it can guess
+the key, so each wheel is checked against the hashes of the lock before it is unpacked.
 
 The workspace may be a checkout of untrusted code, so nothing is imported, looked up or configured from it: every
 interpreter is isolated, works in its own folder, and gets no variable that names the workspace.
