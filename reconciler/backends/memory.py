@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import Field
 
 from reconciler.backends.base import snapshot_within
-from reconciler.backends.optional import HoldsForeign, Renames
+from reconciler.backends.optional import ChecksAtCommit, HoldsForeign, Renames
 from reconciler.model import errors, locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities
@@ -45,7 +45,7 @@ class _Store:
 _shared: dict[str, _Store] = {}
 
 
-class MemoryBackend(HoldsForeign, Renames):
+class MemoryBackend(ChecksAtCommit, HoldsForeign, Renames):
     """Every operation of the contract, in memory.
 
     Tables without a location go below ``root``, or to pylance's in-process object store, which needs no disk.
@@ -137,7 +137,7 @@ class MemoryBackend(HoldsForeign, Renames):
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove an empty namespace."""
         with self._store.lock:
-            self._require_namespace(identifier)
+            self._checked(self._require_namespace(identifier))
             everything = (*self._store.namespaces, *self._store.tables, *self._store.foreign)
             if any(found[:-1] == identifier for found in everything):
                 raise errors.NamespaceNotEmptyError(f"memory: namespace `{join(identifier)}` is not empty")
@@ -155,14 +155,14 @@ class MemoryBackend(HoldsForeign, Renames):
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a table."""
         with self._store.lock:
-            removed = self.load_table(identifier)
+            removed = self._checked(self.load_table(identifier))
             del self._store.tables[identifier]
             return removed
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
         with self._store.lock:
-            live = self._require_namespace(identifier)
+            live = self._checked(self._require_namespace(identifier))
             altered = replace(live, properties=changes.applied_to(live.properties))
             self._store.namespaces[identifier] = altered
             return altered
@@ -170,7 +170,7 @@ class MemoryBackend(HoldsForeign, Renames):
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's properties and, where given, set its location."""
         with self._store.lock:
-            live = self.load_table(identifier)
+            live = self._checked(self.load_table(identifier))
             altered = LiveTable(identifier, location or live.location, changes.applied_to(live.properties))
             self._store.tables[identifier] = altered
             return altered
@@ -178,7 +178,7 @@ class MemoryBackend(HoldsForeign, Renames):
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Rename the entry of a table."""
         with self._store.lock:
-            live = self.load_table(identifier)
+            live = self._checked(self.load_table(identifier))
             self._require_namespace(to[:-1])
             self._require_free(to)
             del self._store.tables[identifier]

@@ -42,14 +42,15 @@ class _Catalog:
         return reconciler.apply(reconciler.plan(manifest), manifest)
 
 
-@pytest.fixture(params=["rest", "dir"])
+@pytest.fixture(params=["rest", "memory", "dir"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[_Catalog]:
     root = str(tmp_path / "lake")
     if request.param == "rest":
         with served(OneCatalog(DirBackend(root=root))) as url:
             yield _Catalog(tmp_path, "rest", {"uri": url, "root": root})
     else:
-        yield _Catalog(tmp_path, "dir", {"root": root})
+        named = {"name": str(tmp_path)} if request.param == "memory" else {}
+        yield _Catalog(tmp_path, request.param, {"root": root, **named})
 
 
 def _hold(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, act: Callable[[], object]) -> None:
@@ -68,7 +69,7 @@ def test_a_change_on_another_state_is_refused_and_leaves_no_key_without_an_owner
     catalog: _Catalog, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     assert catalog.apply(_OLD).ok
-    owner = RestServer if catalog.impl == "rest" else DirBackend
+    owner = {"rest": RestServer, "memory": MemoryBackend, "dir": DirBackend}[catalog.impl]
     _hold(monkeypatch, owner, call, lambda: catalog.apply(_LESS))
     report = catalog.apply(_NEW)
     kind = call.removeprefix("alter_")
