@@ -19,7 +19,7 @@ from reconciler.model import locations
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, address
-from reconciler.model.ownership import DATA, owner_marks, owner_of
+from reconciler.model.ownership import DATA, is_same_owner, owner_marks, owner_of
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
 
@@ -58,7 +58,8 @@ class Move(Target[LiveTable]):
         self._expect_as_planned(origin)
         if live is not None:
             self._expect_ours(live)
-            if not locations.same(origin.location, live.location) or owner_of(live.properties) != self._owner:
+            is_owned = is_same_owner(owner_of(live.properties), self._owner)
+            if not is_owned or not locations.same(origin.location, live.location):
                 raise StaleError(f"{self._origin_name}: existence planned on nothing, now there")
         elif self.backend.capabilities.renames(self.origin_id, self.identifier):
             return self._rename_in_place(origin)

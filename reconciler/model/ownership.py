@@ -63,9 +63,11 @@ def _split(owner: str | None) -> tuple[str | None, str | None]:
     return "/".join(names[:2]) or None, "/".join(names[2:]) or None
 
 
-def is_same_owner(mark: str | None, owner: str) -> bool:
+def is_same_owner(mark: str | None, owner: str | None) -> bool:
     """Return whether the object with the owner ``mark`` is of ``owner``; a mark without an id has any."""
-    return mark == owner or (mark is not None and mark.count("/") == 1 and owner.startswith(f"{mark}/"))
+    if mark is None or owner is None:
+        return mark is owner
+    return mark == owner or (mark.count("/") == 1 and owner.startswith(f"{mark}/"))
 
 
 def is_same_name(mark: str | None, owner: str) -> bool:

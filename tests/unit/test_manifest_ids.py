@@ -98,6 +98,16 @@ def test_a_table_of_another_id_does_not_move() -> None:
     assert_blocked(plan, "lake/u", ReasonCode.MANIFEST_ID_DIFFERS, name="t", value="9a8b")
 
 
+def test_a_move_that_was_begun_without_an_id_is_finished(world: World) -> None:
+    origin = marked(OWNER)
+    world.has(live(origin, replace(origin, id=("u",))))
+    wanted = owned(desired(table("u", {"tier": "gold"})))
+    moving = replace(wanted, moves=(DesiredMove(("t",), ("u",), at(9), is_table=True),))
+    assert world.apply(world.plan(moving)).ok
+    assert {*world.backend.scan().tables} == {("u",)}
+    assert world.plan(wanted).is_empty
+
+
 def test_the_mark_of_policies_has_the_id_too(world: World) -> None:
     policy = DesiredPolicy("**", Scope(("**",)), at(5), {"team": "ads"})
     wanted = replace(owned(desired()), policies=(policy,))
