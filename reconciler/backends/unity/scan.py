@@ -8,7 +8,7 @@ from reconciler.backends.odd_entries import left_out
 from reconciler.backends.unity.rules import name_problem
 from reconciler.backends.unity.service import UnityEntry, UnityService
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.errors import BackendError, NamespaceNotFoundError
+from reconciler.model.errors import BackendError, InternalError, NamespaceNotFoundError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, join
 
@@ -103,8 +103,14 @@ def live_namespace(identifier: Identifier, info: UnityEntry) -> LiveNamespace:
 
 
 def live_table(identifier: Identifier, info: UnityEntry) -> LiveTable:
-    """Return a Lance table as the planner knows it."""
-    return LiveTable(identifier, info.location or "", info.properties)
+    """Return a Lance table as the planner knows it.
+
+    Raises:
+        InternalError: its entry, which was just created, names no location.
+    """
+    if info.location is None:
+        raise InternalError(f"unity: the table `{join(identifier)}` has no storage_location; repair or drop its entry")
+    return LiveTable(identifier, info.location, info.properties)
 
 
 def foreign_table(identifier: Identifier, info: UnityEntry) -> ForeignTable:

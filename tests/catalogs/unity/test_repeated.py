@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from reconciler.backends.unity import UnityBackend
-from reconciler.model.errors import NotLanceTableError
+from reconciler.model.errors import InternalError, NotLanceTableError
 from tests.catalogs.iceberg.scripted import Answer, Scripted, scripted
 
 API = "/api/2.1/unity-catalog"
@@ -31,3 +32,14 @@ def test_a_table_that_another_made_before_the_next_try_stays(script: Scripted) -
     with closing(UnityBackend(endpoint=script.url, catalog="c")) as backend, pytest.raises(NotLanceTableError):
         backend.remove_table(("c", "s", "t"))
     assert script.called().count(f"DELETE {API}/tables/c.s.t") == 1
+
+
+def test_a_new_entry_without_a_location_is_an_error(script: Scripted, tmp_path: Path) -> None:
+    """Nothing may be written to the location in force, which there is none of."""
+    nowhere = {"name": "t", "table_id": "1", "table_type": "EXTERNAL", "properties": LANCE}
+    script.routes |= {f"POST {API}/tables": Answer(nowhere), f"GET {API}/tables/c.s.t": Answer(nowhere)}
+    with (
+        closing(UnityBackend(endpoint=script.url, catalog="c")) as backend,
+        pytest.raises(InternalError, match=r"`c\$s\$t` has no storage_location"),
+    ):
+        backend.insert_table(("c", "s", "t"), tmp_path.as_uri(), {})
