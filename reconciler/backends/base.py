@@ -24,6 +24,9 @@ from reconciler.model.redaction import scrub
 _SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError)
 """What code raises on an answer that does not have the shape of its specification."""
 
+_SETTINGS = ("parallelism", "hosts", "allows_outside", "beside", "outermost_names", "homes")
+"""What is set on a connection after it is made, and goes with a copy."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Properties:
@@ -95,7 +98,7 @@ class Backend(ABC):
             raise TypeError(
                 f"{self.impl}: the catalog is in the memory of this process; another process cannot reach it"
             )
-        state = {name: getattr(self, name) for name in ("parallelism", "hosts", "outermost_names", "homes")}
+        state = {name: getattr(self, name) for name in _SETTINGS}
         return partial(type(self), **self._properties.values), (), state
 
     # ---- what a subclass implements ------------------------------------------------------------------------------
