@@ -30,7 +30,7 @@ from reconciler.backends.http.limits import (
 )
 from reconciler.backends.http.rate_limit import RateLimit
 from reconciler.backends.http.refusals import excerpt, is_html
-from reconciler.backends.http.retry import Attempts, NoAnswer, RetryPolicy
+from reconciler.backends.http.retry import UNAVAILABLE, Attempts, NoAnswer, RetryPolicy
 from reconciler.model.errors import InternalError, UnauthenticatedError
 
 if TYPE_CHECKING:
@@ -234,7 +234,8 @@ def _again(
         goes_on = isinstance(caught_exception, HTTPClientError) and repeats and attempts.again_after_failure()
     elif is_throttled(response[1]):
         attempts.refused()
-        goes_on = repeats and attempts.again_when_throttled()
+        is_unavailable = response[0].status_code == UNAVAILABLE
+        goes_on = repeats and attempts.again_when_throttled(is_progress_shared=not is_unavailable)
     else:
         attempts.accepted()
         goes_on = response[0].status_code in _MAY_PASS and repeats and attempts.again_after_failure()

@@ -11,8 +11,8 @@ from reconciler.backends.http.limits import SlowAnswerError, too_slow
 from reconciler.backends.http.rate_limit import Clock, RateLimit
 from reconciler.backends.http.refusals import excerpt
 
-_UNAVAILABLE = 503
-THROTTLED = frozenset({429, _UNAVAILABLE})
+UNAVAILABLE = 503
+THROTTLED = frozenset({429, UNAVAILABLE})
 """The service refuses for its load. 429 says that nothing was done, 503 only together with ``Retry-After``."""
 _MAY_PASS = frozenset({502, 503, 504})
 """Failures that may pass, and that leave open whether anything was done."""
@@ -113,9 +113,9 @@ class Attempts:
         if status in THROTTLED:
             asked = self._policy.seconds(retry_after)
             self.refused(asked)
-            was_not_begun = status != _UNAVAILABLE or retry_after is not None
+            was_not_begun = status != UNAVAILABLE or retry_after is not None
             return (was_not_begun or repeatable) and self.again_when_throttled(
-                asked, is_progress_shared=status != _UNAVAILABLE
+                asked, is_progress_shared=status != UNAVAILABLE
             )
         if status not in _MAY_PASS:
             self.accepted()

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from reconciler.backends import registry
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.glue.aws_errors import translated
+from reconciler.backends.http.rate_limit import RateLimit
 from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -180,6 +181,20 @@ def test_throttling_is_waited_out(glue: GlueServer, backend: GlueBackend, code: 
     glue.fail("glue:GetDatabase", code, times=4)
     assert backend.load_namespace(("web",)).kind == "database"
     assert glue.counts() == {"GetDatabase": 5}
+
+
+def test_a_503_is_given_up_though_the_service_accepts_other_requests(
+    glue: GlueServer, backend: GlueBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = RateLimit.refused
+
+    def refused_beside_another(limit: RateLimit, sent_at: float, retry_after: float | None = None) -> None:
+        refused(limit, sent_at, retry_after)
+        limit.accepted(limit.wait())
+
+    monkeypatch.setattr(RateLimit, "refused", refused_beside_another)
+    glue.fail("glue:GetDatabase", "ServiceUnavailable", times=300, status=503)
+    assert isinstance(_refused(backend), ServiceUnavailableError)
 
 
 def test_throttling_without_end_is_given_up(glue: GlueServer, backend: GlueBackend) -> None:
