@@ -38,6 +38,7 @@ class CatalogInfo:
         stays_under_root: whether it refuses tables outside of its roots.
         safeguard: the property that protects its tables from deletion of their data.
         shows_columns: whether its entries may show columns.
+        lists_tags: whether its entries can list the tags that lancens sets.
         opens_tables: whether its service, or the entry of a table, has options for opening the table's data.
         root_keys: the properties of namespaces that name the directory of their tables.
         mirror: the mirror of the manifest, if it is one.
@@ -52,6 +53,7 @@ class CatalogInfo:
     stays_under_root: bool = False
     safeguard: Safeguard | None = None
     shows_columns: bool = False
+    lists_tags: bool = True
     opens_tables: bool = False
     root_keys: frozenset[str] = frozenset()
     mirror: DesiredMirror | None = None
@@ -105,6 +107,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
             safeguard=backend.capabilities.safeguard,
             shows_columns=isinstance(backend, optional.ShowsColumns),
+            lists_tags=backend.capabilities.alter_table and backend.capabilities.table_markers,
             opens_tables=backend.hosts is not None or isinstance(backend, optional.OpensData),
             root_keys=backend.capabilities.namespace_places,
             mirror=desired.mirror,

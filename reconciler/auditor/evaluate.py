@@ -147,7 +147,7 @@ class Evaluator:
                 records = [self._record(*one, roots[one[0]["catalog"]], mirrors[one[0]["catalog"]]) for one in known]
                 if property_drift.name in self.rules:
                     tags = prober.tags(rows, [*map(tags_in_question, records)])
-                    records = [replace(record, tags=there) for record, there in zip(records, tags, strict=True)]
+                    records = [replace(record, tags=targets) for record, targets in zip(records, tags, strict=True)]
                 unread = map(_claim, filter(self._is_unread, said))
                 yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)
 
@@ -180,6 +180,7 @@ class Evaluator:
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
             entry_columns=columns,
+            lists_tags=self.catalogs[catalog].lists_tags,
             team=self._team(catalog, identifier),
             expect=said.expect if said is not None else NOTHING_EXPECTED,
         )

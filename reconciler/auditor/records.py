@@ -118,6 +118,7 @@ class TableRecord:
         safeguard: the property that protects the catalog's tables from deletion of their data.
         entry_columns: the columns of the entry if they differ from the data's, or the error of reading them.
         tags: where those tags of the data lead that the block asks for or the entry lists; None if they were not read.
+        lists_tags: whether the entries of the catalog can list the tags that lancens sets.
     """
 
     catalog: str
@@ -135,6 +136,7 @@ class TableRecord:
     safeguard: Safeguard | None = None
     entry_columns: EntryColumns | str | None = None
     tags: Mapping[str, str] | None = None
+    lists_tags: bool = True
     place: str | None = None
     team: str | None = None
     expect: Expectations = NOTHING_EXPECTED

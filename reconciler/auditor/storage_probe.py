@@ -98,19 +98,18 @@ class TableProber:
 
     def tags(self, rows: Sequence[Row], names: Sequence[Collection[str]]) -> list[Mapping[str, str] | None]:
         """Return where the tags of some names lead in the dataset of each row; None without names, or a dataset."""
-        asked = [at for at, some in enumerate(names) if some]
-        options = self._options([rows[at] for at in asked])
+        asked = [position for position, wanted in enumerate(names) if wanted]
+        options = dict(zip(asked, self._options([rows[position] for position in asked]), strict=True))
 
-        def read(one: tuple[int, Mapping[str, str] | CatalogError]) -> Mapping[str, str] | None:
-            at, given = one
+        def read(position: int) -> Mapping[str, str] | None:
+            given = options[position]
             if isinstance(given, CatalogError):
                 return None
-            found = storage.find_tags(rows[at]["location"], given, {}, names[at])
-            return found.there if isinstance(found, FoundTags) else None
+            tags = storage.find_tags(rows[position]["location"], given, {}, names[position])
+            return tags.there if isinstance(tags, FoundTags) else None
 
-        answers = in_parallel(read, zip(asked, options, strict=True), _PROBES_AT_ONCE)
-        there = dict(zip(asked, answers, strict=True))
-        return [there.get(at) for at in range(len(rows))]
+        targets = dict(zip(asked, in_parallel(read, asked, _PROBES_AT_ONCE), strict=True))
+        return [targets.get(position) for position in range(len(rows))]
 
     def _options(self, rows: Sequence[Row]) -> list[Mapping[str, str] | CatalogError]:
         """Return pylance's options for each row, or the error of its catalog."""

@@ -45,7 +45,7 @@ def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             "`lancens apply --take-over` claims the table for this one.",
         )
         return
-    differing = dict(_differences(desired, live)) | dict(_differing_tags(desired, live, record.tags))
+    differing = dict(_differences(desired, live)) | dict(_differing_tags(record, desired, live))
     if differing:
         yield Verdict(
             f"it differs from the manifest: {few([f'`{key}`' for key in sorted(differing)])}",
@@ -80,26 +80,28 @@ def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, 
 def tags_in_question(record: TableRecord) -> Collection[str]:
     """Return the tags by which a plan compares the data of a table with its block."""
     desired, live = record.desired, record.live
-    if desired is None or desired.absent or live is None or record.stored.kind is not StorageKind.DATASET:
+    if desired is None or desired.absent or not desired.probe or live is None:
         return ()
+    return desired.tags.keys() | _listed_tags(live) if record.stored.kind is StorageKind.DATASET else ()
+
+
+def _listed_tags(live: LiveTable) -> frozenset[str]:
     is_owned = ownership.owner_of(live.properties) is not None
-    return desired.tags.keys() | (ownership.recorded_tags(live.properties) if is_owned else set())
+    return ownership.recorded_tags(live.properties) if is_owned else frozenset()
 
 
-def _differing_tags(
-    desired: DesiredTable, live: LiveTable, there: Mapping[str, str] | None
-) -> Iterator[tuple[str, str]]:
+def _differing_tags(record: TableRecord, desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
     """Yield the tags that a plan would set, move, remove or list in the entry."""
-    if there is None:
+    if record.tags is None:
         return
-    is_owned = ownership.owner_of(live.properties) is not None
-    listed = ownership.recorded_tags(live.properties) if is_owned else frozenset[str]()
-    for name in sorted({*desired.tags, *there, *listed}):
-        now, wanted = there.get(name), desired.tags.get(name)
-        if now != wanted or (is_owned and (name in listed) != (wanted is not None)):
+    listed = _listed_tags(live)
+    is_listing = record.lists_tags and ownership.owner_of(live.properties) is not None
+    for name in sorted(desired.tags.keys() | listed):
+        actual, wanted = record.tags.get(name), desired.tags.get(name)
+        if actual != wanted or (is_listing and (name in listed) != (wanted is not None)):
             marked = ", listed in the entry" if name in listed else ""
-            said = "not in the manifest" if wanted is None else f"in the manifest {wanted}"
-            yield f"tags.{name}", f"{now or 'not there'}{marked}, {said}"
+            expected = "not in the manifest" if wanted is None else f"in the manifest {wanted}"
+            yield f"tags.{name}", f"{actual or 'not there'}{marked}, {expected}"
 
 
 def _value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> str:

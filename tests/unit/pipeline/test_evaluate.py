@@ -21,6 +21,7 @@ from reconciler.auditor.evaluate import Evaluator
 from reconciler.auditor.records import Depth
 from reconciler.auditor.rules import RULES, RuleLimits
 from reconciler.auditor.suppressions import Suppressions
+from reconciler.backends.dir import DirBackend
 from reconciler.model.desired import DesiredMirror, DesiredTable, Source
 from reconciler.operations.connections import CatalogSpec
 from reconciler.spark.schemas import STRINGS, record_batch
@@ -116,6 +117,21 @@ def test_audit_and_plan_agree_on_tags(
     manifest = load("lancens.yaml")
     document = audit(None, manifest, AuditOptions(NOW, rules=("property-drift",)))
     assert bool(document.findings) == bool(plan(manifest).changes)
+
+
+def test_an_entry_that_can_list_no_tags_is_no_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog such as Unity changes no entry, so a plan compares the data's tags alone."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(DirBackend, "capabilities", replace(DirBackend.capabilities, alter_table=False))
+    lance.write_dataset(pa.table({"id": [1]}), "lake/data").tags.create("prod", 1)
+    Path("lancens.yaml").write_text(
+        "{version: 1, name: s, catalogs: {lake: {impl: dir, config: {root: lake}, namespaces: {a: {tables: {t: "
+        "{location: lake/data, tags: {prod: 1}}}}}}}}"
+    )
+    manifest = load("lancens.yaml")
+    assert apply(plan(manifest), manifest).ok
+    document = audit(None, manifest, AuditOptions(NOW, rules=("property-drift",)))
+    assert (plan(manifest).changes, document.findings) == ((), ())
 
 
 def test_no_report_holds_a_root_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
