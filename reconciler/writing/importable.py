@@ -47,18 +47,18 @@ def identity_of(snapshot: Snapshot, catalog: str | None, name: str) -> Identity:
     Raises:
         SelectionError: all objects that it owns are in another catalog than ``catalog``, so that all would conflict.
     """
-    counts = Counter(owner for owner in _owners([snapshot]) if owner.name == name)
-    fitting = [owner for owner in counts if catalog is None or owner.catalog == catalog]
-    if fitting:
-        found = min(fitting, key=lambda owner: (-counts[owner], owner.catalog, owner.id or ""))
-        return replace(found, id=found.id or new_id())
-    if counts:
-        owners = ", ".join(sorted({f"{owner.name}/{owner.catalog}" for owner in counts}))
+    owners = [owner for owner in _owners([snapshot]) if owner.name == name]
+    counts = Counter(owner.catalog for owner in owners)
+    if counts and catalog not in (None, *counts):
+        managing = ", ".join(f"{name}/{each}" for each in sorted(counts))
         raise SelectionError(
-            f"nothing here is managed as catalog `{catalog}`: {owners} manages it; "
-            f"leave `--catalog` out, or say `--catalog {min(owner.catalog for owner in counts)}`"
+            f"nothing here is managed as catalog `{catalog}`: {managing} manages it; "
+            f"leave `--catalog` out, or say `--catalog {min(counts)}`"
         )
-    return Identity(name, new_id(), catalog or _NEW_CATALOG)
+    catalog = catalog or min(counts, key=lambda each: (-counts[each], each), default=_NEW_CATALOG)
+    # A mark without an id is of any.
+    ids = Counter(owner.id for owner in owners if owner.catalog == catalog and owner.id is not None)
+    return Identity(name, min(ids, key=lambda each: (-ids[each], each), default=None) or new_id(), catalog)
 
 
 def new_identity(snapshots: Iterable[Snapshot], catalog: str | None, name: str) -> Identity:

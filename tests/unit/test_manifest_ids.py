@@ -12,6 +12,7 @@ from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import Scope
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.facts import PlanOptions
+from reconciler.writing.importable import identity_of, manageable
 from tests.plans import assert_blocked, noted
 from tests.unit.applier.conftest import make_world, world
 from tests.unit.applier.world import World
@@ -125,3 +126,11 @@ def test_the_mark_of_policies_has_the_id_too(world: World) -> None:
 def test_a_saved_plan_is_replanned_with_the_ids(world: World) -> None:
     world.has(Snapshot(tables={("t",): marked(THEIRS, "silver")}))
     assert [one.code for one in world.plan(owned(WANTED)).blocked] == [ReasonCode.MANIFEST_ID_DIFFERS]
+
+
+def test_an_import_takes_the_id_of_the_marks_that_have_one() -> None:
+    there = live(marked(OWNER, name="a"), marked(OWNER, name="b"), marked(OURS, name="c"))
+    manifest, _, catalog = OWNER.partition("/")
+    identity = identity_of(there, None, manifest)
+    assert identity.owner(catalog) == OURS
+    assert manageable(there, OURS).tables.keys() == there.tables.keys()
