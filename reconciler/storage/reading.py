@@ -299,6 +299,7 @@ def latest_state(location: str, options: Mapping[str, str], before: str | None =
     If the state ``before`` still holds, that takes one listing and a question for one file, otherwise two listings.
     """
     with suppress(BackendError), translated(location, options):
+        expect_admitted(location, options)
         versions = manifests(location, options)
         if not versions:
             return None

@@ -128,6 +128,14 @@ def test_no_command_reads_counts_or_copies_it(lake: Path, manifest: Path, capsys
     assert str(ROWS) not in json.dumps(report)
 
 
+def test_the_versions_elsewhere_are_not_listed(tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), tmp_path / "tenant.lance")
+    _linked("_versions")(tmp_path / "tenant.lance", tmp_path / "lake/t.lance")
+    place = str(tmp_path / "lake/t.lance")
+    assert storage.latest_state(place, StorageOptions({}, Admission((str(tmp_path / "lake"),)))) is None
+    assert storage.latest_state(place, StorageOptions({}, Admission((str(tmp_path),)))) is not None
+
+
 def test_a_clone_within_the_roots_is_opened_and_its_rows_are_copied_only_if_its_block_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
