@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,6 +19,8 @@ from reconciler.storage.files import local_path, place_of, places_of
 from reconciler.storage.pylance import VERSION_GONE, connection_of, repeated
 
 _FEW = 3
+_OWN = ("data", "tree")
+"""The directories of a dataset whose names do not begin with ``_``; beside them, there may be other tables."""
 
 
 class PlaceRefusedError(PermissionError):
@@ -56,7 +59,7 @@ def open_dataset(
 
 def places_elsewhere(location: str, dataset: Any) -> tuple[str, ...]:
     """Return the places outside the directory of a dataset that its links and an opened version name."""
-    return tuple(dict.fromkeys([*_outside(location, _links(location)), *_outside(location, _bases(dataset))]))
+    return tuple(_outside(location, [*_links(location), *_bases(dataset)]))
 
 
 def expect_admitted(location: str, options: Mapping[str, str], dataset: Any = None) -> None:
@@ -89,23 +92,13 @@ def _bases(dataset: Any) -> list[str]:
 def _links(location: str) -> Iterator[str]:
     """Yield the symbolic links among the files of a dataset on this machine."""
     folder = local_path(location)
-    if folder is None:
-        return
-    folders = [str(folder)]
-    while folders:
-        above = folders.pop()
-        try:
-            with os.scandir(above) as entries:
-                found = [entry for entry in entries if _is_own(entry.name, above == str(folder))]
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        for entry in found:
-            if entry.is_symlink():
-                yield entry.path
-            elif entry.is_dir():
-                folders.append(entry.path)
-
-
-def _is_own(name: str, is_top: bool) -> bool:
-    """Return whether a file belongs to the dataset; at the top, there may be other tables, too."""
-    return not is_top or name in ("data", "tree") or name.startswith("_")
+    folders = [] if folder is None else [str(folder)]
+    for above in folders:
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(above) as entries:
+            for entry in entries:
+                if above == str(folder) and not entry.name.startswith("_") and entry.name not in _OWN:
+                    continue
+                if entry.is_symlink():
+                    yield entry.path
+                elif entry.is_dir():
+                    folders.append(entry.path)
