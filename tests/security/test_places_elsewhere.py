@@ -12,6 +12,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from lance.fragment import FragmentMetadata
 
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
@@ -21,15 +22,47 @@ from reconciler.server.catalogs import OneCatalog
 from tests.cli.running import lancens
 from tests.server.client import Api
 from tests.servers.lance_rest import served
+from tests.servers.listening import socket_server
 from tests.writing import write_manifest
 
 CANARY = "row-of-another-tenant-5d1c"
 ROWS = 4_217
 """So many that no output holds the number by chance."""
+_AUDIT = ("audit", "--engine", "local", "--fail-on", "never")
 
 
 def _clone(secret: Path, place: Path) -> None:
-    lance.dataset(secret).shallow_clone(place, 1)
+    dataset = lance.dataset(secret)
+    dataset.shallow_clone(place, dataset.version)
+
+
+def _index_and_deletions(secret: Path, place: Path) -> None:
+    """Make a dataset with data files of its own, and a base for the others."""
+    _clone(secret, place)
+    shutil.copytree(secret / "data", place / "data")
+    clone = lance.dataset(place)
+    fragments = [fragment.metadata.to_json() for fragment in clone.get_fragments()]
+    for file in (file for fragment in fragments for file in fragment["files"]):
+        file["base_id"] = None
+    merge = lance.LanceOperation.Merge([*map(_fragment, fragments)], clone.lance_schema)
+    lance.LanceDataset.commit(place, merge, read_version=clone.version)
+
+
+def _fragment(fragment: dict[str, Any]) -> FragmentMetadata:
+    return FragmentMetadata.from_json(json.dumps(fragment))
+
+
+def _blobs(secret: Path, place: Path) -> None:
+    base = lance.DatasetBasePath(str(secret), "blobs", id=1)
+    schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob")])
+    rows = pa.table([[1], lance.blob_array([next(secret.glob("data/*")).as_uri()])], schema=schema)
+    lance.write_dataset(rows, place, initial_bases=[base], data_storage_version="2.2")
+
+
+def _branch(secret: Path, place: Path) -> None:
+    lance.write_dataset(pa.table({"id": [1], "text": ["own"]}), place)
+    (place / "tree").mkdir()
+    (place / "tree/b").symlink_to(secret)
 
 
 def _linked(name: str) -> Callable[[Path, Path], None]:
@@ -40,9 +73,7 @@ def _linked(name: str) -> Callable[[Path, Path], None]:
             if entry.name == name:
                 target.symlink_to(entry)
             else:
-                target.mkdir()
-                for file in entry.iterdir():
-                    (target / file.name).write_bytes(file.read_bytes())
+                shutil.copytree(entry, target)
 
     return make
 
@@ -58,15 +89,22 @@ KINDS: dict[str, Callable[[Path, Path], None]] = {
     "base path": _clone,
     "data": _linked("data"),
     "_versions": _linked("_versions"),
+    "_indices": _linked("_indices"),
+    "_deletions": _linked("_deletions"),
     "a data file": _linked_file,
+    "a base of index and deletion files": _index_and_deletions,
+    "a base of external blobs": _blobs,
+    "a branch": _branch,
 }
 
 
 @pytest.fixture(params=KINDS)
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a root with a table that refers to another tenant's dataset."""
-    rows = pa.table({"id": range(ROWS), "text": [CANARY] * ROWS})
-    lance.write_dataset(rows, tmp_path / "tenant/secret.lance", max_rows_per_file=500)
+    rows = pa.table({"id": range(-1, ROWS), "text": [CANARY] * (ROWS + 1)})
+    secret = lance.write_dataset(rows, tmp_path / "tenant/secret.lance", max_rows_per_file=500)
+    secret.create_scalar_index("text", "BTREE")
+    secret.delete("id < 0")
     KINDS[request.param](tmp_path / "tenant/secret.lance", tmp_path / "lake/t.lance")
     return tmp_path / "lake"
 
@@ -114,8 +152,9 @@ def test_no_command_reads_counts_or_copies_it(lake: Path, manifest: Path, capsys
     before = sorted(lake.rglob("*"))
     for command in (
         ("plan",),
+        ("apply", "--auto-approve", "--skip-blocked"),
         ("maintain", "--auto-approve"),
-        ("audit", "--engine", "local", "--out", str(lake.parent / "report"), "--fail-on", "never"),
+        (*_AUDIT, "--out", str(lake.parent / "report")),
     ):
         told = lancens(capsys, command[0], str(manifest), *command[1:])
         assert told.code in (0, 3), told.err
@@ -126,6 +165,24 @@ def test_no_command_reads_counts_or_copies_it(lake: Path, manifest: Path, capsys
     (noted,) = [one for one in report["findings"] if one["rule"] == "reads-elsewhere"]
     assert str(lake.parent / "tenant") in noted["reason"]
     assert str(ROWS) not in json.dumps(report)
+
+
+def test_a_saved_plan_is_not_applied_to_it(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The dataset takes the place of another one after the plan."""
+    evil, place = lake / "t.lance", lake.parent / "evil.lance"
+    evil.rename(place)
+    lance.write_dataset(pa.table({"id": pa.array([1])}), evil)
+    block = {**_block(), "evolve": "additive", "properties": {"team": "a"}}
+    manifest = write_manifest(lake.parent, {"lake": {**_config(lake), "tables": {"t": block}}})
+    assert " ~ t " in lancens(capsys, "plan", str(manifest), "--out", str(lake.parent / "plan.json")).out
+    shutil.rmtree(evil)
+    place.rename(evil)
+    before = sorted(evil.rglob("*"))
+    told = lancens(capsys, "apply", str(lake.parent / "plan.json"), "--auto-approve")
+    assert told.code == 1, told.out
+    assert str(ROWS) not in told.out.replace(",", "") + told.err
+    assert CANARY not in told.out + told.err
+    assert sorted(evil.rglob("*")) == before
 
 
 def test_the_versions_elsewhere_are_not_listed(tmp_path: Path) -> None:
@@ -168,11 +225,15 @@ def test_each_version_is_opened_only_where_its_own_places_are_admitted(tmp_path:
     place = tmp_path / "lake/t.lance"
     for mode in ("create", "append"):
         lance.write_dataset(pa.table({"id": [1]}), place, mode=mode)
+    lance.dataset(place).create_branch("b", 1).add_bases(
+        [lance.DatasetBasePath(str(tmp_path / "tenant.lance"), "elsewhere", is_dataset_root=True)]
+    )
     (forged,) = (tmp_path / "clone.lance/_versions").glob("*.manifest")
     shutil.copy(forged, place / "_versions")
     with served(OneCatalog(DirBackend(root=str(tmp_path / "lake")))) as address, closing(Api(address)) as api:
         assert api("POST", "/v1/table/t/count_rows", {}).json == 2
         assert api("POST", "/v1/table/t/count_rows", {"version": 1}).error == (403, 15)
+        assert api("POST", "/v1/table/t/count_rows", {"branch": "b"}).error == (403, 15)
         assert api("POST", "/v1/table/t/restore", {"version": 1}).error == (403, 15)
     options = StorageOptions({}, Admission((str(tmp_path / "lake"),)))
     lance.dataset(place).tags.create("old", 1)
@@ -183,20 +244,78 @@ def test_each_version_is_opened_only_where_its_own_places_are_admitted(tmp_path:
 def test_external_blobs_are_referred_to_and_never_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place, schema = tmp_path / "lake/t.lance", pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob")])
     secret = tmp_path / "secret.bin"
-    for number in range(3):
-        secret.write_text(CANARY * 1_000)
-        rows = pa.table([pa.array([number]), lance.blob_array([secret.as_uri()])], schema=schema)
+    secret.write_text(CANARY * 1_000)
+    rows = pa.table([pa.array([1]), lance.blob_array([secret.as_uri()])], schema=schema)
+    for _ in range(3):
         mode = "append" if place.exists() else "create"
         lance.write_dataset(rows, place, mode=mode, data_storage_version="2.2", allow_external_blob_outside_bases=True)
     secret.unlink()  # reading it would fail now
-    block = {"maintain": {"compact": {"max_small_fragments": 1}}}
+    block = {"maintain": {"compact": {"max_small_fragments": 1}}, "properties": {"team": "a"}}
     manifest = write_manifest(tmp_path, {"lake": {**_config(tmp_path / "lake"), "tables": {"t": block}}})
-    assert lancens(capsys, "maintain", str(manifest), "--auto-approve").code == 0
+    for command in ("apply", "maintain"):
+        assert lancens(capsys, command, str(manifest), "--auto-approve").code == 0
     assert len(lance.dataset(place).get_fragments()) == 1
     told = lancens(capsys, "audit", str(manifest), "--engine", "local", "--fail-on", "error")
     assert told.code == 0, told.out
     with served(OneCatalog(DirBackend(root=str(tmp_path / "lake")))) as address, closing(Api(address)) as api:
-        assert api("POST", "/v1/table/t/count_rows", {}).json == 3
+        assert api("POST", "/v1/table/t/count_rows", {"predicate": "blob IS NOT NULL"}).json == 3
+        copy = {"new_columns": [{"name": "copy", "expression": "blob"}]}
+        assert api("POST", "/v1/table/t/add_columns", copy).status >= 400
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as writer:
+            writer.write_table(rows)
+        refused = api("POST", "/v1/table/new/create", data=sink.getvalue().to_pybytes())
+        assert refused.status >= 400
+        assert "outside registered external bases" in refused.text
+
+
+def test_the_path_of_a_data_file_leads_nowhere_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    secret = lance.write_dataset(pa.table([[1], [CANARY]], schema=schema), tmp_path / "tenant/secret.lance")
+    fragment = secret.get_fragments()[0].metadata.to_json()
+    file = fragment["files"][0]
+    name, lake = file["path"], tmp_path / "lake"
+    paths = {"above": f"../../../tenant/secret.lance/data/{name}", "rooted": f"{secret.uri}/data/{name}"}
+    for table, file["path"] in paths.items():
+        lance.write_dataset(pa.table([[1], ["own"]], schema=schema), lake / f"{table}.lance")
+        append = lance.LanceOperation.Append([_fragment(fragment)])
+        lance.LanceDataset.commit(lake / f"{table}.lance", append, read_version=1)
+    before = {path: path.read_bytes() for path in lake.rglob("data/*")}
+    manifest = write_manifest(tmp_path, {"lake": {**_config(lake), "tables": dict.fromkeys(paths, _block())}})
+    for command in (("plan",), ("apply", "--auto-approve", "--skip-blocked"), ("maintain", "--auto-approve"), _AUDIT):
+        told = lancens(capsys, command[0], str(manifest), *command[1:])
+        assert CANARY not in told.out + told.err
+    with served(OneCatalog(DirBackend(root=str(lake)))) as address, closing(Api(address)) as api:
+        for table in paths:
+            for path, body in (
+                ("count_rows", {"predicate": f"text = '{CANARY}'"}),
+                ("add_columns", {"new_columns": [{"name": "copy", "expression": "concat(text, 'x')"}]}),
+            ):
+                assert api("POST", f"/v1/table/{table}/{path}", body).status >= 400
+    assert {path: path.read_bytes() for path in lake.rglob("data/*")} == before
+
+
+def test_an_audit_connects_to_no_host_that_is_not_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All requests go through a proxy, which answers none."""
+    connections: list[str] = []
+    dataset = lance.write_dataset(pa.table({"id": [1]}), tmp_path / "data.lance")
+    fragment = dataset.get_fragments()[0].metadata.to_json()
+    fragment["files"][0]["base_id"] = 1
+    base = lance.DatasetBasePath("abfss://c@other.dfs.core.windows.net/t", is_dataset_root=True, id=1)
+    whole = lance.LanceOperation.Overwrite(dataset.lance_schema, [_fragment(fragment)], [base])
+    lance.LanceDataset.commit(tmp_path / "lake/t.lance", whole)
+    quick = {"max_retries": "0", "client_max_retries": "0", "azure_storage_account_key": "a2V5"}
+    config = {"root": str(tmp_path / "lake"), **{f"storage.{key}": value for key, value in quick.items()}}
+    manifest = write_manifest(tmp_path, {"lake": {"impl": "dir", "config": config}})
+    with socket_server(lambda connection: connections.append(connection.recv(65536).decode())) as port:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+        for host, is_reached in (("only.example.com", False), ("other.dfs.core.windows.net", True)):
+            told = lancens(capsys, "audit", str(manifest), *_AUDIT[1:], "--allow-outside", "--allow-host", host)
+            assert told.code == 0, told.err
+            assert any("other.blob.core.windows.net" in one for one in connections) is is_reached
+            assert bool(connections) is is_reached
 
 
 @pytest.mark.parametrize(
