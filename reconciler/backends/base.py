@@ -74,7 +74,7 @@ class Backend(ABC):
     allows_outside: bool = False
     """Whether datasets may refer to places outside the catalog's roots, as ``--allow-outside`` lets them."""
 
-    beside: Collection[str] = ()
+    beside: Sequence[str] = ()
     """Places beside the roots to which datasets may refer, such as those of ``serve --location``."""
 
     outermost_names: frozenset[str] = frozenset()

@@ -22,13 +22,11 @@ def command(journal: str) -> None:
     """
     from reconciler.applier.journal_reader import JournalFolder, list_runs
 
-    found = list_runs(JournalFolder(journal))
-    for run in found:
+    runs = list_runs(JournalFolder(journal))
+    for run in runs:
         say(run.line)
-    incomplete = sum(not run.is_complete for run in found)
+    incomplete = sum(not run.is_complete for run in runs)
     if incomplete:
-        raise PlanFileError(
-            f"{count(incomplete, 'journal')} of {len(found):,} incomplete; `lancens show RUN` says more"
-        )
-    if not found:
+        raise PlanFileError(f"{count(incomplete, 'journal')} of {len(runs):,} incomplete; `lancens show RUN` says more")
+    if not runs:
         say(f"There is no journal in {journal}.", err=True)

@@ -36,13 +36,12 @@ class ServedNamespace(CatalogNamespace):
 
     def __init__(self, backend: Backend, beside: Sequence[str] = ()) -> None:
         super().__init__(backend)
-        self._beside = tuple(beside)
         self.sandbox: Sandbox | None = None
-        backend.beside = self._beside
+        backend.beside = tuple(beside)
         optional.stay_inside(backend)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return ServedNamespace, (self.backend, self._beside)
+        return ServedNamespace, (self.backend, self.backend.beside)
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
         """Return an empty context: no headers go from client to catalog, or back."""
@@ -97,7 +96,7 @@ class ServedNamespace(CatalogNamespace):
             return True
 
     def _is_admitted(self, location: str, is_under: Callable[[str, str], bool] = locations.is_under) -> bool:
-        places = (*self.backend.roots(), *self._beside)
+        places = self.backend.admission().roots
         if any(is_under(place, location) for place in places):
             return True
         return not places and self._is_off_disk(location)

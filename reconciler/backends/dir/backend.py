@@ -315,12 +315,11 @@ class DirBackend(
             row = replace(entry, location=wanted or entry.location, metadata=entry.metadata_after(changes))
             altered = self._live_table(row)
             if not locations.same(live.location, altered.location):
-                left = contents = contents.without(
-                    row.object_id
-                )  # and the rows of its versions, which are of the old data
+                # The rows of its versions, which are of the old data, leave with the table's own.
+                remaining = contents = contents.without(row.object_id)
                 self._claim(altered)
                 if len(identifier) > 1:
-                    self._release(live, lambda: self._newest(left))
+                    self._release(live, lambda: self._newest(remaining))
             return _put(contents, identifier, row), (live, altered)
 
         before, altered = self._manifest.update(change, join(identifier))
