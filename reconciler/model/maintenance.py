@@ -144,7 +144,7 @@ class Upkeep:
         obstacle: why pylance cannot commit to the dataset as it is; None if it can.
         damage: why pylance's `validate()` fails; None if it passes, or nothing is needed.
         version: the latest, from which all of this is.
-        elsewhere: the places outside its directory that it refers to.
+        elsewhere: the places outside its directory that it refers to, without credentials.
     """
 
     rows: int

@@ -221,7 +221,7 @@ class Params(TypedDict, total=False):
     renames: Mapping[str, str]
 
 
-PLACES = ("location", "other_location", "code", "detail", "rename_code")
+PLACES = ("location", "other_location", "code", "detail", "names", "rename_code")
 """The parameters in which locations are."""
 
 

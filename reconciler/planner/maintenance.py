@@ -164,8 +164,8 @@ class _Dataset:
         if obstacle is not None:
             yield self._blocked(obstacle)
         elif jobs and found.elsewhere:
-            where, places = address(self._catalog, self._table.id[:-1]), tuple(map(locations.redact, found.elsewhere))
-            about: Params = {"where": where, "name": self._table.id[-1], "count": 1, "names": places}
+            where, name = address(self._catalog, self._table.id[:-1]), self._table.id[-1]
+            about: Params = {"where": where, "name": name, "count": 1, "names": found.elsewhere}
             yield Note(catalog=self._catalog, code=NoteCode.READS_ELSEWHERE, params=about)
         if found.cleanable:
             call = self._call("cleanup_old_versions(error_if_tagged_old_versions=False)")
@@ -270,8 +270,7 @@ class _Dataset:
         if found.obstacle is not None:
             return Why(ReasonCode.CANNOT_COMMIT, {"location": self._place, "detail": found.obstacle})
         if found.elsewhere and not self._wanted.copy_elsewhere:
-            detail = ", ".join(map(locations.redact, found.elsewhere))
-            return Why(ReasonCode.COPIES_ELSEWHERE, {"location": self._place, "detail": detail})
+            return Why(ReasonCode.COPIES_ELSEWHERE, {"location": self._place, "detail": ", ".join(found.elsewhere)})
         return blocked_commits(self._live.location, found.cleanup, _COMMITS.get(jobs[0].action, 1))
 
     def _unreadable(self, found: Storage) -> Why:

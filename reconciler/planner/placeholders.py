@@ -82,13 +82,14 @@ def _value(value: object, edit: _Edit) -> object:
     if isinstance(value, str):
         edited: object = edit(value)
     elif isinstance(value, Upkeep):
-        edited = replace(value, damage=value.damage and edit(value.damage))
+        elsewhere = tuple(map(edit, value.elsewhere))
+        edited = replace(value, damage=value.damage and edit(value.damage), elsewhere=elsewhere)
     elif isinstance(value, BaseModel):
         return _model(value, edit)
     elif isinstance(value, tuple):
         edited = tuple(_value(one, edit) for one in value)
     elif isinstance(value, dict):
-        edited = {**value, **{key: edit(value[key]) for key in PLACES if key in value}}
+        edited = {**value, **{key: _value(value[key], edit) for key in PLACES if key in value}}
     else:
         return value
     return value if edited == value else edited

@@ -13,6 +13,7 @@ from functools import partial
 from math import isqrt
 from typing import Any
 
+from reconciler.model import locations
 from reconciler.model.live import Storage
 from reconciler.model.maintenance import (
     COMPACTION_READS,
@@ -74,7 +75,7 @@ def upkeep_of(
             obstacle=repair_of(dataset),
             damage=damage_of(dataset, location, options) if needs_job else None,
             version=latest_version(dataset),
-            elsewhere=places_elsewhere(location, dataset),
+            elsewhere=tuple(map(locations.redact, places_elsewhere(location, dataset))),
         )
 
     return examine(location, options, read)

@@ -23,6 +23,7 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.ownership import MANAGED_BY
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.maintain import maintain, plan_maintenance
+from reconciler.operations.plan import plan
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.plan import Plan, WorkLimits
 from reconciler.storage import upkeep
@@ -249,6 +250,26 @@ def test_a_table_of_another_manifest_is_blocked_and_stays_so(bench: Bench) -> No
     assert blocked(saved) == [("lake/u", ReasonCode.FOREIGN_OWNER)]
     assert bench.run(saved) == [Status.DONE]
     assert bench.versions()["u"] == before["u"]
+
+
+@pytest.mark.parametrize("copies", [False, True], ids=["blocked", "copied"])
+def test_places_elsewhere_are_shown_as_the_manifest_writes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copies: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ROOT", str(tmp_path / "lake"))
+    fragments(tmp_path / "lake/origin.lance")
+    place = tmp_path / "lake/t.lance"
+    lance.dataset(tmp_path / "lake/origin.lance").shallow_clone(str(place), 3)
+    block = {"maintain": {**COMPACT, "copy_elsewhere": copies}, "tags": {"first": 3}}
+    manifest = load_manifest(
+        tmp_path, {"lake": {"impl": "dir", "config": {"root": "${env:ROOT}"}, "tables": {"t": block}}}
+    )
+    made = plan_maintenance(manifest)
+    saved = [each.to_json() for each in (made, plan(manifest))]
+    assert [("${env:ROOT}/origin.lance" in text, str(tmp_path) in text) for text in saved] == [(True, False)] * 2
+    report = maintain(Plan.from_json(saved[0]), manifest, journal=tmp_path / "journal")
+    assert (len(report.results), len(made.blocked)) == ((1, 0) if copies else (0, 1))
 
 
 def test_a_blocked_dataset_stops_no_job_of_another(bench: Bench) -> None:
