@@ -71,8 +71,7 @@ def ask_storage(
         for question in asked
         for identifier, place in ((question.table.id, places[question.table.id]),)
     }
-    facts |= _with_tags(backend, asking, facts, parallelism)
-    facts |= _with_refused_columns(backend, asking, facts, parallelism)
+    facts |= _look_again(backend, asking, facts, parallelism)
     stale = _stale_columns(backend, asked, facts)
     return {identifier: replace(one, entry=stale.get(identifier)) for identifier, one in facts.items()}
 
@@ -99,48 +98,40 @@ def _options(backend: Backend, place: str, live: LiveTable | None) -> Mapping[st
     return optional.table_storage_options(backend, live) if live and in_force else backend.storage_options()
 
 
-def _with_refused_columns(
+def _look_again(
     backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
 ) -> dict[Identifier, TableFacts]:
-    """Return the facts of the tables whose data apply would refuse to add columns to, with the reason."""
+    """Return the facts of the datasets whose tags are in question, or that are to gain columns.
+
+    They have the tags, and as the detail of their storage why apply would refuse the columns.
+    """
 
     def look(question: StorageQuestion) -> TableFacts:
-        found = facts[question.table.id]
-        place = found.location or ""
+        known = facts[question.table.id]
+        place = known.location or ""
         options = _options(backend, place, question.live)
-        problem = storage.addition_problem(place, schema_difference(question.table, found).missing, options)
-        return replace(found, storage=replace(found.storage, detail=problem or found.storage.detail))
+        if question.table.tags or question.recorded_tags:
+            tags = storage.find_tags(place, options, question.table.tags, question.recorded_tags)
+            if isinstance(tags, Storage):
+                return replace(known, storage=tags)
+            known = replace(known, tags=tags)
+        problem = storage.addition_problem(place, columns, options) if (columns := _added(question, known)) else ""
+        return replace(known, storage=replace(known.storage, detail=problem)) if problem else known
 
-    growing = [
-        one
-        for one in asked
-        if one.table.evolve is Evolve.ADDITIVE
-        and one.in_force is not None
-        and schema_difference(one.table, facts[one.table.id]).missing
+    again = [
+        question
+        for question in asked
+        if facts[question.table.id].storage.kind is StorageKind.DATASET
+        and (question.table.tags or question.recorded_tags or _added(question, facts[question.table.id]))
     ]
-    looked = in_parallel(look, growing, parallelism)
-    return {question.table.id: found for question, found in zip(growing, looked, strict=True)}
+    looked = in_parallel(look, again, parallelism)
+    return {question.table.id: known for question, known in zip(again, looked, strict=True)}
 
 
-def _with_tags(
-    backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
-) -> dict[Identifier, TableFacts]:
-    """Return the facts of the tables whose tags are in question, with the tags of their data."""
-
-    def look(question: StorageQuestion) -> TableFacts:
-        found = facts[question.table.id]
-        place = found.location or ""
-        options = _options(backend, place, question.live)
-        tags = storage.find_tags(place, options, question.table.tags, question.recorded_tags)
-        return replace(found, storage=tags) if isinstance(tags, Storage) else replace(found, tags=tags)
-
-    tagged = [
-        one
-        for one in asked
-        if (one.table.tags or one.recorded_tags) and facts[one.table.id].storage.kind is StorageKind.DATASET
-    ]
-    looked = in_parallel(look, tagged, parallelism)
-    return {question.table.id: found for question, found in zip(tagged, looked, strict=True)}
+def _added(question: StorageQuestion, known: TableFacts) -> Schema:
+    """Return the columns that apply would add to the data of a table."""
+    is_growing = question.table.evolve is Evolve.ADDITIVE and question.in_force is not None
+    return schema_difference(question.table, known).missing if is_growing else ()
 
 
 def _stale_columns(
