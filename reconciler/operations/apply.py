@@ -37,9 +37,12 @@ _HINDERED = (ReasonCode.CATALOG_CLEANUP, ReasonCode.CATALOG_TOO_NEW)
 
 
 def check_arguments(plan: Plan, manifest: Manifest) -> None:
-    """Raise StalePlanError if the plan was made of another manifest or with other variables.
+    """Check what a plan says of its manifest and catalogs, without a connection.
 
-    What the manifest asks of `maintain` counts for jobs alone.
+    Raises:
+        StalePlanError: it was made of another manifest or with other variables. What the manifest asks of `maintain`
+            counts for jobs alone.
+        PlanFileError: it was edited.
     """
     expect("apply", plan, Plan, "a plan and then its manifest, such as reconciler.plan(manifest)")
     expect("apply", manifest, Manifest, "the plan's manifest, such as reconciler.load('lancens.yaml')")
@@ -51,6 +54,8 @@ def check_arguments(plan: Plan, manifest: Manifest) -> None:
         )
     if plan.options.maintain and plan.manifest.upkeep != manifest.upkeep_digest:
         raise StalePlanError("what the manifest asks of `lancens maintain` has changed since it was made")
+    desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
+    check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
 
 
 def _check_variables(plan: Plan, manifest: Manifest) -> None:
@@ -104,7 +109,6 @@ def apply(
     check_arguments(plan, manifest)
     if plan.options.maintain:
         raise PlanFileError("the plan holds jobs of `lancens maintain`, which carries them out. Nothing was changed.")
-    check_summaries(plan, manifest)
     if not skip_blocked:
         check_blocked(plan)
     if not allow_mass_removal:
@@ -116,12 +120,6 @@ def apply(
         if not allow_mass_removal:
             _check_counts(whole, sources, mirrored, connections, parallelism)
         return carry_out(whole, plan, connections, parallelism, journal, on_event, stop, profile)
-
-
-def check_summaries(plan: Plan, manifest: Manifest) -> None:
-    """Raise PlanFileError if what a plan says of its catalogs does not match the manifest."""
-    desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
-    check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
 
 
 def verified(

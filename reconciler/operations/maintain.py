@@ -18,7 +18,7 @@ from reconciler.model.desired import DesiredCatalog, DesiredTable
 from reconciler.model.errors import PlanFileError
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Scope
-from reconciler.operations.apply import carry_out, check_arguments, check_summaries, ignore_event, verified
+from reconciler.operations.apply import carry_out, check_arguments, ignore_event, verified
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.plan import check_globs, input_of, reference, selected_in, selection_of, summary_of
 from reconciler.planner.facts import PlanOptions
@@ -108,7 +108,6 @@ def maintain(
     check_arguments(plan, manifest)
     if not plan.options.maintain:
         raise PlanFileError("this is no plan of `lancens maintain`; `lancens apply` carries it out")
-    check_summaries(plan, manifest)
     stop = stop or threading.Event()
     with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
         whole, _ = verified(plan, manifest, connections, parallelism)
