@@ -38,6 +38,7 @@ from reconciler.model.desired import DesiredCatalog, Source, Suppression, Thresh
 from reconciler.model.display import did_you_mean
 from reconciler.model.errors import ConfigError, MissingExtraError, Problem
 from reconciler.model.names import check_name
+from reconciler.model.ownership import owner_name
 
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "policies", "tables")
 
@@ -125,7 +126,7 @@ class _Loading:
             self._blocks.read_schemas(top.schemas, root["schemas"])
         nodes = self._blocks.children(root, "catalogs", what)
         self._require(root, "catalogs", what, "expected a block with a name for each catalog")
-        owners = {each: "/".join(filter(None, (name, each, identity))) for each in nodes}
+        owners = {each: owner_name(name, each, identity) for each in nodes}
         read = {each: found for each, node in nodes.items() if (found := self._catalog(owners[each], each, node))}
         catalogs = self._with_mirrors(read, nodes)
         for problem in service_problems((catalog, catalog.config.known_config()) for catalog in catalogs.values()):

@@ -41,6 +41,11 @@ def is_reserved_key(key: str) -> bool:
     return key.startswith("lancens.") or key.lower() in _RESERVED
 
 
+def owner_name(manifest: str, catalog: str, identity: str | None) -> str:
+    """Return the owner of what a manifest, with its ``id`` if it has one, manages in a catalog."""
+    return f"{manifest}/{catalog}/{identity}" if identity else f"{manifest}/{catalog}"
+
+
 def owner_of(properties: Mapping[str, str]) -> str | None:
     """Return the owner ``<manifest>/<catalog>``, then ``/<id>`` if it has one; None for an unmanaged object."""
     return _with_id(properties.get(MANAGED_BY), properties)

@@ -64,7 +64,7 @@ class MaintainedTable:
 
     def decisions(self) -> list[Decision]:
         """Return its jobs, or why there can be none, with the state of its entry."""
-        foreign = self.context.foreign_why(self.live.properties, {})
+        foreign = self.context.foreign_why(self.live.properties)
         decided = jobs_of(self.context.catalog, self.table, self.live, self.found, foreign)
         entry = self._entry()
         states = {Change: {"before": entry, "after": entry}, Blocked: {"before": entry}, Note: {}}

@@ -12,7 +12,7 @@ from reconciler.model.desired import DesiredNamespace, DesiredTable, Prune
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope, address
 from reconciler.model.policies import Policies
-from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
+from reconciler.model.reasons import NO_PARAMS, NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change, Kind, Protection
 from reconciler.planner.facts import CatalogInput, TableFacts
@@ -89,7 +89,7 @@ class CatalogContext:
             return False
         return self.prune is Prune.ALL or ownership.is_same_owner(owner, self.owner)
 
-    def foreign_why(self, properties: Mapping[str, str], params: Params) -> Why | None:
+    def foreign_why(self, properties: Mapping[str, str], params: Params = NO_PARAMS) -> Why | None:
         """Return why an object stays as it is that another manifest owns; None for any other object."""
         owner = ownership.owner_of(properties)
         if owner is None or ownership.is_same_owner(owner, self.owner) or self.take_over:
@@ -103,7 +103,7 @@ class CatalogContext:
         self, live: LiveNamespace | LiveTable, desired: DesiredNamespace | DesiredTable | None = None
     ) -> Blocked | None:
         """Return a blocked entry if another manifest owns the object; None otherwise."""
-        why = self.foreign_why(live.properties, {} if desired is not None else {"key": "prune: owned"})
+        why = self.foreign_why(live.properties, NO_PARAMS if desired is not None else {"key": "prune: owned"})
         return None if why is None else self.blocked(why, desired, live)
 
     def blocked(

@@ -38,7 +38,7 @@ class Identity:
 
     def owner(self, catalog: str) -> str:
         """Return the owner in the marks of what this manifest manages in a catalog."""
-        return "/".join(filter(None, (self.name, catalog, self.id)))
+        return ownership.owner_name(self.name, catalog, self.id)
 
 
 def identity_of(snapshot: Snapshot, catalog: str | None, name: str) -> Identity:
