@@ -14,6 +14,7 @@ from operator import itemgetter
 from urllib.parse import quote
 
 from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
@@ -315,10 +316,22 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
             yield _Conflict(change, Why(ReasonCode.DEFAULT_LOCATION_TAKEN, params), table)
 
 
-def enters(change: Change) -> bool:
+def _enters(change: Change) -> bool:
     """Return whether an entry comes to a location where it was not before."""
     before = change.before.location if change.before else None
     return change.destination is not None and not locations.same(before, change.destination)
+
+
+def hiding_places(
+    capabilities: Capabilities, changes: Iterable[Change], place_of: Callable[[str], str]
+) -> dict[str, Change]:
+    """Return the places at which a new entry would hide a table that only a directory makes, each with its change."""
+    return {
+        place: change
+        for change in (changes if capabilities.lists_root else ())
+        if change.destination and _enters(change)
+        for place in locations.and_above(place_of(change.destination))
+    }
 
 
 def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Conflict]:
@@ -326,18 +339,11 @@ def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTable
 
     Hiding is what a block for the directory of such a table is for, unless the manifest wants that table, too.
     """
-    if not source.capabilities.lists_root:
-        return
     place_of = source.facts.place_of
-    entering = {
-        place: change
-        for change in changes
-        if change.destination and enters(change)
-        for place in locations.and_above(place_of(change.destination))
-    }
+    entering = hiding_places(source.capabilities, changes, place_of)
     if not entering:
         return
-    leaving = {change.identifier for change in changes if change.before and (change.after is None or enters(change))}
+    leaving = {change.identifier for change in changes if change.before and (change.after is None or _enters(change))}
     wanted = source.desired.tables
     for table in sorted(tables.at(entering), key=lambda table: table.id, reverse=True):
         change = entering[place_of(table.location)]

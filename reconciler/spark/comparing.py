@@ -26,7 +26,7 @@ from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
 from reconciler.planner.comparison import Outcomes
-from reconciler.planner.conflicts import enters
+from reconciler.planner.conflicts import hiding_places
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.facts import (
     CatalogInput,
@@ -320,18 +320,13 @@ class Lookup:
         """
         new = source.desired.namespaces.keys() - source.live.namespaces.keys()
         place_of = Facts(places=links_to(places, ())).place_of
-        writing = (one.destination for one in compared.outcomes.changes if _may_conflict(one))
+        destinations = (change.destination for change in compared.outcomes.changes if _may_conflict(change))
+        written = chain(destinations, *stored.values())
         unfound = () if source.capabilities.folds_case else (block.id for block in compared.unfound(source))
-        changes = compared.outcomes.changes if source.capabilities.lists_root else ()
-        entering = (place_of(one.destination) for one in changes if one.destination and enters(one))
+        hiding = hiding_places(source.capabilities, compared.outcomes.changes, place_of)
         return cls(
             frozenset(new if source.capabilities.one_name_space else ()),
-            frozenset(
-                chain(
-                    (place_of(place) for place in chain(writing, *stored.values()) if place is not None),
-                    *map(locations.and_above, entering),
-                )
-            ),
+            frozenset(place_of(place) for place in written if place is not None) | hiding.keys(),
             frozenset(map(folded, unfound)),
         )
 
