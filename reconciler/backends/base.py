@@ -25,7 +25,7 @@ _SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 """What code raises on an answer that does not have the shape of its specification."""
 
 _SETTINGS = ("parallelism", "hosts", "allows_outside", "beside", "outermost_names", "homes")
-"""What is set on a connection after it is made, and goes with a copy."""
+"""The attributes that are set on a new connection, and that a pickled copy keeps."""
 
 
 @dataclass(frozen=True, slots=True)

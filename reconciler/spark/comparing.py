@@ -326,7 +326,7 @@ class Lookup:
         hiding = hiding_places(source.capabilities, compared.outcomes.changes, place_of)
         return cls(
             frozenset(new if source.capabilities.one_name_space else ()),
-            frozenset(place_of(place) for place in written if place is not None) | hiding.keys(),
+            frozenset({*hiding, *(place_of(place) for place in written if place is not None)}),
             frozenset(map(folded, unfound)),
         )
 

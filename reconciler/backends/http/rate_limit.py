@@ -11,13 +11,13 @@ _LEAST_CEILING = 20.0
 """Assumed after a first refusal, which may have come before anything could be measured."""
 _RECOVERING_REQUESTS, _RECOVERING_SECONDS = 15, 0.5
 _PROBING_REQUESTS, _PROBING_SECONDS = 80, 2.0
-"""What it takes to come back to the ceiling, and then to double it: so many requests, and at least so long."""
+"""The accepted requests, and the least seconds, until the rate is at the ceiling again, and then at its double."""
 _LONGEST_HOLD = 5.0
 _SLOWEST_CEILING = 2 / _LONGEST_HOLD
 
 
 class Clock:
-    """The time, pauses and dice of retries. Tests replace it."""
+    """The time, pauses and random numbers of retries. Tests replace it."""
 
     def monotonic(self) -> float:
         """Return seconds that never go back."""

@@ -25,7 +25,7 @@ class RetryPolicy:
     ``max_retries``: how often a request is sent again after failures, with full jitter; 0 for never, throttled or not.
     ``max_wait``: how long a throttled request is sent again without progress; a longer ``Retry-After`` is an error.
     ``base``, ``cap``: the first and the longest backoff that a pause is drawn from.
-    ``clock``: the time, pauses and dice.
+    ``clock``: the time, pauses and random numbers.
     """
 
     max_retries: int = 3
