@@ -95,7 +95,7 @@ servers: $(INSTALLED) $(PEERS) $(CLASSES)
 
 # Spark starts in half of the CPU seconds where its classes are prepared.
 $(CLASSES): $(INSTALLED)
-	-$(BIN)/python -m tests.servers.spark_classes
+	-$(BIN)/python -m tests.servers.spark_classes > $(VENV)/spark-classes.log 2>&1
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
 soak: $(INSTALLED) $(PEERS) $(OLDER)

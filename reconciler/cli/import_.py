@@ -87,7 +87,7 @@ def command(
     made = _import(source, manifest, catalog, Path() if out is None else Path(out).parent, options)
     write_result(made.text, out)
     if out is not None:
-        wrote = f"Wrote {out}, the manifest {display.name(made.name)}: {_counts(made)}"
+        wrote = f"Wrote {out}, manifest `{display.name(made.name)}`: {_counts(made)}"
         say(f"{wrote}; `lancens plan {out}` shows what differs from it.", err=True)
 
 

@@ -164,7 +164,7 @@ def test_a_lost_manifest_is_written_again_by_its_name(folder: Path, capsys: pyte
     managed(folder, "store", "lake", "users", "orders", identity="1f2e")
     made = imported(capsys, *DIR, "--name", "store", "-o", "made.yaml")
 
-    assert "Wrote made.yaml, the manifest store: " in made.err
+    assert "Wrote made.yaml, manifest `store`: " in made.err
     loaded = reconciler.load("made.yaml")
     assert (loaded.name, loaded.identity) == ("store", "1f2e")
     assert set(loaded.catalogs["lake"].desired.tables) == {("users",), ("orders",)}
@@ -178,7 +178,7 @@ def test_a_new_manifest_is_named_after_its_folder_and_takes_nothing_of_others(
     managed(folder, "sub", "main", "b", identity="1f2e")
     made = imported(capsys, *DIR, "-o", "sub/made.yaml")
 
-    assert "Wrote sub/made.yaml, the manifest sub-2: " in made.err
+    assert "Wrote sub/made.yaml, manifest `sub-2`: " in made.err
     assert "1 object left out: ads manages it. If its manifest is lost, `--name ads` writes it again." in made.err
     loaded = reconciler.load("sub/made.yaml")
     assert loaded.identity not in (None, "1f2e")

@@ -131,7 +131,7 @@ def test_a_root_with_nothing_in_it_is_said(folder: Path, capsys: pytest.CaptureF
     made = imported(capsys, "--impl", "dir", "--config", "root=./empty", "-o", "made.yaml")
 
     assert f"no Lance table under {folder}/here/empty." in made.err
-    assert "Wrote made.yaml, the manifest here: 0 namespaces, 0 tables" in made.err
+    assert "Wrote made.yaml, manifest `here`: 0 namespaces, 0 tables" in made.err
 
 
 # ---- appending

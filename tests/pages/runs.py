@@ -215,7 +215,9 @@ _SPARK = (
 )
 
 RUNS: Mapping[str, Run] = {
-    "README.md#Try it": Run(_datasets, ("Wrote lancens.yaml: 0 namespaces, 2 tables", "No changes.", "+ tier: gold")),
+    "README.md#Try it": Run(
+        _datasets, ("Wrote lancens.yaml, manifest `here`: 0 namespaces, 2 tables", "No changes.", "+ tier: gold")
+    ),
     "README.md#A fleet of tables": Run(_fleet, ("Wrote inventory.lance", "Report: report/audit.html", "No changes.")),
     "README.md#Documentation": Run(_changed),
     f"{ADOPTING}#Write the manifest": Run(_of_spark, ("Wrote lancens.yaml", "1 to register", "No data is deleted")),
