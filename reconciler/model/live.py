@@ -68,15 +68,30 @@ class ForeignTable:
 
 
 @dataclass(frozen=True, slots=True)
+class OddEntry:
+    """An entry that its service describes without what a Lance table needs; ``owner`` is its mark, if it shows one."""
+
+    reason: str
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """The result of a scan: complete within its scope, or the scan raised.
 
-    ``notes`` are sentences about names that cannot be represented and about read-only catalogs.
+    ``notes`` are sentences about names that cannot be represented and about read-only catalogs. ``odd`` are the entries
+    that a scan leaves out, each with a note.
     """
 
     namespaces: Mapping[Identifier, LiveNamespace] = field(default_factory=dict)
     tables: Mapping[Identifier, LiveTable] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    odd: Mapping[Identifier, OddEntry] = field(default_factory=dict)
+
+    @property
+    def held(self) -> dict[Identifier, str]:
+        """The names that the odd entries have, with what is odd."""
+        return {identifier: entry.reason for identifier, entry in self.odd.items()}
 
 
 class StorageKind(Enum):

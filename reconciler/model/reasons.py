@@ -76,6 +76,7 @@ class ReasonCode(StrEnum):
     DATA_LOST = "data-lost"
     DEFAULT_LOCATION_TAKEN = "default-location-taken"
     DROPPED_OUTSIDE = "dropped-outside"
+    ENTRY_DAMAGED = "entry-damaged"
     FOREIGN_OWNER = "foreign-owner"
     FOREIGN_POLICY = "foreign-policy"
     HIDES_TABLE = "hides-table"

@@ -189,7 +189,7 @@ def ask_places(
 
 def ask_held(
     backend: Backend, names: Iterable[Identifier], spaces: Collection[Identifier], parallelism: int
-) -> Mapping[Identifier, str]:
+) -> dict[Identifier, str]:
     """Describe the tables of other formats that have one of ``names``.
 
     Only the namespaces ``spaces`` are read.

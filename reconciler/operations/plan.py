@@ -139,7 +139,7 @@ def read_catalog(
     names = names_in_question(missing, options.select)
     with profile.stage("questions", connection):
         occupants = ask_occupants(backend, source, namespaces.drops, parallelism)
-        held = ask_held(backend, names, live.namespaces, parallelism)
+        held = live.held | ask_held(backend, names, live.namespaces, parallelism)
         leftovers = optional.leftovers(backend, scope)
         stored = find_stored(connection, dict(new_names(missing, options.select)), others, parallelism)
     places = chain((one.location for one in found.values()), *stored.values())

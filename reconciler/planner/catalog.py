@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from reconciler.model import ownership
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Origin
 from reconciler.model.live import LIST_OF_OBJECTS, UNKNOWN_FEATURES, LiveNamespace, LiveTable
 from reconciler.model.names import Identifier
-from reconciler.model.ownership import recorded_keys
 from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.comparison import Outcomes, compare_tables
 from reconciler.planner.conflicts import resolve
-from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind
+from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Key, Kind
 from reconciler.planner.facts import CatalogInput, LiveTables, TablesInMemory
 from reconciler.planner.mirrors import Mirrored
 from reconciler.planner.namespaces import diff_namespace
@@ -57,6 +57,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
     """
     context = CatalogContext.of(source)
     outcomes.compare_written(source, tables)
+    outcomes.blocked = {**dict(_damaged(source, context)), **outcomes.blocked}
     outcomes.changes.sort(key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:
         outcomes.changes = [_following(source.mirrored, source.desired, change) for change in outcomes.changes]
@@ -107,6 +108,21 @@ def _leftovers(source: CatalogInput, context: CatalogContext) -> Iterator[Change
             before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
             yield change_of(context, action, live.id, before, None, _LEFTOVER)
+
+
+def _damaged(source: CatalogInput, context: CatalogContext) -> Iterator[tuple[Key, Blocked]]:
+    """Yield this manifest's entries that a scan leaves out; it cannot say what their tables are."""
+    for identifier, entry in sorted(source.live.odd.items()):
+        if ownership.is_same_owner(entry.owner, context.owner) and context.select.contains(identifier):
+            blocked = Blocked(
+                catalog=context.catalog,
+                kind="table",
+                identifier=identifier,
+                code=ReasonCode.ENTRY_DAMAGED,
+                params={"detail": entry.reason},
+                held_by=entry.reason,
+            )
+            yield blocked.key, blocked
 
 
 def _read_only(context: CatalogContext, live: LiveNamespace | LiveTable) -> Blocked:
@@ -289,7 +305,7 @@ def fingerprint_of(
     block = blocks.get(identifier)
     if block is None and kind == "table" and (policy := context.policies.of(identifier)) is not None:
         block = policy.block
-    keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
+    keys = {*(block.properties if block else ()), *(ownership.recorded_keys(live.properties) if live else ())}
     view = context.view(block, live)
     secret = {*(block.secret_keys if block else ()), *(view.secret_keys if view else ())}
     return Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)

@@ -20,9 +20,10 @@ from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Thresholds
 from reconciler.model.display import count
 from reconciler.model.errors import PlanFileError, StalePlanError
-from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
+from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier, address
 from reconciler.model.policies import Policies
+from reconciler.model.reasons import ReasonCode
 from reconciler.model.redaction import is_stand_in, redact_value
 from reconciler.model.tags import FoundTags
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
@@ -122,6 +123,11 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> R
     live = Snapshot(
         {key: _live_namespace(one, desired.namespaces.get(key)) for key, one in namespaces.items() if one.view},
         {key: _live_table(one, block_of(key)) for key, one in tables.items() if one.view},
+        odd={
+            one.identifier: OddEntry(one.held_by, desired.owner)
+            for one in blocked
+            if one.code is ReasonCode.ENTRY_DAMAGED
+        },
     )
     found = pairs(moves, _blocks(desired, tables), live.tables)
     questions = [storage_question(pair, source.options.select) for pair in found]

@@ -21,7 +21,7 @@ from reconciler.model import locations
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredNamespace, DesiredTable
 from reconciler.model.errors import CatalogError
-from reconciler.model.live import LiveNamespace, LiveTable, Storage
+from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot, Storage
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
@@ -136,7 +136,7 @@ class Compared:
         self.schemas.update(schemas_to_show(asked, facts))
         for pair in together:
             name = pair.desired.id if pair.desired else ()
-            self._add(context, replace(pair, held=held.get(name, "")), facts.get(name))
+            self._add(context, replace(pair, held=held.get(name, pair.held)), facts.get(name))
 
     def unfound(self, source: CatalogInput) -> list[DesiredNamespace | DesiredTable]:
         """Return the blocks of the namespaces and tables that were not found."""
@@ -192,6 +192,7 @@ class ComparedUnits:
         compared: the comparison.
         namespaces: the live namespaces.
         notes: the notes of the scans.
+        odd: the entries that the scans leave out.
         late: the tables of namespaces that were not listed.
         tables: all tables, where the driver needs them.
         selected: the globs that match a table.
@@ -202,6 +203,7 @@ class ComparedUnits:
     compared: Compared = field(default_factory=Compared)
     namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
+    odd: dict[Identifier, OddEntry] = field(default_factory=dict)
     late: dict[Identifier, LiveTable] = field(default_factory=dict)
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     selected: set[Scope] = field(default_factory=set)
@@ -213,6 +215,7 @@ class ComparedUnits:
         self.compared.merge(other.compared)
         self.namespaces.update(other.namespaces)
         self.notes |= other.notes
+        self.odd.update(other.odd)
         self.late.update(other.late)
         self.tables.update(other.tables)
         self.selected |= other.selected
@@ -251,6 +254,7 @@ class Reader:
                 continue
             found.namespaces.update(reading.found.namespaces)
             found.notes.update(reading.found.notes)
+            found.odd.update(reading.found.odd)
             is_known = set(reading.namespaces) <= set(unit.namespaces)
             (here if is_known else found.late).update(reading.found.tables)
         found.count = len(here) + len(found.late)
@@ -259,7 +263,8 @@ class Reader:
         for scope in self.globs[name]:
             if any(map(scope.contains, (*here, *found.late))):
                 found.selected.add(scope)
-        found.compared.compare(self.contexts[name], pairs(NO_MOVES, blocks, here))
+        held = Snapshot(odd=found.odd).held
+        found.compared.compare(self.contexts[name], pairs(NO_MOVES, blocks, here, held))
         return found
 
 

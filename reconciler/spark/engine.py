@@ -235,7 +235,9 @@ class _Fleet:
             for name, one in found.items():
                 one.compared.compare(contexts[name], pairs(NO_MOVES, homeless[name], one.late))
             note(count(sum(len(one.compared.outcomes.changes) for one in found.values()), "change"))
-        snapshots = {name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes))) for name, one in found.items()}
+        snapshots = {
+            name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes)), odd=one.odd) for name, one in found.items()
+        }
         return _Read(units, found, {name: replace(one, live=snapshots[name]) for name, one in sources.items()})
 
     @property
@@ -290,7 +292,7 @@ class _Fleet:
             with connection.spec.errors():
                 yield connection.backend
 
-        together = [*pairs(context.moves, blocks, live)]
+        together = [*pairs(context.moves, blocks, live, source.live.held)]
         compared.ask(context, together, source.live.namespaces, _written(source), connect)
 
     def _known(self, read: _Read) -> Mapping[str, Mapping[Identifier, LiveTable]]:

@@ -161,7 +161,8 @@ def _scan(backend: Backend, unit: Unit) -> tuple[Snapshot, Collection[Identifier
     disabled = {
         identifier for identifier in unit.namespaces if (live := found.namespaces.get(identifier)) and live.disabled
     }
-    return Snapshot(namespaces, tables, tuple(map(as_unicode, found.notes))), disabled
+    odd = {identifier: entry for identifier, entry in found.odd.items() if unit.has(identifier)}
+    return Snapshot(namespaces, tables, tuple(map(as_unicode, found.notes)), odd), disabled
 
 
 def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Sequence[ForeignTable] | CatalogError]:

@@ -34,6 +34,7 @@ from reconciler.backends.dir.rows import (
     metadata_of,
     part_of,
 )
+from reconciler.backends.odd_entries import NO_LOCATION, leaving_out, odd_entry
 from reconciler.model import errors, locations
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.capabilities import Capabilities, LocationPolicy
@@ -41,6 +42,7 @@ from reconciler.model.live import (
     LIST_OF_OBJECTS,
     LiveNamespace,
     LiveTable,
+    OddEntry,
     PropertyChanges,
     Snapshot,
 )
@@ -101,6 +103,7 @@ class DirBackend(
         contents = self._manifest.read(part.row_filter if part else None)
         namespaces: dict[Identifier, LiveNamespace] = {}
         tables: dict[Identifier, LiveTable] = {}
+        odd: dict[Identifier, OddEntry] = {}
         notes: list[str] = []
         for row, identifier, invalid, properties in _entries(contents.within(part) if part else contents):
             if invalid is not None:
@@ -108,8 +111,10 @@ class DirBackend(
                     notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {check_name(identifier[invalid])}")
             elif row.object_type == NAMESPACE:
                 namespaces[identifier] = LiveNamespace(identifier, properties)
-            elif row.object_type == TABLE:
-                tables[identifier] = LiveTable(identifier, self._places.location(row.location or ""), properties)
+            elif row.object_type == TABLE and row.location:
+                tables[identifier] = LiveTable(identifier, self._places.location(row.location), properties)
+            elif row.object_type == TABLE and scope.contains(identifier):
+                odd[identifier] = odd_entry(NO_LOCATION, properties)
         notes += notes_on(hindrances(contents.dataset))
         for identifier in sorted(self._in_use(contents, part, namespaces).difference(namespaces)):
             if scope.contains(identifier) or scope.reaches(identifier):
@@ -118,7 +123,7 @@ class DirBackend(
         if part is None or part.is_about_root:
             with storage.translated(self.config.root, self.config.storage):
                 self._add_root_tables(contents, scope, tables, notes)
-        return snapshot_within(scope, namespaces.values(), tables.values(), notes)
+        return leaving_out(snapshot_within(scope, namespaces.values(), tables.values(), notes), odd)
 
     def _in_use(self, contents: ManifestRows, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
         """Return the namespaces that hold something, with all those above ``part``."""
@@ -408,6 +413,8 @@ class DirBackend(
             return None
         if row.object_type != TABLE:
             raise errors.NotLanceTableError(f"dir: `{row.object_id}` is a {row.object_type}, not a Lance table")
+        if not row.location:
+            raise errors.NotLanceTableError(f"dir: `{row.object_id}` in {MANIFEST} is {NO_LOCATION}")
         table = self._live_table(row)
         place = self._root_directory(table)
         with storage.translated(self.config.root, self.config.storage):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.glue import structures
 from reconciler.backends.glue.aws_errors import WebPageError
-from reconciler.backends.odd_entries import left_out
+from reconciler.backends.odd_entries import leaving_out, left_out, odd_entry
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, PermissionDeniedError
-from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot
 from reconciler.model.names import Identifier, Scope
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def scan(service: Service, depth: int, scope: Scope, parallelism: int) -> Snapsh
     reading = _Reading(service, scope, parallelism)
     databases = reading.read_databases([(), *reading.read_catalogs(depth)])
     reading.read_tables(databases)
-    return Snapshot(reading.namespaces, reading.tables, tuple(sorted(reading.notes)))
+    snapshot = Snapshot(reading.namespaces, reading.tables, tuple(sorted(reading.notes)))
+    return leaving_out(snapshot, reading.odd)
 
 
 class _Reading:
@@ -52,6 +53,7 @@ class _Reading:
         self.namespaces: dict[Identifier, LiveNamespace] = {}
         self.tables: dict[Identifier, LiveTable] = {}
         self.notes: list[str] = []
+        self.odd: dict[Identifier, OddEntry] = {}
 
     def read_catalogs(self, depth: int) -> list[Identifier]:
         """Return the catalogs worth looking into, parents first."""
@@ -104,25 +106,26 @@ class _Reading:
     def read_tables(self, databases: Sequence[Identifier]) -> None:
         """Read the Lance tables of every database."""
 
-        def tables_of(database: Identifier) -> dict[Identifier, LiveTable | str] | None:
+        def tables_of(database: Identifier) -> dict[Identifier, LiveTable | OddEntry] | None:
             return _unless_gone(lambda: dict(self._tables_of(database)), lambda: self.service.database(database))
 
         for database, read in zip(databases, in_parallel(tables_of, databases, self.parallelism), strict=True):
             if read is None:
                 del self.namespaces[database]
             for identifier, found in (read or {}).items():
-                if isinstance(found, str):
-                    self._leave_out(identifier, found)
+                if isinstance(found, OddEntry):
+                    self.odd[identifier] = found
                 else:
                     self.tables[identifier] = found
 
-    def _tables_of(self, database: Identifier) -> Iterator[tuple[Identifier, LiveTable | str]]:
+    def _tables_of(self, database: Identifier) -> Iterator[tuple[Identifier, LiveTable | OddEntry]]:
         """Yield each table marked as a Lance table, or why it is left out."""
         for table in self.service.tables(database):
             identifier = (*database, table["Name"])
             if structures.is_marked_lance(table) and self.scope.contains(identifier):
                 reason = structures.name_mismatch(table["Name"]) or structures.table_mismatch(table)
-                yield identifier, reason or structures.live_table(identifier, table)
+                live = structures.live_table(identifier, table)
+                yield identifier, live if reason is None else odd_entry(reason, live.properties)
 
     def _concerns(self, identifier: Identifier) -> bool:
         return self.scope.contains(identifier) or self.scope.reaches(identifier)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from reconciler.backends import optional
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.config import HiveConfig
-from reconciler.backends.odd_entries import NO_LOCATION, left_out
+from reconciler.backends.odd_entries import NO_LOCATION, leaving_out, odd_entry
 from reconciler.backends.spark_types import hive_columns
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities, NameRule
@@ -325,9 +325,10 @@ class Hive2Backend(
             for identifier, table in shown.items()
             if entries.is_lance(table)
         }
-        notes = [left_out(identifier, NO_LOCATION) for identifier in sorted(shown.keys() - tables.keys())]
-        notes += _left_out({*concerned, *found} - {*wanted, *shown})
-        return Snapshot(namespaces, tables, tuple(notes))
+        without = shown.keys() - tables.keys()
+        notes = tuple(_left_out({*concerned, *found} - {*wanted, *shown}))
+        odd = {identifier: odd_entry(NO_LOCATION, shown[identifier].parameters) for identifier in without}
+        return leaving_out(Snapshot(namespaces, tables, notes), odd)
 
     def _is_representable(self, name: str) -> bool:
         """Return whether an identifier can hold a live name."""

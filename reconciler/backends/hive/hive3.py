@@ -72,7 +72,8 @@ class Hive3Backend(Hive2Backend):
                 namespaces[name,] = self._catalogs.load((name,))
         namespaces |= {found: live for found, live in below.namespaces.items() if found[:1] in namespaces}
         tables = {found: live for found, live in below.tables.items() if found[:2] in namespaces}
-        return Snapshot(namespaces, tables, (*below.notes, *_defaults_at_home(namespaces)))
+        odd = {found: entry for found, entry in below.odd.items() if found[:2] in namespaces}
+        return Snapshot(namespaces, tables, (*below.notes, *_defaults_at_home(namespaces)), odd)
 
     def _level(self, identifier: Identifier) -> Databases | HiveCatalogs:
         return self._catalogs if len(identifier) == 1 else self._databases

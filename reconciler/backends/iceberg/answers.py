@@ -64,7 +64,7 @@ class TableEntry:
     """The parts of a table's entry that matter here, of whatever format.
 
     ``uuid`` is another one once the table is created again. ``unreadable`` completes "a table that" for a table that is
-    listed and cannot be loaded; nothing else is known of it.
+    listed and cannot be loaded, or has no location; of the former nothing else is known.
     """
 
     uuid: str = ""
@@ -75,7 +75,7 @@ class TableEntry:
     @property
     def is_lance(self) -> bool:
         """Whether the entry is marked ("Lance Table Identification")."""
-        return self.properties.get(TABLE_TYPE, "").lower() == LANCE
+        return not self.unreadable and self.properties.get(TABLE_TYPE, "").lower() == LANCE
 
 
 def translate(refusal: Refusal) -> VendorError | None:
@@ -114,9 +114,24 @@ def entry_in(answer: Mapping[str, object], doing: str) -> TableEntry:
         raise errors.InternalError(f"iceberg: {doing}: the answer is not a table; check what answers at this URL")
     metadata = answer["metadata"]
     location = metadata.get("location") if isinstance(metadata, Mapping) else None
-    if not isinstance(metadata, Mapping) or not isinstance(location, str):
+    if not isinstance(metadata, Mapping):
+        raise UnreadableTableError(f"iceberg: {doing}: the answer holds no metadata")
+    uuid, properties = str(metadata.get("table-uuid") or ""), properties_in(metadata, doing)
+    if not isinstance(location, str):
+        return TableEntry(uuid, properties=properties, unreadable="has no location")
+    return TableEntry(uuid, location, properties)
+
+
+def written_entry(answer: Mapping[str, object], doing: str) -> TableEntry:
+    """Return the table that the answer to a write holds.
+
+    Raises:
+        InternalError: it holds none, or one without a location.
+    """
+    entry = entry_in(answer, doing)
+    if entry.unreadable:
         raise UnreadableTableError(f"iceberg: {doing}: the answer holds no metadata with a location")
-    return TableEntry(str(metadata.get("table-uuid") or ""), location, properties_in(metadata, doing))
+    return entry
 
 
 def vended_options(answer: Mapping[str, object], location: str) -> dict[str, str]:

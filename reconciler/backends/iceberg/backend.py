@@ -27,12 +27,12 @@ from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.generic import GenericServer
 from reconciler.backends.iceberg.server import SAFEGUARD, IcebergServer
 from reconciler.backends.iceberg.sigv4 import Signer, translate_signed
-from reconciler.backends.odd_entries import left_out
+from reconciler.backends.odd_entries import leaving_out, odd_entry
 from reconciler.backends.service_options import own_options
 from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, OddEntry, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 _POOL_SIZE = 64
@@ -110,7 +110,7 @@ class IcebergBackend(
 
         A warehouse that is configured has to exist; one that only the manifest or ``scope`` names is left out if not.
         """
-        return self._scan(scope, partial(load_listed, self._server))
+        return self._scan(scope, self._listed)
 
     def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return what :meth:`scan` does, with a note for a table that cannot be loaded."""
@@ -118,6 +118,7 @@ class IcebergBackend(
 
     def _scan(self, scope: Scope, load: Callable[[Identifier], TableEntry | None]) -> Snapshot:
         tables: dict[Identifier, LiveTable] = {}
+        odd: dict[Identifier, OddEntry] = {}
         with self._http.scans.one():
             names = [name for name in self._warehouse_names(scope) if scope.contains((name,)) or scope.reaches((name,))]
             starts = [(name,) for name in self._existing(names, required=self.config.warehouse_names)]
@@ -126,10 +127,18 @@ class IcebergBackend(
         for identifier, entry in zip(found.tables, entries, strict=True):
             if entry is not None and entry.unreadable:
                 remedy = "repair or drop it there, grant the right to read it, or leave it out with `scope`"
-                found.notes.append(left_out(identifier, f"it is a table that {entry.unreadable}; {remedy}"))
+                reason = f"it is a table that {entry.unreadable}; {remedy}"
+                odd[identifier] = odd_entry(f"it {entry.unreadable}" if entry.properties else reason, entry.properties)
             elif entry is not None and entry.is_lance:
                 tables[identifier] = _live(identifier, entry)
-        return Snapshot(found.namespaces, tables, tuple(sorted(found.notes)))
+        return leaving_out(Snapshot(found.namespaces, tables, tuple(sorted(found.notes))), odd)
+
+    def _listed(self, identifier: Identifier) -> TableEntry | None:
+        """Return a listed table, or that it is not found; None when it vanished."""
+        try:
+            return load_listed(self._server, identifier)
+        except errors.TableNotFoundError:
+            return TableEntry(unreadable="the service lists and does not find")
 
     def _readable(self, identifier: Identifier) -> TableEntry | None:
         """Return a listed table, or why it cannot be read; None when it vanished.
@@ -137,13 +146,11 @@ class IcebergBackend(
         The words do not change from call to call.
         """
         try:
-            return load_listed(self._server, identifier)
+            return self._listed(identifier)
         except errors.PermissionDeniedError:
             return TableEntry(unreadable="this caller may not read")
         except UnreadableTableError:
             return TableEntry(unreadable="the service fails to read")
-        except errors.TableNotFoundError:
-            return TableEntry(unreadable="the service lists and does not find")
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace; a warehouse has no properties."""

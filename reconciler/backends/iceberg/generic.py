@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from reconciler.backends.http.listing import every_name, names_without_doubles
@@ -97,4 +98,4 @@ def _entry(answer: Mapping[str, Any], doing: str) -> TableEntry:
     location = table.get("base-location")
     properties = {**properties_in(table, doing), TABLE_TYPE: table["format"]}
     found = TableEntry(location=location if isinstance(location, str) else "", properties=properties)
-    return TableEntry(unreadable="names no `base-location`") if found.is_lance and not found.location else found
+    return replace(found, unreadable="names no `base-location`") if found.is_lance and not found.location else found

@@ -23,6 +23,7 @@ from reconciler.backends.iceberg.answers import (
     entry_in,
     properties_in,
     vended_options,
+    written_entry,
 )
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.routes import Routes, announced_prefix, encode
@@ -312,7 +313,7 @@ class IcebergServer:
             },
             errors=TAKEN_TABLE,
         )
-        return entry_in(answer, doing)
+        return written_entry(answer, doing)
 
     def commit(self, identifier: Identifier, uuid: str, changes: PropertyChanges, location: str | None) -> TableEntry:
         """Change a table's properties, and its location where given.
@@ -341,7 +342,7 @@ class IcebergServer:
             },
             errors={**MISSING_TABLE, 409: errors.ConcurrentModificationError, 500: BrokenOffCommitError},
         )
-        return entry_in(answer, doing)
+        return written_entry(answer, doing)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> None:
         """Rename a table within its warehouse in one step; the rest of it stays.

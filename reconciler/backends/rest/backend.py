@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -18,13 +18,13 @@ from reconciler.backends import optional
 from reconciler.backends.http.backend import HttpBackend, connect
 from reconciler.backends.http.config import hold_secret
 from reconciler.backends.http.listing import load_listed, walk
-from reconciler.backends.odd_entries import NO_LOCATION, NOT_FOUND, left_out
+from reconciler.backends.odd_entries import NOT_FOUND, OddEntryError, leaving_out
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.server import RestServer, translate
 from reconciler.model import errors, locations
 from reconciler.model.capabilities import Capabilities, LocationPolicy
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
 from reconciler.model.redaction import REDACTED, is_hidden
 
@@ -57,10 +57,8 @@ _answered_headers: ContextVar[dict[str, str] | None] = ContextVar("headers of an
 class RestBackend(
     HttpBackend,
     optional.ChecksAtCommit,
-    optional.HoldsForeign,
     optional.LearnsCapabilities,
     optional.Places,
-    optional.ReadsOneByOne,
     optional.Renames,
     optional.TakesContext,
 ):
@@ -161,39 +159,22 @@ class RestBackend(
         That takes two lists and a call for each namespace, and a call for each table. The protocol has no call that
         answers several entries. Calls of one level run side by side.
         """
-        return self._scan(scope, self._listed)
-
-    def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return what :meth:`scan` does, with a note for a table that is listed and not found."""
-        return self._scan(scope, self._readable)
-
-    def _scan(self, scope: Scope, load: Callable[[Identifier], LiveTable | str | None]) -> Snapshot:
         with self._http.scans.one():
             found = walk(self._server, [()], scope, self.parallelism, self._name_problem)
-            loaded = in_parallel(load, found.tables, self.parallelism)
+            loaded = in_parallel(self._listed, found.tables, self.parallelism)
         tables = {table.id: table for table in loaded if isinstance(table, LiveTable)}
-        reasons = zip(found.tables, loaded, strict=True)
-        odd = [left_out(identifier, reason) for identifier, reason in reasons if isinstance(reason, str)]
-        return Snapshot(found.namespaces, tables, (*found.notes, *odd))
+        entries = zip(found.tables, loaded, strict=True)
+        odd = {identifier: entry for identifier, entry in entries if isinstance(entry, OddEntry)}
+        return leaving_out(Snapshot(found.namespaces, tables, tuple(found.notes)), odd)
 
-    def _listed(self, identifier: Identifier) -> LiveTable | str | None:
+    def _listed(self, identifier: Identifier) -> LiveTable | OddEntry | None:
         """Return a listed table, or why it is not a Lance table; None when it vanished."""
         try:
             return load_listed(self._server, identifier)
-        except errors.NotLanceTableError:
-            return NO_LOCATION
-
-    def _readable(self, identifier: Identifier) -> LiveTable | str | None:
-        try:
-            return self._listed(identifier)
+        except OddEntryError as error:
+            return error.entry
         except errors.TableNotFoundError:
-            return NOT_FOUND
-
-    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return those of ``names`` that are listed, but are no tables: each is loaded, so nothing without names."""
-        listed = [(*namespace, name) for name in self._server.tables(namespace) if name in names] if names else []
-        loaded = zip(listed, in_parallel(self._readable, listed, self.parallelism), strict=True)
-        return [ForeignTable(identifier, None, reason) for identifier, reason in loaded if isinstance(reason, str)]
+            return OddEntry(NOT_FOUND)
 
     def _name_problem(self, name: str) -> str | None:
         if self.config.delimiter in name:

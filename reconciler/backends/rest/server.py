@@ -16,6 +16,7 @@ from reconciler.backends.http.refusals import (
     UnknownRouteError,
     VendorError,
 )
+from reconciler.backends.odd_entries import NO_LOCATION, OddEntryError, odd_entry
 from reconciler.model import errors
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
@@ -261,10 +262,11 @@ def _texts(answer: Mapping[str, Any], key: str, doing: str) -> dict[str, str]:
 
 def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> LiveTable:
     location = answer.get("location") or answer.get("table_uri")
+    properties = _properties(answer, doing)
     if not isinstance(location, str):
-        raise errors.NotLanceTableError(f"rest: {doing}: the answer names no location")
+        raise OddEntryError(f"rest: {doing}: the answer names no location", odd_entry(NO_LOCATION, properties))
     is_managed = answer.get("managed_versioning") is True
-    return LiveTable(identifier, location, _properties(answer, doing), managed_versioning=is_managed)
+    return LiveTable(identifier, location, properties, managed_versioning=is_managed)
 
 
 def translate(refusal: Refusal) -> VendorError | None:

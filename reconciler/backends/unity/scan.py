@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.backends.odd_entries import left_out
+from reconciler.backends.odd_entries import leaving_out, odd_entry
 from reconciler.backends.unity.rules import name_problem
 from reconciler.backends.unity.service import UnityEntry, UnityService
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError, InternalError, NamespaceNotFoundError
-from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, OddEntry, Snapshot
 from reconciler.model.names import Identifier, Scope, join
 
 _READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"})
@@ -40,6 +40,7 @@ def _merged(parts: Sequence[Snapshot]) -> Snapshot:
         {identifier: namespace for one in parts for identifier, namespace in one.namespaces.items()},
         {identifier: table for one in parts for identifier, table in one.tables.items()},
         tuple(note for one in parts for note in one.notes),
+        {identifier: entry for one in parts for identifier, entry in one.odd.items()},
     )
 
 
@@ -80,6 +81,7 @@ def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snaps
         return info.is_marked and scope.contains((*schema, info.name))
 
     tables: dict[Identifier, LiveTable] = {}
+    odd: dict[Identifier, OddEntry] = {}
     notes: list[str] = []
     try:
         listed = service.tables(schema, wanted)
@@ -91,10 +93,10 @@ def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> Snaps
         if problem is not None:
             notes.append(f"the table `{info.name}` in `{join(schema)}` cannot be shown: {problem}")
         elif not info.is_lance:
-            notes.append(left_out(identifier, info.mismatch))
+            odd[identifier] = odd_entry(info.mismatch, info.properties)
         else:
             tables[identifier] = live_table(identifier, info)
-    return Snapshot(tables=tables, notes=tuple(notes))
+    return leaving_out(Snapshot(tables=tables, notes=tuple(notes)), odd)
 
 
 def live_namespace(identifier: Identifier, info: UnityEntry) -> LiveNamespace:

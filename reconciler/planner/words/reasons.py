@@ -99,6 +99,7 @@ REASONS: Mapping[ReasonCode, Sentence] = {
     ReasonCode.DATA_LOST: "its data is lost: lancens wrote or saw it at {location}, and nothing is there now",
     ReasonCode.DEFAULT_LOCATION_TAKEN: "its default location, {location}, holds the data of {name}",
     ReasonCode.DROPPED_OUTSIDE: "this service drops it only together with what it holds, which lancens never asks for",
+    ReasonCode.ENTRY_DAMAGED: "its entry is not that of a Lance table any more: {detail}",
     ReasonCode.FOREIGN_OWNER: [("{name} is", "it is"), " managed by `{owner}`, not by `{manifest}`"],
     ReasonCode.FOREIGN_POLICY: "policies of `{owner}` set {names}, which its block would change",
     ReasonCode.HIDES_TABLE: "its entry would hide {name}, a table by its directory {location} alone",

@@ -92,6 +92,7 @@ REMEDIES: Mapping[ReasonCode, Sentence] = {
     ],
     ReasonCode.DEFAULT_LOCATION_TAKEN: "write a `location:` of its own in its block",
     ReasonCode.DROPPED_OUTSIDE: "have the service's administrator drop it: `{code}`; or keep it with a block",
+    ReasonCode.ENTRY_DAMAGED: "repair or remove the entry with the service's own tools, or leave it out with `scope`",
     ReasonCode.FOREIGN_OWNER: [
         (f"remove {_LINE}", "leave it alone with `{key}`", "remove its block"),
         ", or claim it with --take-over",

@@ -221,16 +221,14 @@ class TestWhatIsLeftOut:
     def test_entries_that_only_claim_to_be_lance_tables_are_noted(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["analytics"])
         managed = lance_table("managed", TableType="MANAGED_TABLE")
-        nowhere = lance_table("nowhere", StorageDescriptor={})
         link = lance_table("link", TargetTable={"DatabaseName": "there", "Name": "t"})
-        tables(glue, "analytics", [managed, nowhere, link, lance_table("a$b")])
+        tables(glue, "analytics", [managed, link, lance_table("a$b")])
         snapshot = backend.scan()
         assert snapshot.tables == {}
         assert left_out(snapshot) == [
             ("`analytics$a$b`", "cannot contain `$`"),
             ("`analytics$link`", "a link"),
             ("`analytics$managed`", "not of type EXTERNAL_TABLE"),
-            ("`analytics$nowhere`", "has no location"),
         ]
 
     def test_links_and_federated_catalogs_are_noted(self, glue: GlueServer, backend: GlueBackend) -> None:

@@ -12,10 +12,9 @@ from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import wire
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.tables import Tables
-from reconciler.backends.odd_entries import NO_LOCATION, left_out
 from reconciler.model.errors import NamespaceNotFoundError
 from reconciler.model.live import ForeignTable
-from reconciler.model.names import ChildrenOf, Identifier, Only, Scope
+from reconciler.model.names import ChildrenOf, Identifier, Only
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.raw import plain_table, put, raw
 from tests.servers.hive import Metastore
@@ -111,16 +110,12 @@ def test_every_table_that_is_no_external_lance_table_is_foreign(
     put(server.uri, plain_table((*database, "delta"), lake, {**external, "spark.sql.sources.provider": "delta"}))
     put(server.uri, plain_table((*database, "view"), table_type="VIRTUAL_VIEW"))
     put(server.uri, plain_table((*database, "managed"), lake, {"table_type": "LANCE"}))
-    put(server.uri, plain_table((*database, "nowhere"), None, {"table_type": "LANCE"}, "VIRTUAL_VIEW"))
     backend = connect(**{"client.batch-size": "2"})
-    (note,) = (one for one in backend.scan(Scope((f"{'/'.join(database)}/**",))).notes if "nowhere" in one)
-    assert note == left_out((*database, "nowhere"), NO_LOCATION)
     found = {foreign.id: foreign for foreign in backend.foreign_tables(database)}
     assert {identifier[-1]: foreign.format for identifier, foreign in found.items()} == {
         "berg": "ICEBERG",
         "delta": "delta",
         "managed": "lance, MANAGED_TABLE",
-        "nowhere": "lance, VIRTUAL_VIEW",
         "text": "TextInputFormat",
         "view": "VIRTUAL_VIEW",
     }

@@ -20,7 +20,6 @@ from reconciler.model.errors import (
     InternalError,
     InvalidInputError,
     NamespaceNotFoundError,
-    TableNotFoundError,
 )
 from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
@@ -329,7 +328,6 @@ def test_a_table_that_cannot_be_loaded_is_an_error_that_names_it(script: Scripte
         (error(500, "RuntimeIOException", "File s3a://warehouse/a/1.json does not exist"), "the service fails to read"),
         (error(500, "UncheckedIOException", "cannot find file:/srv/warehouse/a/1.json"), "the service fails to read"),
         (error(403, "ForbiddenException", "request 51-a"), "this caller may not read"),
-        (error(404, "NoSuchTableException", "Table does not exist: a.bad"), "the service lists and does not find"),
         (Answer({"metadata": None}), "the service fails to read"),
     ],
 )
@@ -388,13 +386,6 @@ def test_a_table_made_again_meanwhile_is_in(script: Scripted, connected: Iceberg
     with_namespace(script, names("back"))
     script.routes["GET /v1/ware/namespaces/a/tables/back"] = [error(404, "NoSuchTableException"), Answer(table())]
     assert [identifier[-1] for identifier in connected.scan().tables] == ["back"]
-
-
-def test_a_table_that_is_listed_and_missing_is_an_error(script: Scripted, connected: IcebergBackend) -> None:
-    with_namespace(script, names("ghost"))
-    script.routes["GET /v1/ware/namespaces/a/tables/ghost"] = error(404, "NoSuchTableException")
-    with pytest.raises(TableNotFoundError, match=r"ware\$a\$ghost"):
-        connected.scan()
 
 
 def test_a_namespace_that_vanishes_is_left_out(script: Scripted, connected: IcebergBackend) -> None:
