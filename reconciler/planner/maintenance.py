@@ -65,10 +65,7 @@ class MaintainedTable:
     def decisions(self) -> list[Decision]:
         """Return its jobs, or why there can be none, with the state of its entry."""
         foreign = self.context.foreign_why(self.live.properties)
-        decided = jobs_of(self.context.catalog, self.table, self.live, self.found, foreign)
-        entry = self._entry()
-        states = {Change: {"before": entry, "after": entry}, Blocked: {"before": entry}, Note: {}}
-        return [one.model_copy(update=states[type(one)]) for one in decided]
+        return jobs_of(self.context.catalog, self.table, self.live, self.found, foreign, self._entry())
 
     def fingerprint(self) -> Fingerprint:
         """Return the recorded state of its entry and its data."""
@@ -111,43 +108,49 @@ def _within(limits: WorkLimits, jobs: Sequence[Change]) -> tuple[list[Change], l
     work, tables = 0, set[Key]()
     for change in jobs:
         cost = change.job.bytes if change.job else 0
-        if limits.max_bytes is not None and (cost is None or cost > limits.max_bytes):
-            left[NoteCode.JOBS_TOO_LARGE].append(change)
-            continue
         is_over = limits.max_bytes is not None and work + (cost or 0) > limits.max_bytes
         is_over |= limits.max_tables is not None and len(tables | {change.key}) > limits.max_tables
-        if is_over:
+        if limits.max_bytes is not None and (cost is None or cost > limits.max_bytes):
+            left[NoteCode.JOBS_TOO_LARGE].append(change)
+        elif is_over:
             left[NoteCode.JOBS_LEFT].append(change)
-            continue
-        taken.append(change)
-        tables.add(change.key)
-        work += cost or 0
-    said = [] if limits.max_bytes is None else [size(limits.max_bytes)]
-    said += [] if limits.max_tables is None else [count(limits.max_tables, "table")]
+        else:
+            taken.append(change)
+            tables.add(change.key)
+            work += cost or 0
+    texts = [] if limits.max_bytes is None else [size(limits.max_bytes)]
+    texts += [] if limits.max_tables is None else [count(limits.max_tables, "table")]
     notes = []
-    for code, found in left.items():
-        if found:
-            detail = said[0] if code is NoteCode.JOBS_TOO_LARGE else " or ".join(said)
-            params = Params(count=len(found), detail=detail, name=found[0].address)
-            notes.append(Note(catalog=found[0].catalog, code=code, params=params))
+    for code, excess in left.items():
+        if excess:
+            detail = texts[0] if code is NoteCode.JOBS_TOO_LARGE else " or ".join(texts)
+            params = Params(count=len(excess), detail=detail, name=excess[0].address)
+            notes.append(Note(catalog=excess[0].catalog, code=code, params=params))
     return taken, notes
 
 
 def jobs_of(
-    catalog: str, table: DesiredTable, live: LiveTable, found: Upkeep | Storage, foreign: Why | None = None
+    catalog: str,
+    table: DesiredTable,
+    live: LiveTable,
+    found: Upkeep | Storage,
+    foreign: Why | None = None,
+    entry: ObjectView | None = None,
 ) -> list[Decision]:
     """Return the jobs that a live table needs, in the order in which they run, or why there can be none.
 
-    ``foreign`` is why another manifest's table is left alone.
+    ``foreign`` is why another manifest's table is left alone, ``entry`` the state to record.
     """
-    return [*_Dataset(catalog, table, live, foreign).decisions(found)]
+    return [*_Dataset(catalog, table, live, foreign, entry).decisions(found)]
 
 
 class _Dataset:
     """One dataset and its block."""
 
-    def __init__(self, catalog: str, table: DesiredTable, live: LiveTable, foreign: Why | None) -> None:
-        self._catalog, self._table, self._live, self._foreign = catalog, table, live, foreign
+    def __init__(
+        self, catalog: str, table: DesiredTable, live: LiveTable, foreign: Why | None, entry: ObjectView | None
+    ) -> None:
+        self._catalog, self._table, self._live, self._foreign, self._entry = catalog, table, live, foreign, entry
         self._wanted: Maintain = table.maintain
         self._place = locations.redact(live.location)
 
@@ -243,6 +246,8 @@ class _Dataset:
             code=why.code,
             params=why.params,
             source=self._table.source,
+            before=self._entry,
+            after=self._entry,
             job=UpkeepJob(
                 index=index,
                 reads=reads,
@@ -287,6 +292,7 @@ class _Dataset:
             code=why.code,
             params=why.params or NO_PARAMS,
             source=self._table.source,
+            before=self._entry,
             location=self._live.location,
         )
 
