@@ -240,7 +240,7 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
     moved = [name for name in names if there.get(name) not in (planned.there.get(name), wanted.get(name))]
     if moved:
         fields = (MovedField(f"tag `{name}`", planned.there.get(name), there.get(name)) for name in moved)
-        raise StaleError("; ".join(f"{one.field} {one}" for one in fields))
+        raise StaleError("; ".join(f"{field.field} {field}" for field in fields))
     targets = {name: wanted.get(name) for name in names if there.get(name) != wanted.get(name)}
     if targets:
         expect_same_data(options, live.location, target.change.dataset)

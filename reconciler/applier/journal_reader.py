@@ -200,8 +200,8 @@ def _parts(journal: str, ends: bool) -> _Parts:
         read = numbers[:1] + numbers[1:][-1:] if ends else numbers
         names = [f"{number:08}{SUFFIX}" for number in read]
         contents = in_parallel(folder.read, names, DEFAULT_PARALLELISM)
-        said = [f"object {number:08}{SUFFIX}" for number in lost]
-        return _Parts(dict(zip(names, contents, strict=True)), said, has_first=1 in numbers)
+        missing = [f"object {number:08}{SUFFIX}" for number in lost]
+        return _Parts(dict(zip(names, contents, strict=True)), missing, has_first=1 in numbers)
     path = Path(journal)
     if not stat.S_ISREG(path.stat().st_mode):
         raise PlanFileError(f"{path} cannot be read: it is not a regular file")
@@ -224,14 +224,14 @@ def read_journal(journal: str | Path, *, ends: bool = False) -> JournalRecord:
     entries: list[dict[str, Any]] = []
     header: Mapping[str, Any] = {}
     for name, content in parts.contents.items():
-        found = [*_entries(name, content, damage)]
-        if parts.has_first and name == next(iter(parts.contents)) and found and found[0]["entry"] == "header":
-            if _RUN.fullmatch(run) and found[0].get("run") != run:
-                damage.append(f"{name}: its header is that of run {found[0].get('run')}")
-                found = [] if is_uri(str(journal)) else found
+        lines = [*_entries(name, content, damage)]
+        if parts.has_first and name == next(iter(parts.contents)) and lines and lines[0]["entry"] == "header":
+            if _RUN.fullmatch(run) and lines[0].get("run") != run:
+                damage.append(f"{name}: its header is that of run {lines[0].get('run')}")
+                lines = [] if is_uri(str(journal)) else lines
             else:
-                header = found[0]
-        entries += found
+                header = lines[0]
+        entries += lines
     if not header and not any(entry["entry"] in _KEYS for entry in entries):
         raise PlanFileError(damage[0] if damage else f"{journal} is not a journal: it does not begin with a header")
     version = header.get("format_version", FORMAT_VERSION)
@@ -312,7 +312,7 @@ def describe_journal(record: JournalRecord) -> str:
         f"Run {record.run} of {header.get('manifest', '?')}, begun {begun}, plan {header.get('plan', '?')}{origin}",
         f"Ended: {record.tally}, of {_changes(header)}.{unfinished}",
     ]
-    lines += [f"  ! missing: {one}" for one in record.missing]
+    lines += [f"  ! missing: {part}" for part in record.missing]
     in_flight = () if record.finished else record.in_flight
     lines += [f"  ? {_subject(intent)}: in flight when the run stopped" for intent in in_flight]
     done = [outcome for outcome in ended if Status(outcome["status"]) in (Status.DONE, Status.ALREADY)]

@@ -218,13 +218,13 @@ def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sourc
     maintained = {name: MaintainedTables(one.desired, one.options.select) for name, one in sources.items()}
     contexts = {name: CatalogContext.of(source) for name, source in sources.items()}
     tables: list[MaintainedTable] = []
-    for one in plan.fingerprints:
-        live, entry = _live_table(one, None), blocked.get(one.key)
-        block = maintained[one.catalog].block_of(live) if one.catalog in sources else None
+    for recorded in plan.fingerprints:
+        live, entry = _live_table(recorded, None), blocked.get(recorded.key)
+        block = maintained[recorded.catalog].block_of(live) if recorded.catalog in sources else None
         if block is not None:
             kind = entry.storage if entry is not None else None
-            found = one.upkeep or Storage(kind or StorageKind.UNKNOWN, detail=entry.detail if entry else "")
-            tables.append(MaintainedTable(contexts[one.catalog], block, live, found))
+            unread = Storage(kind or StorageKind.UNKNOWN, detail=entry.detail if entry else "")
+            tables.append(MaintainedTable(contexts[recorded.catalog], block, live, recorded.upkeep or unread))
     return plan_jobs(manifest, thresholds, plan.options, plan.catalogs, tables)
 
 

@@ -225,15 +225,15 @@ def _remarks_on_data(desired: DesiredTable, facts: TableFacts | None) -> Iterato
         places = tuple(map(locations.redact, facts.storage.elsewhere))
         yield Remark(NoteCode.READS_ELSEWHERE, desired.id, {"names": places})
     difference = schema_difference(desired, facts)
-    there = (facts.storage.schema if facts is not None else None) or ()
-    found = {
+    live_columns = (facts.storage.schema if facts is not None else None) or ()
+    remarkable = {
         NoteCode.EXTRA_COLUMNS: difference.extra,
         NoteCode.COLUMNS_RENAMED: difference.renamed,
-        NoteCode.UNREADABLE_COLUMNS: [column for column in there if not is_readable(column.name)],
+        NoteCode.UNREADABLE_COLUMNS: [column for column in live_columns if not is_readable(column.name)],
     }
     yield from (
         Remark(code, desired.id, {"columns": tuple(column.name for column in columns)})
-        for code, columns in found.items()
+        for code, columns in remarkable.items()
         if columns
     )
 

@@ -313,8 +313,8 @@ def _missing_root(live: _Live) -> str | None:
 
 def _search(lives: Sequence[_Live], parallelism: int) -> None:
     """Add the datasets without an entry to the catalog whose root they are under."""
-    there = [table.location for live in lives for table in live.snapshot.tables.values()]
-    claimed = {*map(locations.objects_of, storage.places_of(there))}
+    entered = [table.location for live in lives for table in live.snapshot.tables.values()]
+    claimed = {*map(locations.objects_of, storage.places_of(entered))}
     for live in lives:
         with live.spec.errors():
             live.found = find_unregistered(live.backend, claimed, live.snapshot, parallelism)
@@ -356,8 +356,8 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
     text = text_of_root(live.texts, live.spec.impl) if live.backend.is_its_root else None
     roots = {root: text for root in live.backend.roots() if text is not None}
     roots |= {place: said for place, said in live.places.items() if place not in roots}
-    templates = {place: text for (key, place), text in options.templates.items() if key == "location"}
-    roots = {place: {**templates, **roots}[place] for place in sorted({*templates, *roots}, key=len, reverse=True)}
+    texts = {location: text for (key, location), text in options.templates.items() if key == "location"} | roots
+    roots = {location: texts[location] for location in sorted(texts, key=len, reverse=True)}
     places = in_parallel(place, live.chosen.tables.values(), options.parallelism)
     is_new = options.beside is None or live.name not in options.beside
     return ExportCatalog(

@@ -69,8 +69,8 @@ def removed_blocks(record: JournalRecord) -> str:
         for depth in range(1, len(identifier))
     )
     head = f"# What run {record.run} removed. Put these blocks back into the manifest, and apply.\n"
-    head += "".join(f"# Missing from the journal: {printable(one)}\n" for one in missing)
-    head += "".join(f"# No block restores what {printable(one)}\n" for one in lost)
+    head += "".join(f"# Missing from the journal: {printable(part)}\n" for part in missing)
+    head += "".join(f"# No block restores what {printable(move)}\n" for move in lost)
     for comment, named in zip(_COMMENTS, (possibly, sorted(moved.intersection(above))), strict=True):
         if named:
             head += comment.format(addresses=", ".join(map(printable, named)))
