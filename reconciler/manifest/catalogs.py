@@ -269,7 +269,7 @@ class CatalogReader:
 
     def _location_problem(self, location: str, from_outside: bool) -> str | None:
         policy = self.blocks.policy
-        reason = locations.check(location)
+        reason = locations.check_table(location)
         if reason is None and not all(map(policy.admits, hosts_in("location", location))):
             return "it names a host that is not allowed; --allow-host names those that are"
         if reason is None and from_outside and (refusal := policy.bucket_refusal(location)) is not None:

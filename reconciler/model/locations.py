@@ -27,6 +27,8 @@ CONDITIONAL = {"abfss": _IF_NONE, "az": _IF_NONE, "gs": {"headers.x-goog-if-gene
 LOCKED = "s3+ddb"
 """The scheme of S3 with commits that lock a row of the DynamoDB table in the location's query."""
 
+_LOCK_TABLE = re.compile(r"(s3\+ddb://[^?#@]+)(\?ddbTableName=[A-Za-z0-9_.-]{3,255})", re.IGNORECASE)
+
 # The schemes that pylance reads from this machine's disk.
 _LOCAL_SCHEMES = {"", "file", "file+uring", "file-object-store"}
 _OUTER_BLANKS = "".join(map(chr, range(0x21)))
@@ -53,8 +55,9 @@ def normalise(location: str) -> str:
         path = _local(scheme, rest) if scheme else rest
         return _collapsed(path) or ("/" if path.startswith("/") else path and ".")
     authority, slash, path = rest.removeprefix("//").partition("/")
+    path, mark, lock = path.partition("?") if _LOCK_TABLE.fullmatch(location) else (path, "", "")
     path = _collapsed(slash + unquote(path))
-    return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{authority}{path}"
+    return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{authority}{path}{mark}{lock}"
 
 
 def _local(scheme: str, rest: str) -> str:
@@ -106,6 +109,8 @@ def is_cut(location: str) -> bool:
     >>> is_cut("s3://bucket/a#b"), is_cut("/data/a#b"), is_cut("s3://bucket/a%23b")
     (True, False, False)
     """
+    if _LOCK_TABLE.fullmatch(location):
+        return False
     scheme, rest = _split(location)
     return bool(scheme) and re.search("[?#]", rest) is not None
 
@@ -179,13 +184,26 @@ def check(location: str) -> str | None:
     return None
 
 
+def check_table(location: str) -> str | None:
+    """Return why no table can be at ``location``, None when one can.
+
+    The lock table of a location is a part of it, and no credential; a root or a file has none.
+
+    >>> check_table("s3+ddb://bucket/a.lance?ddbTableName=locks")
+    """
+    locked = _LOCK_TABLE.fullmatch(location)
+    return check(locked[1] if locked else location)
+
+
 LocationT = TypeVar("LocationT", str, str | None)
 
 
 def redact(location: LocationT) -> LocationT:
-    """Return ``location`` safe to show, without user information and query."""
+    """Return ``location`` safe to show, without user information and query, but with the name of a lock table."""
     if location is None:
         return None
+    if _LOCK_TABLE.fullmatch(location):
+        return location
     scheme, rest = _split(location)
     if scheme in _LOCAL_SCHEMES:
         return location

@@ -260,7 +260,7 @@ class _Following:
             code = ReasonCode.SOURCE_BLOCKED if one.waits else ReasonCode.SOURCE_NOT_READY
             return Why(code, {"name": origin, "other": self.mirror.origin})
         params: Params = {"leave_out": leave_out(name)}
-        problem = locations.check(one.location)
+        problem = locations.check_table(one.location)
         if problem is not None:
             return self._why(ReasonCode.BAD_LOCATION, {**params, "name": origin, "detail": problem})
         if self.capabilities.chooses_locations:

@@ -245,7 +245,7 @@ class _CatalogWriter:
 
 
 def _place_problem(place: str) -> str | None:
-    return locations.check(place) or _cannot_hold(place)
+    return locations.check_table(place) or _cannot_hold(place)
 
 
 def _location(place: str | None) -> Iterator[str]:

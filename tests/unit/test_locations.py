@@ -130,12 +130,17 @@ def test_locations_that_can_be(location: str) -> None:
         ("abfss://user:secret@account/a", "user information"),
         ("https://host/a?sig=abc", "query or fragment"),
         ("s3://bucket/a#b", "query or fragment"),
+        ("s3://bucket/a?ddbTableName=locks", "query or fragment"),
+        ("s3+ddb://bucket/a?ddbTableName=locks&sig=abc", "query or fragment"),
+        ("s3+ddb://bucket/a?ddbTableName=locks#b", "query or fragment"),
+        ("s3+ddb://key:secret@bucket/a?ddbTableName=locks", "user information"),
         ("file:./lake", "whole path"),
         ("file:lake", "whole path"),
     ],
 )
 def test_locations_that_cannot_be(location: str, reason: str) -> None:
     assert reason in (locations.check(location) or "")
+    assert reason in (locations.check_table(location) or "")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +151,9 @@ def test_locations_that_cannot_be(location: str, reason: str) -> None:
         ("s3://key:secret@bucket/a", "s3://(redacted)@bucket/a"),
         ("https://host/a?sig=abc", "https://host/a?(redacted)"),
         ("https://u:p@host/a?sig=abc#x", "https://(redacted)@host/a?(redacted)"),
+        ("s3+ddb://bucket/a?ddbTableName=locks", "s3+ddb://bucket/a?ddbTableName=locks"),
+        ("s3+ddb://bucket/a?ddbTableName=locks&sig=abc", "s3+ddb://bucket/a?(redacted)"),
+        ("s3+ddb://key:secret@bucket/a?ddbTableName=locks", "s3+ddb://(redacted)@bucket/a?(redacted)"),
         ("abfss://container@account/a", "abfss://container@account/a"),
         ("abfss://container:secret@account/a", "abfss://(redacted)@account/a"),
     ],
