@@ -34,7 +34,7 @@ from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, pl
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.outcome import CatalogContext
-from reconciler.planner.placeholders import hide_places, show_places
+from reconciler.planner.placeholders import hide_places, hiding, show_places
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan, removes_too_much
 from reconciler.planner.planning import Planning
 from reconciler.planner.views import ObjectView
@@ -184,7 +184,7 @@ def follow(
     )
     if next(_errors(plan, derived), None) is not None:
         if moved:
-            raise StalePlanError(f"{count(len(moved), 'location')} moved since it was made", *moved)
+            raise StalePlanError(f"{count(len(moved), 'location')} moved since it was made", *map(hiding(shown), moved))
         # The plan shows all forms of a location as one.
         for error in _errors(saved, hide_places(derived, shown)):
             raise _edited(error)
