@@ -189,7 +189,7 @@ def pairs(
 ) -> Iterator[MovedTable]:
     """Yield every table of ``blocks`` and ``live`` once, moved ones with both names.
 
-    ``held`` describes objects with the names of blocks that are no Lance tables.
+    ``held`` describes objects with the names of blocks, or old names of moved ones, that are no Lance tables.
     """
     taken: set[Identifier] = set()
     moves_any = bool(moves)  # asked once: there may be a million blocks
@@ -204,7 +204,10 @@ def pairs(
         origin = live.get(before)
         if origin is not None:
             taken.add(before)
-        yield MovedTable(desired, live.get(identifier), origin, line, held.get(identifier, ""))
+        by = held.get(identifier, "")
+        if origin is None and before in held:
+            by = by or f"{'/'.join(before)}: {held[before]}"  # creating the new name would leave the table behind
+        yield MovedTable(desired, live.get(identifier), origin, line, by)
     for identifier, table in live.items() if moves.keeper else ():
         kept = moves.kept(table) if identifier not in taken else None
         found = moves.origin_of(kept.id) if kept is not None else None

@@ -110,7 +110,9 @@ class _Metastore(Stub):
 
     def get_table_objects_by_name_req(self, request: GetTablesRequest) -> GetTablesResult:
         marks = {"good": {**OURS, "EXTERNAL": "TRUE"}, **WITHOUT_LOCATION}
-        entries = [plain_table(("a", name), f"{self.folder}/good", marks[name]) for name in request.tblNames]
+        entries = [
+            plain_table(("a", name), f"{self.folder}/good", marks[name]) for name in marks if name in request.tblNames
+        ]
         for entry in entries:
             entry.sd.location = entry.sd.location if entry.tableName == "good" else None
         return GetTablesResult(entries)
@@ -151,12 +153,12 @@ def test_an_odd_entry_is_blocked_where_it_is_ours_or_a_block_names_it(
     with catalog(tmp_path) as (block, namespace, gone):
         odd = {*WITHOUT_LOCATION, *gone}
 
-        def manifest(*names: str, followed: bool = False) -> reconciler.Manifest:
+        def manifest(*names: str, followed: bool = False, **more: Any) -> reconciler.Manifest:
             blocks: dict[str, Any] = {name: {"location": f"{tmp_path}/{name}", "probe": False} for name in names}
             level: dict[str, Any] = {"tables": {**blocks, "good": {}}}
             for name in reversed(namespace):
                 level = {"namespaces": {name: level}}
-            catalogs = {"lake": {**block, **level}}
+            catalogs = {"lake": {**block, **level, **more}}
             mirror = (
                 {"copy": {"impl": "memory", "config": {"name": str(tmp_path)}, "mirror": {"from": "lake"}}}
                 if followed
@@ -176,6 +178,9 @@ def test_an_odd_entry_is_blocked_where_it_is_ours_or_a_block_names_it(
         assert told == [f"`{'$'.join((*namespace, name))}`" for name in sorted(odd)]
         named = reconciler.plan(manifest(*odd))
         assert blocked(named) == {f"lake{address}{name}": ReasonCode.NAME_HELD for name in odd}
+        for name in sorted(odd):
+            lines = [{"from": "/".join((*namespace, name)), "to": "/".join((*namespace, "new"))}]
+            assert blocked(reconciler.plan(manifest("new", moved=lines)))[f"lake{address}new"] is ReasonCode.NAME_HELD
         followed = reconciler.plan(manifest(followed=True))
         assert blocked(followed) == {
             f"lake{address}ours": ReasonCode.ENTRY_DAMAGED,

@@ -20,7 +20,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Column
 from reconciler.model.desired import DesiredCatalog, Evolve, ExtraColumns
 from reconciler.model.errors import LancensError
-from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier
 from reconciler.model.ownership import DATA
 from reconciler.operations.connections import CatalogSpec
@@ -119,9 +119,14 @@ def states(draw: st.DrawFn) -> State:
     )
     foreign = [(*one, "view") for one in live.namespaces if draw(st.integers(0, 3)) == 0]
     foreign += draw(held_names(desired, live))
-    return State(
-        replace(desired, tables=tables), replace(live, tables=registered, notes=tuple(notes)), abilities, foreign
-    )
+    free = draw(held_names(desired, live)) + [(*one, "odd") for one in live.namespaces if draw(st.integers(0, 3)) == 0]
+    odd = {
+        identifier: OddEntry("odd", draw(st.sampled_from([desired.owner, "other/lake", None])))
+        for identifier in free
+        if identifier not in foreign
+    }
+    live = replace(live, tables=registered, notes=tuple(notes), odd=odd)
+    return State(replace(desired, tables=tables), live, abilities, foreign)
 
 
 def manifest_of(folder: Path, states: Sequence[State]) -> Manifest:

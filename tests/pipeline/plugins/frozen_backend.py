@@ -41,7 +41,7 @@ class FrozenBackend(MemoryBackend, ShowsColumns):
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         live, self.capabilities, foreign = pickle.loads(Path(self.config.state).read_bytes())  # noqa: S301 - our own
-        self._notes = live.notes
+        self._notes, self._odd = live.notes, live.odd
         for namespace in sorted(live.namespaces.values(), key=lambda namespace: len(namespace.id)):
             self.insert_namespace(namespace.id, namespace.properties)
         for table in live.tables.values():
@@ -51,7 +51,8 @@ class FrozenBackend(MemoryBackend, ShowsColumns):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``, and all notes."""
-        return replace(super().scan(scope), notes=self._notes)
+        odd = {identifier: entry for identifier, entry in self._odd.items() if scope.contains(identifier)}
+        return replace(super().scan(scope), notes=self._notes, odd=odd)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace."""
