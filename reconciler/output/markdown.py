@@ -92,14 +92,15 @@ def _schema(row: Row, omissions: Omissions) -> str | None:
 
 
 def _names(fold: Fold, omissions: Omissions) -> Iterator[tuple[str, int]]:
-    """Yield a line for each part of a fold, with the names that there is room for, and the number of objects."""
+    """Yield a line for each part of a fold, with the names that there is room for, and their number."""
     room = _LONGEST_NAMES
     for namespace, details, part in fold.by_namespace():
         number = len(part.entries)
         length = max(length_of(display.name(entry.identifier[-1])) for entry in part.entries) + 2
-        names = part.names(omissions, min(max(room // length, 0), number))
+        most = min(max(room // length, 0), number)
+        names = part.names(omissions, most)
         line = _part("names", namespace=namespace, number=number, names=names, details=details, omissions=omissions)
-        yield line, number
+        yield line, most
         room -= length_of(line)
 
 

@@ -77,6 +77,13 @@ def test_any_limit_is_kept(limit: int) -> None:
     assert len(pull_request_comment(large_plan(300, unequal=True), commit="c0ffee", limit=limit)) <= limit
 
 
+def test_a_cut_comment_counts_each_name_that_it_leaves_out_once() -> None:
+    plan = large_plan(3_000)
+    comment = pull_request_comment(plan, commit="c0ffee", limit=12_000)
+    hidden = [change.identifier[-1] for change in plan.changes if change.identifier[-1] not in comment]
+    assert f", {len(hidden):,} names, " in comment
+
+
 @given(plans(max_changes=30))
 def test_a_hostile_plan_keeps_the_limit(plan: Plan) -> None:
     comment = pull_request_comment(plan, commit="c0ffee", limit=3_000)
