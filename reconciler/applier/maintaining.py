@@ -95,7 +95,7 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     wanted = _part(change.action, job)
     found = storage.upkeep_of(live.location, options, wanted)
     if isinstance(found, Upkeep):
-        expect_same_data(options, live.location, job.version, found.version)
+        expect_same_data(options, live.location, change.dataset, found.version)
     planned = jobs_of(change.catalog, DesiredTable(change.identifier, _NOWHERE, maintain=wanted), live, found)
     jobs = {(one.action, one.job.index): one.job for one in planned if isinstance(one, Change) and one.job is not None}
     needed = jobs.get((change.action, job.index))
@@ -104,7 +104,7 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
         raise StaleError(obstacle.reason)
     if isinstance(found, Upkeep):
         if needed is not None:
-            _expect_planned(job, needed, found)
+            _expect_planned(job, needed, found, is_as_looked_at=found.version == change.dataset)
         elif change.action is Action.OPTIMIZE_INDEX and job.index not in {index.name for index in found.indices}:
             raise StaleError(f"index {job.index} planned on there, now nothing")
     return needed
@@ -120,8 +120,8 @@ def _part(action: Action, job: UpkeepJob) -> Maintain:
     return replace(asked, max_unindexed_rows=job.wanted.max_unindexed_rows)
 
 
-def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep) -> None:
-    if found.version == job.version and (now.reads, now.writes) != (job.reads, job.writes):
+def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep, *, is_as_looked_at: bool) -> None:
+    if is_as_looked_at and (now.reads, now.writes) != (job.reads, job.writes):
         raise StaleError(
             f"bytes to read and write planned on {job.reads} and {job.writes}, now {now.reads} and {now.writes}"
         )

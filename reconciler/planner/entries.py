@@ -139,7 +139,6 @@ class UpkeepJob(Document):
     writes: int | None = Field(description="Bytes to write, by which the dataset grows on disk. Null if unknown.")
     rows: int = Field(default=0, description="Rows to index.")
     config: str = Field(description="The digest of the dataset's configuration.")
-    version: DatasetVersion | None = Field(default=None, description="The latest version that was looked at.")
     indices: tuple[str, ...] = Field(default=(), description="The indices that the dataset had.")
     wanted: Maintain = Field(description="What the table's block asks for.")
 
