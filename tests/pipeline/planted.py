@@ -48,7 +48,7 @@ DATABASES: tuple[Identifier, ...] = (("hive", "crm"), ("hive", "web"))
 class Planted:
     """What was planted: the ``manifest``, the moment that parts stale from fresh, and the findings as (rule, address).
 
-    ``tables`` are the live tables of each catalog.
+    ``tables`` are the live tables of each catalog; ``based`` those whose data names a base on this machine's disk.
     """
 
     manifest: Path
@@ -56,6 +56,7 @@ class Planted:
     datasets: int = 0
     tables: Counter[str] = field(default_factory=Counter)
     expected: Counter[tuple[str, str]] = field(default_factory=Counter)
+    based: list[str] = field(default_factory=list)
 
 
 class Prototypes:
@@ -171,6 +172,10 @@ class Catalog:
         """Write down that ``rule`` finds something in a table."""
         self.planted.expected[rule, address(self.name, tuple(identifier))] += 1
 
+    def _based(self, identifier: Iterable[str]) -> None:
+        """Write down that a table's clone or branch names its base, which pylance does by the whole path."""
+        self.planted.based.append(address(self.name, tuple(identifier)))
+
     # ---- what is sound although it looks odd --------------------------------------------------------------------
 
     def sound(self) -> None:
@@ -223,6 +228,8 @@ class Catalog:
             identifier, place = self.new()
             self.owned(identifier, self.dataset(place, prototype))
             places.append(place)
+            if prototype == "plain":
+                self._based(identifier)
         grown, branched, _ = (lance.dataset(str(place)) for place in places)
         branched.create_branch("trial")
         branched.tags.create("first", 1)
@@ -230,6 +237,7 @@ class Catalog:
         grown.shallow_clone(str(place), grown.version)
         self.planted.datasets += 1
         self.owned(identifier, place)
+        self._based(identifier)
         self.expect("reads-elsewhere", identifier)
 
     def as_expected(self) -> None:
@@ -327,6 +335,7 @@ class Catalog:
         lance.write_dataset(_rows(3), branch, mode="append")
         _removed(place, "tree/trial/data/*")
         self.owned(identifier, place)
+        self._based(identifier)
         self.expect("broken-branch", identifier)
 
     def clone_without_its_original(self) -> None:
@@ -335,6 +344,7 @@ class Catalog:
         source.shallow_clone(str(place), source.version)
         shutil.rmtree(original)
         self.owned(identifier, place)
+        self._based(identifier)
         for rule in ("missing-files", "reads-elsewhere"):
             self.expect(rule, identifier)
 
