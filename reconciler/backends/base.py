@@ -238,8 +238,11 @@ class Backend(ABC):
 
     @final
     def admission(self) -> Admission:
-        """Return the places that datasets of this catalog may refer to."""
-        roots = (*self.roots(), *self.beside)
+        """Return the places that datasets of this catalog may refer to; none while its roots cannot be read."""
+        try:
+            roots = (*self.roots(), *self.beside)
+        except BackendError:
+            return Admission()
         return Admission(roots, not roots, self.allows_outside, self.hosts)
 
     def close(self) -> None:  # noqa: B027 - most have none

@@ -209,7 +209,7 @@ class Shown:
         lance.dataset(showing.data).add_columns({"late": "true"})
         [result] = _applied(saved, manifest).results
         assert result.status is Status.FAILED
-        assert "planned for its entry: `late`" in result.message
+        assert "to be shown in the entry: `late`" in result.message
         assert showing.shown(showing.table) == _SHOWN
         _followed(manifest)
         saved = planned(manifest)

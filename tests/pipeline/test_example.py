@@ -14,7 +14,7 @@ def test_the_demo_finds_the_damage() -> None:
     assert "inventory.parquet: 2 namespaces, 4 tab" in done.stderr
     assert "  dangling   1 error, 1 warning" in done.stdout
     assert "  orphan     1 warning" in done.stdout
-    assert "+ features/sessions  create" in done.stdout
+    assert "! features/sessions  blocked" in done.stdout
     assert "|lake   |features |0         |2     |NULL |" in done.stdout
     assert "|ml-platform|error   |1       |" in done.stdout
     assert "|orphan   |lake   |1       |lake/scratch/copy_of_clicks.lance|" in done.stdout
