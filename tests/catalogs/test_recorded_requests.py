@@ -80,6 +80,9 @@ UNSEEN: Mapping[str, Mapping[str, str]] = {
         "GET models?catalog_name&max_results&schema_name": _PAGED,
         "POST temporary-table-credentials": "not recorded; Unity's OpenAPI document has it",
         "POST tables columns.type_scale": "recorded with `type_precision`; Unity's OpenAPI document has both",
+        "POST tables columns.partition_index columns.type_interval_type columns.type_scale": (
+            "a move copies each column as the service returns it, and Unity's OpenAPI document takes all of its fields"
+        ),
     },
     "polaris": _LISTS,
     "generic": {

@@ -224,6 +224,8 @@ def test_a_lost_manifest_is_written_again(shop: Shop, capsys: pytest.CaptureFixt
         *settings,
         "--name",
         "store",
+        "--catalog",
+        "main",
         "--with-schema",
         *select,
         "-o",
