@@ -41,9 +41,15 @@ def _seconds(pid: str) -> float:
 
 
 class Cost:
-    """Notes in each test's report what it took from the end of the one before, so that its fixtures count."""
+    """Notes in each test's report what it took from the end of the one before, so that its fixtures count.
+
+    What collecting all tests took counts for none of them.
+    """
 
     def __init__(self) -> None:
+        self._seen = tree_seconds()
+
+    def pytest_collection_finish(self) -> None:
         self._seen = tree_seconds()
 
     def pytest_runtest_logfinish(self) -> None:

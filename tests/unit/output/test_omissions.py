@@ -105,7 +105,7 @@ def fold_of_removals(length: int) -> list[Change]:
 
 
 def fold_of_names_that_differ_at_the_end(length: int) -> list[Change]:
-    ends = [*(f"{number:05}" for number in range(max(length // 10, 20))), CANARY]
+    ends = [*(f"{number:05}" for number in range(max(length // 100, 20))), CANARY]
     return [
         change("lake", f"ns/{'n' * 240}_{end}", Action.REGISTER_TABLE, None, view(f"s3://lake/{'n' * 240}_{end}"), "")
         for end in ends
@@ -115,7 +115,7 @@ def fold_of_names_that_differ_at_the_end(length: int) -> list[Change]:
 def fold_of_namespaces(length: int) -> list[Change]:
     return [
         change("lake", f"{'n' * 200}_{end}/t", Action.DECLARE_TABLE, None, view(f"s3://lake/{end}/t.lance"), "")
-        for end in (*range(max(length // 10, 20)), CANARY)
+        for end in (*range(max(length // 100, 20)), CANARY)
     ]
 
 
