@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,23 @@ class _Killed(BaseException):
     """Stands for the end of the process."""
 
 
+@contextmanager
+def dying(owner: object, step: str, *, done: bool) -> Iterator[None]:
+    """Let the process end at a step of ``owner`` in the block: before it, or once it is ``done``."""
+    genuine, reached = getattr(owner, step), threading.Event()
+
+    def die(*arguments: Any, **more: Any) -> None:
+        reached.set()
+        if done:
+            genuine(*arguments, **more)
+        raise _Killed
+
+    with pytest.MonkeyPatch.context() as patch, suppress(_Killed):
+        patch.setattr(owner, step, die)
+        yield
+    assert reached.is_set()
+
+
 def test_an_insert_cut_off_after_its_commit_can_be_made_again(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,17 +92,8 @@ def test_a_create_of_a_root_table_cut_off_at_any_step_goes_on_and_is_marked(
         )
         manifest = reconciler.load("lancens.yaml")
         plan = reconciler.plan(manifest)
-        genuine = getattr(owner, step)
-
-        def die(*arguments: Any, **more: Any) -> None:
-            if done:
-                genuine(*arguments, **more)
-            raise _Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, step, die)
-            with suppress(_Killed, LancensError):
-                assert not reconciler.apply(plan, manifest).ok
+        with dying(owner, step, done=done), suppress(LancensError):
+            assert not reconciler.apply(plan, manifest).ok
         assert reconciler.apply(plan if apply_saved else reconciler.plan(manifest), manifest).ok
         assert reconciler.plan(manifest).is_empty
     live = DirBackend(root=str(lake)).load_table(("users",))
@@ -94,22 +103,14 @@ def test_a_create_of_a_root_table_cut_off_at_any_step_goes_on_and_is_marked(
 
 @pytest.mark.parametrize(("owner", "step"), [(steps, "ensure_dataset"), (DirBackend, "insert_table")])
 def test_a_create_beside_the_root_tables_cut_off_leaves_no_table_without_an_entry(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, owner: object, step: str
+    lake: Path, owner: object, step: str
 ) -> None:
     """The data alone would be a table directly under the root, which the entry of its own block would hide."""
     block = {"location": f"{lake}/users.lance", "schema": [{"name": "id", "type": "int64"}]}
     catalog = {"impl": "dir", "config": {"root": str(lake)}, **blocks_of({("eu", "people"): block})}
     manifest = load_manifest(lake.parent, {"lake": catalog})
-    genuine = getattr(owner, step)
-
-    def die(*arguments: Any, **more: Any) -> None:
-        genuine(*arguments, **more)
-        raise _Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, step, die)
-        with suppress(_Killed):
-            reconciler.apply(reconciler.plan(manifest), manifest)
+    with dying(owner, step, done=True):
+        reconciler.apply(reconciler.plan(manifest), manifest)
     assert reconciler.apply(reconciler.plan(manifest), manifest).ok
     assert {*DirBackend(root=str(lake)).scan().tables} == {("eu", "people")}
 
@@ -195,23 +196,14 @@ def test_what_a_removal_left_is_not_in_the_way_of_a_new_table(lake: Path, backen
 )
 @pytest.mark.parametrize("done", [False, True])
 def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
-    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, target: str, owner: type, step: str, done: bool
+    lake: Path, backend: DirBackend, target: str, owner: type, step: str, done: bool
 ) -> None:
     for name in ("users", "retired"):
         write_dataset(lake / f"{name}.lance")
     backend.insert_table(("users",), "users.lance", {"engine-key": "precious"})
     backend.remove_table(("retired",))
-    genuine = getattr(owner, step)
-
-    def die(*arguments: object) -> None:
-        if done:
-            genuine(*arguments)
-        raise _Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, step, die)
-        with pytest.raises(_Killed):
-            backend.alter_table(("users",), PropertyChanges({"tier": "gold"}), target)
+    with dying(owner, step, done=done):
+        backend.alter_table(("users",), PropertyChanges({"tier": "gold"}), target)
     seen = backend.scan().tables["users",]
     assert seen.properties["engine-key"] == "precious"
     assert seen.location in (f"{lake}/users.lance", f"{lake}/{target}")
@@ -239,17 +231,8 @@ def test_a_move_out_of_the_root_cut_off_at_any_step_leaves_no_second_table(
     assert reconciler.apply(reconciler.plan(first), first).ok
     moved = manifest("second.lance")
     plan = reconciler.plan(moved)
-    genuine = getattr(owner, step)
-
-    def die(*arguments: Any) -> None:
-        if done:
-            genuine(*arguments)
-        raise _Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, step, die)
-        with suppress(_Killed):
-            reconciler.apply(plan, moved)
+    with dying(owner, step, done=done):
+        reconciler.apply(plan, moved)
     namespace = lance_namespace.connect("dir", {"root": str(lake)})
     assert namespace.list_tables(ListTablesRequest(id=["eu"])).tables == ["users"]
     assert reconciler.apply(plan if apply_saved else reconciler.plan(moved), moved).ok
@@ -264,7 +247,7 @@ def test_a_move_out_of_the_root_cut_off_at_any_step_leaves_no_second_table(
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize(("owner", "step"), [(Directory, "mark"), (DirManifest, "commit")])
 def test_tables_that_leave_one_directory_together_cut_off_at_any_step_leave_no_table(
-    lake: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, done: bool, moves: bool
+    lake: Path, owner: type, step: str, done: bool, moves: bool
 ) -> None:
     write_dataset(lake / "users.lance")
     write_dataset(lake / "elsewhere.lance")
@@ -278,17 +261,8 @@ def test_tables_that_leave_one_directory_together_cut_off_at_any_step_leave_no_t
     there, gone = manifest(None, **places), manifest(leaves, absent=True)
     assert reconciler.apply(reconciler.plan(there), there).ok
     plan = reconciler.plan(gone, allow_mass_removal=True)
-    genuine = getattr(owner, step)
-
-    def die(*arguments: Any) -> None:
-        if done:
-            genuine(*arguments)
-        raise _Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, step, die)
-        with suppress(_Killed):
-            reconciler.apply(plan, gone, allow_mass_removal=True)
+    with dying(owner, step, done=done):
+        reconciler.apply(plan, gone, allow_mass_removal=True)
     assert reconciler.apply(reconciler.plan(gone), gone, allow_mass_removal=True).ok
     assert set(DirBackend(root=str(lake)).scan().tables) == ({("eu", "second")} if moves else {("elsewhere",)})
 
