@@ -6,7 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
+from weakref import WeakValueDictionary
 
+from reconciler.backends.http import rate_limit
 from reconciler.backends.http.rate_limit import Clock
 
 __all__ = ["SimulatedClock", "simulated_time"]
@@ -38,9 +40,14 @@ class SimulatedClock(Clock):
 
 @contextmanager
 def simulated_time() -> Iterator[SimulatedClock]:
-    """Give all retries of this process a simulated clock within the block."""
+    """Give all retries of this process a simulated clock within the block.
+
+    Limits of services are new in the block and forgotten after it: one that lives on would take simulated moments for
+    real ones, and wait for them.
+    """
     clock = SimulatedClock()
     with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(rate_limit, "_limits", WeakValueDictionary()))
         for name in ("monotonic", "now", "sleep", "uniform"):
             stack.enter_context(mock.patch.object(Clock, name, getattr(clock, name)))
         yield clock
