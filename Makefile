@@ -89,9 +89,9 @@ unit: $(INSTALLED)
 	$(if $(COUNTED),COVERAGE_FILE=.coverage-unit) $(BIN)/pytest --junitxml=$(REPORTS)/unit.xml \
 		$(if $(COUNTED),--cov --cov-report=) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
-## make servers    the tests on servers, folder by folder; ONLY="glue hive" names some, WORKERS=3 runs three at once
+## make servers    the tests on servers, folder by folder; ONLY="glue hive" names some, WORKERS=2 runs two at once
 servers: $(INSTALLED) $(PEERS) $(CLASSES)
-	@$(BIN)/python -m tests.folders --workers $(or $(WORKERS),2) $(if $(COUNTED),--counted) $(ONLY)
+	@$(BIN)/python -m tests.folders $(if $(WORKERS),--workers $(WORKERS)) $(if $(COUNTED),--counted) $(ONLY)
 
 # Spark starts in half of the CPU seconds where its classes are prepared.
 $(CLASSES): $(INSTALLED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
@@ -39,6 +40,8 @@ def take_back(backend: Backend, identifier: Identifier, undo: PropertyChanges | 
 
     ``undo`` restores the properties of an older entry; None means that the entry is new.
     """
+    # A check for the state that was planned on would refuse to undo what has changed it.
+    backend = optional.checking(backend, lambda _: None)
     try:
         if undo is None:
             backend.remove_table(identifier)

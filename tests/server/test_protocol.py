@@ -61,6 +61,7 @@ def test_the_routes_of_today(api: Api) -> None:
         "location": "s3://lake/t.lance",
         "table_uri": "s3://lake/t.lance",
         "properties": {"tier": "gold"},
+        "managed_versioning": False,
     }
 
 
@@ -488,6 +489,6 @@ def test_columns_are_computed_and_the_rows_stay(tmp_path: Path) -> None:
 
 def test_the_early_name_of_declaring(api: Api) -> None:
     made = api("POST", "/v1/table/a%24e/create-empty", {"location": "s3://lake/e.lance", "properties": {"tier": "x"}})
-    assert made.json == {"location": "s3://lake/e.lance", "properties": {"tier": "x"}}
+    assert made.json == {"location": "s3://lake/e.lance", "properties": {"tier": "x"}, "managed_versioning": False}
     assert api("POST", "/CreateEmptyTable", {"id": ["a", "f"]}).status == 200
     assert api("POST", "/v1/table/a%24e/describe").json["properties"] == {"tier": "x"}

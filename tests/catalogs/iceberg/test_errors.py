@@ -75,7 +75,7 @@ ROWS = [
     ("describe table", error(404, "NoSuchTableException"), ErrorCode.TABLE_NOT_FOUND),
     ("describe table", error(404, "NoSuchNamespaceException"), ErrorCode.NAMESPACE_NOT_FOUND),
     ("describe table", Answer({"metadata": {"location": "/x", "properties": {}}}), ErrorCode.INVALID_INPUT),
-    ("describe table", Answer({"metadata": {"properties": {}}}), ErrorCode.INTERNAL),
+    ("describe table", Answer({"metadata": {"properties": {"table_type": "lance"}}}), ErrorCode.INVALID_INPUT),
     ("deregister", error(404, "NoSuchTableException"), ErrorCode.TABLE_NOT_FOUND),
 ]
 COMMON = [

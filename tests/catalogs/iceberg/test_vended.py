@@ -28,8 +28,10 @@ def server(guarded: GuardedS3) -> Iterator[Scripted]:
     wrong = {"s3.access-key-id": "AKIAOTHER", "s3.secret-access-key": "other"}
     location = f"s3://{BUCKET}/t.lance"
 
+    properties: dict[str, str] = {}
+
     def load(request: Request) -> Answer:
-        entry = table(location)
+        entry = table(location, **properties)
         if request.headers.get("X-Iceberg-Access-Delegation") != "vended-credentials":
             return Answer(entry)
         where = {
@@ -44,6 +46,11 @@ def server(guarded: GuardedS3) -> Iterator[Scripted]:
         ]
         return Answer({**entry, "config": where, "storage-credentials": credentials})
 
+    def commit(request: Request) -> Answer:
+        for update in request.json["updates"]:
+            properties.update(update.get("updates", {}))
+        return Answer(table(location, **properties))
+
     def below(request: Request) -> Answer:
         return Answer({"namespaces": [] if "parent=" in request.query else [["n"]]})
 
@@ -53,7 +60,7 @@ def server(guarded: GuardedS3) -> Iterator[Scripted]:
             f"GET {ROUTE}": Answer({"namespace": ["n"], "properties": {}}),
             f"GET {ROUTE}/tables": Answer({"identifiers": [{"namespace": ["n"], "name": "t"}]}),
             f"GET {ROUTE}/tables/t": load,
-            f"POST {ROUTE}/tables/t": Answer(table(location)),
+            f"POST {ROUTE}/tables/t": commit,
         }
         yield server
 
