@@ -1,7 +1,7 @@
 """Run the tests on servers, each folder in a process of its own: ``python -m tests.folders [NAME ...]``.
 
 A queue feeds the workers the longest folder first, so that all end at about the same time. Each folder's output is
-printed in one piece when it ends, and every folder runs, whichever fails.
+printed in one piece when it ends, and every folder runs, whichever fails. What failed is named at the very end.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from xml.etree import ElementTree
 
 __all__ = ["FOLDERS", "command_of", "main"]
 
 _TESTS = Path(__file__).parent
 _CATALOGS = _TESTS / "catalogs"
 REPORTS = Path("build/tests")
+_SHOWN = 800
+"""How many characters of a failed test's message stand at the end."""
 
 _UNIT = {"applier", "cli", "unit"}
 """What `make unit` runs."""
@@ -69,6 +72,7 @@ def command_of(name: str, *, counted: bool = False) -> list[str]:
 
 def _run(name: str, counted: bool) -> tuple[str, int, float, str]:
     """Run the tests of one folder; return its name, its exit code, its seconds and its output."""
+    (REPORTS / f"{name}.xml").unlink(missing_ok=True)
     began = time.monotonic()
     environment = os.environ | ({"COVERAGE_FILE": f".coverage-{name}"} if counted else {})
     ended = subprocess.run(
@@ -82,6 +86,18 @@ def _run(name: str, counted: bool) -> tuple[str, int, float, str]:
         check=False,
     )
     return name, ended.returncode, time.monotonic() - began, ended.stdout
+
+
+def _failures(name: str) -> list[str]:
+    """Return a line for each test of a folder that failed, or one that says that the report names none."""
+    report = REPORTS / f"{name}.xml"
+    cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()  # noqa: S314 - pytest wrote it
+    failures = [
+        f"{name}: {case.attrib['classname']}::{case.attrib['name']}: {reason.attrib.get('message', '')[:_SHOWN]}"
+        for case in cases
+        for reason in (*case.findall("failure"), *case.findall("error"))
+    ]
+    return failures or [f"{name}: no test is reported as failed; its output is above"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -102,6 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             name, code, seconds, output = run.result()
             failed += [name] if code else []
             print(f"== {name}: {'failed' if code else 'passed'} after {seconds:.0f} s\n{output}", flush=True)
+    for name in failed:
+        print("\n".join(_failures(name)))
     if failed:
         print(f"Failed: {', '.join(failed)}")
     return 1 if failed else 0
