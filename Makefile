@@ -98,16 +98,21 @@ $(CLASSES): $(INSTALLED)
 	-$(BIN)/python -m tests.servers.spark_classes > $(VENV)/spark-classes.log 2>&1
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
-soak: $(INSTALLED) $(PEERS) $(OLDER)
+soak: $(INSTALLED) $(PEERS) $(OLDER) build/covered/version
 	LANCENS_SOAK=1 $(BIN)/pytest -m soak -s --timeout 14400 tests
+	-$(BIN)/python -m tests.mutants --number 400
 
 ## make torture    every server under faults, kills and races, against what it truly holds (docs/reliability.md)
 torture: $(INSTALLED)
 	$(BIN)/python -m tests.torture
 
-## make mutants    change one thing of lancens at a time, and see whether a test fails: a sample, its seed is printed
-mutants: $(INSTALLED)
+## make mutants    change one thing of lancens at a time, and see whether a test fails: a fixed sample of 120
+mutants: $(INSTALLED) build/covered/version
 	$(BIN)/python -m tests.mutants
+
+# Which tests run which lines, of the version that is there when it is first asked for: `make clean` drops it.
+build/covered/version: | $(INSTALLED)
+	-$(BIN)/python -m tests.covered
 
 ## make bench      benchmarks side by side, as ratios and call counts, written to benchmarks/RESULTS.md
 bench: $(INSTALLED) $(PEERS)
