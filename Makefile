@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/peers/.installed
 OLDER := $(VENV)/pyspark-35/.installed $(VENV)/pyspark-40/.installed
 SYSTEM := $(VENV)/.system
-CLASSES := $(VENV)/spark-classes.jsa
+CLASSES := $(VENV)/spark-classes.jsa $(VENV)/server-classes
 
 # With this set, every Python that a test starts would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -93,9 +93,12 @@ unit: $(INSTALLED)
 servers: $(INSTALLED) $(PEERS) $(CLASSES)
 	@$(BIN)/python -m tests.folders $(if $(WORKERS),--workers $(WORKERS)) $(if $(COUNTED),--counted) $(ONLY)
 
-# Spark starts in half of the CPU seconds where its classes are prepared.
-$(CLASSES): $(INSTALLED)
+# Spark and the servers start in half of the CPU seconds where their classes are prepared.
+$(VENV)/spark-classes.jsa: $(INSTALLED)
 	-$(BIN)/python -m tests.servers.spark_classes > $(VENV)/spark-classes.log 2>&1
+
+$(VENV)/server-classes: $(INSTALLED)
+	-$(BIN)/python -m tests.servers.class_data > $(VENV)/server-classes.log 2>&1
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
 soak: $(INSTALLED) $(PEERS) $(OLDER) build/covered/version

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import tarfile
 import tempfile
@@ -17,6 +18,7 @@ from types import MappingProxyType
 from typing import Literal
 from xml.sax.saxutils import escape
 
+from tests.servers.class_data import class_data
 from tests.servers.jars import cache_directory, jars
 from tests.servers.process import HUNG_SECONDS, free_port, running
 from tests.servers.require import missing, tool
@@ -105,26 +107,27 @@ def metastore(
         folders.append(jars(_HERE / "hive-http-pom.xml"))
     (configuration / site).write_text(_xml({**needed, **settings}), "utf-8")
     hadoop = {name: value for name, value in settings.items() if name.startswith("hadoop.")}
-    (configuration / "core-site.xml").write_text(_xml(hadoop), "utf-8")
+    if hadoop:
+        (configuration / "core-site.xml").write_text(_xml(hadoop), "utf-8")
     (configuration / "log4j2.properties").write_text(_LOGGING, "utf-8")
     command = [
         java,
         "-Xmx512m",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
+        *class_data(f"hive-{version}"),
         f"-Dlog4j2.configurationFile={configuration}/log4j2.properties",
         f"-Dderby.stream.error.file={directory}/derby.log",
         f"-Djava.io.tmpdir={directory}/tmp",
         *java_options,
         "-cp",
-        ":".join([str(configuration), *(f"{folder}/*" for folder in folders)]),
+        ":".join([*(f"{folder}/*" for folder in folders), *([str(configuration)] if hadoop else [])]),
         "org.apache.hadoop.hive.metastore.HiveMetaStore",
         "-p",
         str(port),
     ]
     log = directory / "metastore.log"
     started = Metastore(version, port, directory, auto_create, scheme)
-    with running(command, log, lambda: _answers(started.uri, login), directory=directory):
+    environment = {**os.environ, "HIVE_CONF_DIR": str(configuration)}
+    with running(command, log, lambda: _answers(started.uri, login), environment=environment, directory=directory):
         yield started
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.servers.class_data import class_data
 from tests.servers.jars import jars
 from tests.servers.process import free_port, running, status_of
 from tests.servers.require import tool
@@ -44,7 +45,7 @@ def iceberg_server(
     port = free_port()
     settings = {"port": port, "prefix": prefix, "prefixIn": prefix_in, "client": client, "page": page or ""}
     options = [f"-D{key}={value}" for key, value in settings.items()]
-    command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options]
+    command = [java, "-Xmx256m", *class_data("iceberg"), *options]
     command += ["-cp", f"{library}/*", str(_HERE / "IcebergServer.java")]
     server = IcebergServer(f"http://127.0.0.1:{port}", directory / f"iceberg-{port}.log")
 

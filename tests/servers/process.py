@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-__all__ = ["HUNG_SECONDS", "free_port", "running", "status_of"]
+__all__ = ["HUNG_SECONDS", "STOP_SECONDS", "free_port", "running", "status_of"]
 
 HUNG_SECONDS = 600
 """When something has hung: many times what it takes on a busy machine, and below pytest's own limit of a test."""
 
+STOP_SECONDS = 10
+"""How long a server may take to stop once it is told to."""
+
 _POLL_SECONDS = 0.05
-_STOP_SECONDS = 10
 
 
 def free_port() -> int:
@@ -90,7 +92,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         return
     process.terminate()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait(_STOP_SECONDS)
+        process.wait(STOP_SECONDS)
