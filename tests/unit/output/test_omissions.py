@@ -51,6 +51,11 @@ def place(number: int) -> str:
     return f"s3://lake/ns/t{number:03}.lance"
 
 
+def names(length: int) -> list[str]:
+    """Return names that take about this many characters; a few hundred long ones exceed a comment like many short."""
+    return [f"t{'n' * (length // 1_000)}{number:03}" for number in range(min(length // 10, 700))]
+
+
 def long_value(length: int) -> list[Change]:
     return [
         change("lake", "ns/t", Action.UPDATE_TABLE, view(place(0), note="a"), view(place(0), note=middle(length)), "")
@@ -79,25 +84,25 @@ def long_type(length: int) -> list[Change]:
 
 
 def fold_of_creations(length: int) -> list[Change]:
-    places = [*map(place, range(length // 10)), f"s3://elsewhere/{CANARY}"]
+    places = {name: f"s3://lake/ns/{name}.lance" for name in names(length)} | {"z": f"s3://elsewhere/{CANARY}"}
     return [
-        change("lake", f"ns/t{number:03}", Action.DECLARE_TABLE, None, view(location), "")
-        for number, location in enumerate(places)
+        change("lake", f"ns/{name}", Action.DECLARE_TABLE, None, view(location), "")
+        for name, location in places.items()
     ]
 
 
 def fold_of_values(length: int) -> list[Change]:
-    values = ["silver"] * (length // 10) + [CANARY]
+    tiers = dict.fromkeys(names(length), "silver") | {"z": CANARY}
     return [
         change(
-            "lake", f"ns/t{at:03}", Action.UPDATE_TABLE, view(place(at), tier=value), view(place(at), tier="gold"), ""
+            "lake", f"ns/{name}", Action.UPDATE_TABLE, view(place(0), tier=tier), view(place(0), tier="gold"), ""
         ).model_copy(update={"code": ReasonCode.POLICY, "params": {"names": ("ns/**",)}})
-        for at, value in enumerate(values)
+        for name, tier in tiers.items()
     ]
 
 
 def fold_of_removals(length: int) -> list[Change]:
-    gone = [f"ns_{number % 5}/t{number:03}" for number in range(51 + length // 10)]
+    gone = [f"ns_{number % 5}/{name}" for number, name in enumerate(names(length + 510))]
     return [
         change("lake", path, Action.DEREGISTER_TABLE, view(f"s3://lake/{path}"), None, "")
         for path in (*gone, f"ns_0/z_{CANARY}")
