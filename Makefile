@@ -81,6 +81,7 @@ size: $(INSTALLED)
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m tests.words
 
 types: $(INSTALLED)
 	$(BIN)/mypy

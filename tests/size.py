@@ -9,6 +9,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "reconciler"
@@ -25,6 +26,12 @@ _NO_CODE = {
 def sources() -> list[Path]:
     """Return the modules that people wrote."""
     return [path for path in sorted(PACKAGE.rglob("*.py")) if "gen" not in path.parts]
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return the syntax of a module, the module itself first; each is parsed and walked once in a process."""
+    return tuple(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
 def code_lines(source: str) -> set[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 import reconciler
 from reconciler.backends import registry
-from tests.cli.running import Ran, lancens, shell
+from tests.cli.running import Ran, lancens
 
 
 @pytest.fixture
@@ -214,23 +213,21 @@ def test_a_glob_that_releases_nothing_is_an_error(folder: Path, capsys: pytest.C
 # ---- completion
 
 
-def completed(folder: Path, *words: str) -> list[str]:
-    ran = shell(
-        folder=folder,
-        _LANCENS_COMPLETE="bash_complete",
-        COMP_WORDS=" ".join(("lancens", *words)),
-        COMP_CWORD=str(len(words)),
-        **{key: value for key, value in os.environ.items() if key == "PATH"},
-    )
+def completed(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("_LANCENS_COMPLETE", "bash_complete")
+        environment.setenv("COMP_WORDS", " ".join(("lancens", *words)))
+        environment.setenv("COMP_CWORD", str(len(words)))
+        ran = lancens(capsys)
     return [line.partition(",")[2] for line in ran.out.splitlines()]
 
 
 def test_implementations_and_addresses_are_completed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     managed(capsys)
 
-    assert completed(folder, "import", "--impl", "hi") == ["hive2", "hive3"]
-    assert completed(folder, "plan", "--select", "lake/") == ["lake/**", "lake/eu", "lake/orders", "lake/users"]
-    assert completed(folder, "release", "lake/o") == ["lake/orders"]
+    assert completed(capsys, "import", "--impl", "hi") == ["hive2", "hive3"]
+    assert completed(capsys, "plan", "--select", "lake/") == ["lake/**", "lake/eu", "lake/orders", "lake/users"]
+    assert completed(capsys, "release", "lake/o") == ["lake/orders"]
 
 
 # ---- a first look without a manifest

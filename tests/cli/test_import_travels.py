@@ -30,11 +30,25 @@ catalogs:
 safety: {min_tables: 5}   # the end, without a line break"""
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 60 real datasets in nested namespaces of a directory catalog."""
-    (tmp_path / "here").mkdir()
+    place = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        _make()
+    return place
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, called ``here``."""
+    shutil.copytree(made, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
+    return tmp_path
+
+
+def _make() -> None:
     rows = pa.table({"id": pa.array([1, 2]), "score": pa.array([0.5, None], pa.float32())})
     lance.write_dataset(rows, "first.lance")
     blocks = []
@@ -55,7 +69,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     loaded = reconciler.load("lancens.yaml")
     assert reconciler.apply(reconciler.plan(loaded), loaded).ok
-    return tmp_path
 
 
 def imported(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Ran:

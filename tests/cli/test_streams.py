@@ -99,6 +99,10 @@ def test_a_result_goes_into_a_pipe_that_the_shell_names(lake: Path) -> None:
         assert '"name": "shop"' in ran.stdout, ran.stderr
 
 
+def test_a_reader_that_leaves_is_no_traceback(lake: Path) -> None:
+    assert "Traceback" not in _redirected("plan --format html", "| head -c 10").stderr
+
+
 def test_a_plan_of_stdin_cannot_be_applied_and_says_so(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shell("plan", "-", "-o", "plan.json", stdin=Path("lancens.yaml").read_text()).code == 0
     ran = lancens(capsys, "apply", "plan.json", "--auto-approve")

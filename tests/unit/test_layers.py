@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 
-from tests.size import PACKAGE, sources
+from tests.size import PACKAGE, nodes, sources
 
 LAYERS: list[set[str]] = [
     {"model"},
@@ -25,19 +25,19 @@ LAYERS: list[set[str]] = [
 
 
 @cache
-def modules() -> tuple[tuple[str, ast.Module], ...]:
+def modules() -> tuple[tuple[str, tuple[ast.AST, ...]], ...]:
     found = []
     for path in sources():
         name = ".".join(("reconciler", *path.relative_to(PACKAGE).with_suffix("").parts))
-        found.append((name.removesuffix(".__init__"), ast.parse(path.read_text())))
+        found.append((name.removesuffix(".__init__"), nodes(path)))
     return tuple(found)
 
 
 @cache
-def imports(tree: ast.Module) -> tuple[str, ...]:
+def imports(tree: tuple[ast.AST, ...]) -> tuple[str, ...]:
     return tuple(
         f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
+        for node in tree
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "reconciler"
         for alias in node.names
     )
@@ -59,7 +59,7 @@ def test_datasets_are_committed_to_in_one_place() -> None:
     found = {
         (name, node.attr)
         for name, tree in modules()
-        for node in ast.walk(tree)
+        for node in tree
         if isinstance(node, ast.Attribute)
         and room(name) != "conformance"
         and node.attr in ("LanceDataset", "write_dataset", "merge_insert", "update_config", "delete_config_keys")
@@ -74,7 +74,7 @@ def test_datasets_are_committed_to_in_one_place() -> None:
     modes = {
         ast.unparse(keyword.value)
         for name, tree in modules()
-        for node in ast.walk(tree)
+        for node in tree
         if room(name) != "conformance"
         and isinstance(node, ast.Call)
         and ast.unparse(node.func).endswith("write_dataset")
@@ -124,7 +124,7 @@ def test_only_the_rooms_that_offer_namespaces_import_lance_namespace() -> None:
     users = {
         room(module)
         for module, tree in modules()
-        for node in ast.walk(tree)
+        for node in tree
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lance_namespace")
     }
     assert users == {"namespace", "server", "conformance"}
@@ -139,7 +139,7 @@ def test_the_map_in_contributing_names_every_room() -> None:
 def test_no_two_classes_have_one_name() -> None:
     homes: defaultdict[str, list[str]] = defaultdict(list)
     for module, tree in modules():
-        for node in ast.walk(tree):
+        for node in tree:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(module)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}

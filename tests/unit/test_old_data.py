@@ -12,7 +12,6 @@ from typing import Any, Literal
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import GetTableStatsRequest
 
 import reconciler
 from reconciler import storage
@@ -171,6 +170,8 @@ def test_an_audit_says_which_figures_are_unknown(tmp_path: Path) -> None:
 
 
 def test_statistics_of_old_datasets_are_served(tmp_path: Path) -> None:
+    from lance_namespace import GetTableStatsRequest
+
     places = {name: old_dataset(tmp_path, name) for name in NAMES}
     namespace = reconciler.connect("dir", {"root": str(tmp_path)})
     for name, place in places.items():

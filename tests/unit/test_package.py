@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
+from tests.size import nodes, sources
+
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-GENERATED = ROOT / "reconciler/backends/hive/gen"
 
 
 def distribution(requirement: str) -> str:
@@ -44,7 +45,7 @@ def imported(path: Path) -> Iterator[str]:
         for child in ast.iter_child_nodes(node):
             yield from walk(child)
 
-    yield from walk(ast.parse(path.read_text(encoding="utf-8")))
+    yield from walk(nodes(path)[0])
 
 
 def test_every_import_is_declared() -> None:
@@ -53,11 +54,10 @@ def test_every_import_is_declared() -> None:
     declared = {distribution(line) for line in lines}
     owners = importlib.metadata.packages_distributions()
     undeclared = {}
-    for path in (ROOT / "reconciler").rglob("*.py"):
-        if GENERATED not in path.parents:
-            for package in set(imported(path)) - {*sys.stdlib_module_names, "reconciler"}:
-                if not {distribution(owner) for owner in owners.get(package, [])} & declared:
-                    undeclared[package] = str(path.relative_to(ROOT))
+    for path in sources():
+        for package in set(imported(path)) - {*sys.stdlib_module_names, "reconciler"}:
+            if not {distribution(owner) for owner in owners.get(package, [])} & declared:
+                undeclared[package] = str(path.relative_to(ROOT))
     assert undeclared == {}
 
 

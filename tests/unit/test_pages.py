@@ -23,6 +23,7 @@ from reconciler.model.errors import LancensError
 from tests.cli.running import lancens
 from tests.pages.blocks import PAGES, ROOT, calls, first_yaml, mentions, sections, untagged
 from tests.pages.runs import ANSWERS, NOT_RUN, RUNS, run_of
+from tests.size import nodes, sources
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 DOCS = ROOT / "docs"
@@ -150,7 +151,7 @@ def test_nothing_is_said_to_be_run_that_is_on_no_page() -> None:
 
 def _texts(path: Path) -> Iterator[str]:
     """Yield the texts of a module; what an f-string fills in is an ellipsis."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -158,7 +159,7 @@ def _texts(path: Path) -> Iterator[str]:
 
 
 def test_the_messages_of_the_troubleshooting_page_are_those_of_the_code() -> None:
-    written = "\n".join(text for path in (ROOT / "reconciler").rglob("*.py") for text in _texts(path))
+    written = "\n".join(text for path in sources() for text in _texts(path))
     rows = re.findall(r"^\| (`.*?) \|", (ROOT / "docs/troubleshooting.md").read_text("utf-8"), re.MULTILINE)
     parts = {part.strip("?!; ") for row in rows for text in re.findall("`([^`]+)`", row) for part in text.split("…")}
     assert len(parts) > 20

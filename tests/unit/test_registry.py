@@ -5,16 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
-from pathlib import Path
 
-import lance_namespace
 import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.errors import ConfigError, InvalidInputError, MissingExtraError
-from reconciler.namespace import CatalogNamespace, register_impls
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str]) -> None:
@@ -61,18 +58,6 @@ def test_what_is_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch, value: s
 def test_connecting_with_faulty_properties_names_them() -> None:
     with pytest.raises(InvalidInputError, match="`rot`; did you mean `root`"):
         registry.connect("dir", {"rot": "/lake"})
-
-
-def test_lance_namespace_connects_to_ours(tmp_path: Path) -> None:
-    register_impls()
-    ours = lance_namespace.connect("lancens.dir", {"root": str(tmp_path)})
-    assert isinstance(ours, CatalogNamespace)
-    assert isinstance(ours.backend, DirBackend)
-    assert isinstance(lance_namespace.connect("memory", {"name": "x"}), CatalogNamespace)
-    assert not isinstance(lance_namespace.connect("dir", {"root": str(tmp_path)}), CatalogNamespace)
-    hive = lance_namespace.connect("hive", {"uri": "thrift://127.0.0.1:1"})
-    assert isinstance(hive, CatalogNamespace)
-    assert hive.backend.impl == "hive2", "the specification's Hive has two levels"
 
 
 def test_finding_a_class_loads_nothing_heavy() -> None:

@@ -55,7 +55,7 @@ def manifests(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(texts=manifests())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_manifest_is_the_one_with_its_names_written_out(texts: tuple[str, str], tmp_path: Path) -> None:
     """Also across files, one of which has the names written out."""
     found: list[Manifest | list[str]] = []

@@ -63,7 +63,7 @@ class Page(HTMLParser):
 
 def test_what_is_blocked_or_removed_comes_first_and_is_open() -> None:
     """With what to do about it, or how many rows go: nothing of that is folded away."""
-    plan = large_plan(10_000)
+    plan = large_plan(500)
     plan = plan.model_copy(update={"changes": tuple(one for one in plan.changes if not one.action.removes)})
     gone = change("lake", "z/gone", Action.DEREGISTER_TABLE, view("s"), None, "not in the manifest any more")
     blocked = Blocked(

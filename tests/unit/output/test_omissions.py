@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from reconciler.action.approval import ConfigChanges, Shown, approval_in, marker
 from reconciler.action.inputs import PlanKey
@@ -164,7 +164,6 @@ def test_text_shows_everything_or_names_the_option_that_does(hostile: Callable[[
 
 
 @given(plans())
-@settings(max_examples=50)
 def test_an_approving_comment_shows_every_name_place_and_value(plan: Plan) -> None:
     text, approves = comment_on(plan)
     assert approves

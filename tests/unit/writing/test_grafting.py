@@ -52,7 +52,7 @@ def hand_written(draw: st.DrawFn) -> str:
     return "\n".join(lines) + draw(st.sampled_from(["", "\n", "\n\n"]))
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(hand_written(), live)
 def test_what_is_missing_comes_in_and_every_line_stays(text: str, snapshot: Snapshot) -> None:
     added = exported(snapshot)
