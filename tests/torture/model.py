@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from copy import copy
 from typing import Any
 
 from tests.torture.manifests import WATCHED, columns_of, location_of, mirrored_name, place_name
@@ -15,12 +16,17 @@ from tests.torture.scenario import Existing, Wanted
 from tests.torture.tally import Violation
 from tests.torture.targets.base import OWNER, Path_, Room, Target
 
-__all__ = ["Model"]
+__all__ = ["Model", "arrow_type"]
 
 _OWN = "lancens."
 _ARROW = {"fixed_size_list<float32>[4]": "fixed_size_list<item: float>[4]"}
 """How Arrow writes a type, where it is not as a manifest does."""
 _CHANGING = re.compile(r"^file:(//)?|\b[0-9a-f]{8}_(?=\S*\$)|HASH_")
+
+
+def arrow_type(text: str) -> str:
+    """Return a type as Arrow writes it."""
+    return _ARROW.get(text, text)
 
 
 class Model:
@@ -45,6 +51,14 @@ class Model:
         for one in before:
             if one.kind != "foreign":
                 self._put(one)
+
+    def copy(self) -> Model:
+        """Return a model of the same past, whose future is another one."""
+        other = copy(self)
+        for name in ("_theirs", "_ours", "_drifted", "_tags"):
+            setattr(other, name, {key: dict(values) for key, values in getattr(self, name).items()})
+        other._watched, other._labelled = set(self._watched), set(self._labelled)
+        return other
 
     def _put(self, one: Existing) -> None:
         key = self._key("namespace" if one.kind == "namespace" else "table", one.path)
@@ -167,7 +181,7 @@ class Model:
             if place is not None and not _is_at(place, found):
                 yield f"{key} is at {found!r}, not {place!r}"
             if table.kind == "create":
-                columns = [f"{one['name']}: {_ARROW.get(one['type'], one['type'])}" for one in columns_of(table)]
+                columns = [f"{one['name']}: {arrow_type(one['type'])}" for one in columns_of(table)]
                 names = [name for name in data if _is_at(found, _CHANGING.sub("", name.removeprefix("dataset ")))]
                 there = [data[name]["columns"] for name in names]
                 if columns not in there:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tests.torture.targets.base import Abilities, Path_, Room, Target
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LABEL", "Act", "do", "draw_acts", "draw_meanwhile"]
 
-_ROWS = 4
 LABEL = "theirs"
 """The tag that others set."""
 
@@ -85,38 +83,11 @@ def do(target: Target, room: Room, act: Act) -> None:
             target.remove(room, act.path)
             target.add_lance(room, act.path, location, act.properties)
         case "write":
-            _write(target, room, "-".join(act.path), act.properties["by"])
+            target.append(room, "-".join(act.path), act.properties["by"])
         case "label":
-            _label(target.raw_place(room, act.properties["place"]), target.options())
+            target.label(room, act.properties["place"], LABEL)
         case "compact":
             target.compact(room)
-
-
-def _label(place: str, options: Mapping[str, str]) -> None:
-    """Tag the first version of a dataset."""
-    import lance
-
-    lance.dataset(place, storage_options=dict(options) or None).tags.create(LABEL, 1)
-
-
-def _write(target: Target, room: Room, name: str, by: str) -> None:
-    """Append rows to a dataset, compact it and remove its old versions."""
-    import lance
-    import pyarrow as pa
-
-    place, options = target.raw_place(room, name), dict(target.options())
-    rows = pa.table({"id": list(range(_ROWS))})
-    if by == "lancedb":
-        import lancedb
-
-        folder = place.removesuffix(f"/{name}.lance")
-        table = lancedb.connect(folder, storage_options=options or None).open_table(name)
-        table.add(rows)
-        table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
-        return
-    dataset = lance.write_dataset(rows, place, mode="append", storage_options=options or None)
-    dataset.optimize.compact_files()
-    dataset.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
 
 
 def touched(target: Target, room: Room, acts: Sequence[Act]) -> set[str]:

@@ -179,6 +179,8 @@ def _before(dice: random.Random, able: Abilities, wanted: Wanted) -> list[Existi
     found = [Existing("namespace", ("theirs",), _THEIRS), Existing("lance", ("theirs", "data"), _THEIRS)]
     if dice.random() < 0.6:
         found.append(Existing("namespace", ("a",), _THEIRS))
+        if not able.updates_namespaces:
+            wanted.namespaces["a",] = None
         others = {"lancens.managed-by": "another/lake", "lancens.keys": '["tier"]', "tier": "theirs"}
         ours = {"lancens.managed-by": OWNER, "lancens.keys": "[]"}
         found += [Existing("lance", ("a", name), {}) for name in ("unowned",) if dice.random() < 0.5]
@@ -201,7 +203,7 @@ def _edited(dice: random.Random, able: Abilities, first: Wanted, new: str = "c")
     if able.updates and dice.random() < 0.2:
         made.defaults = {"steward": dice.choice(("ml", "search"))}
     for space, properties in first.namespaces.items():
-        if properties is not None and dice.random() < 0.4:
+        if able.updates_namespaces and properties is not None and dice.random() < 0.4:
             made.namespaces[space] = {"team": dice.choice(("ml", "ads", "search"))}
     last = next((space for space in (("b",), ("y",)) if space in made.namespaces), None)
     if last is not None and dice.random() < 0.4:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -29,6 +30,7 @@ OWNER = "torture/lake"
 _TOKEN = 9
 _NO_TABLE = ".lance-deregistered"
 _INSISTENCE = 20
+_ROWS = 4
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Abilities:
     """How deep namespaces nest below what stands above a room."""
     updates: bool = True
     """Whether properties of a table can be changed."""
+    updates_namespaces: bool = True
+    """Whether properties of a namespace can be changed."""
     relocates: bool = True
     registers: bool = True
     """Whether a table can be where its data is: not where the server chooses."""
@@ -183,6 +187,31 @@ class Target(ABC):
     def raw_place(self, room: Room, name: str) -> str:
         """Return where a dataset is that is there before."""
         return str(room.lake / "raw" / f"{name}.lance")
+
+    def append(self, room: Room, name: str, by: str) -> None:
+        """Append rows to a dataset as ``by`` does, compact it and remove its old versions."""
+        import lance
+        import pyarrow as pa
+
+        place, options = self.raw_place(room, name), dict(self.options())
+        rows = pa.table({"id": list(range(_ROWS))})
+        if by == "lancedb":
+            import lancedb
+
+            folder = place.removesuffix(f"/{name}.lance")
+            table = lancedb.connect(folder, storage_options=options or None).open_table(name)
+            table.add(rows)
+            table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
+            return
+        dataset = lance.write_dataset(rows, place, mode="append", storage_options=options or None)
+        dataset.optimize.compact_files()
+        dataset.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+
+    def label(self, room: Room, name: str, tag: str) -> None:
+        """Tag the first version of a dataset."""
+        import lance
+
+        lance.dataset(self.raw_place(room, name), storage_options=dict(self.options()) or None).tags.create(tag, 1)
 
     def options(self) -> Mapping[str, str]:
         """Return what pylance needs to reach the data."""

@@ -46,13 +46,14 @@ class Ledger:
     """Every write that happened, in order, such as ``insert_table a$t``.
 
     ``crash_after``: die right after that many writes. ``refuse``: raise instead of the write of this name.
-    ``before``: called with the name of each write before it happens.
+    ``before``: called with the name of each write before it happens; ``after``: once it has.
     """
 
     writes: list[str] = field(default_factory=list)
     crash_after: int | None = None
     refuse: dict[str, Exception] = field(default_factory=dict)
     before: Callable[[str], None] = lambda _: None
+    after: Callable[[], None] = lambda: None
     dead: bool = False
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -65,10 +66,15 @@ class Ledger:
                 raise self.refuse[name]
             result = do()
             self.writes.append(name)
+            self.after()
             if self.crash_after is not None and len(self.writes) >= self.crash_after:
                 self.dead = True
                 raise Crash
             return result
+
+    def revive(self) -> None:
+        """Start a new process after a crash."""
+        self.dead, self.crash_after = False, None
 
 
 class LedgerBackend(MemoryBackend):
@@ -306,7 +312,7 @@ class World:
 
     def revive(self) -> None:
         """Start a new process after a crash."""
-        self.ledger.dead, self.ledger.crash_after = False, None
+        self.ledger.revive()
 
 
 def statuses(report: ApplyReport) -> dict[str, Status]:

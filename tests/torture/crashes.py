@@ -1,0 +1,272 @@
+"""Runs in this process: a manifest is applied, and from what was there after each write it is applied again.
+
+``python -m tests.torture.crashes --points 20000`` draws new seeds; ``--seed`` plays one again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import reconciler
+from reconciler.manifest import Manifest
+from reconciler.model.errors import LancensError
+from reconciler.planner.plan import Plan
+from tests.torture.manifests import set_up, write_manifest
+from tests.torture.memory import SECOND_SERVICES, SERVICES, memory
+from tests.torture.model import Model
+from tests.torture.others import Act, do
+from tests.torture.recorded import Recorded
+from tests.torture.scenario import Scenario, Wanted, draw
+from tests.torture.shrinking import shrunk, told
+from tests.torture.tally import Violation
+from tests.torture.targets.base import Room
+from tests.unit.applier.world import Crash
+
+__all__ = ["Crashes", "run_crashes"]
+
+_LONGEST_CHAIN = 3
+"""How often in a row a run is killed."""
+
+
+@dataclass
+class Crashes:
+    """A scenario that is played with a crash after each write; ``points`` counts them, and ``writes`` by their name."""
+
+    target: Recorded
+    scenario: Scenario
+    seed: str
+    points: int = 0
+    writes: Counter[str] = field(default_factory=Counter)
+    room: Room = field(init=False)
+    manifest: Manifest = field(init=False)
+
+    def play(self) -> None:
+        """Play it.
+
+        Raises:
+            Violation: a promise was not kept, after which crash is said.
+        """
+        self.room = self.target.room()
+        try:
+            with self.target.installed():
+                self._play()
+        finally:
+            self.target.forget(self.room)
+
+    def _play(self) -> None:
+        write_manifest(self.target, self.room, Wanted())
+        set_up(self.target, self.room, self.scenario)
+        second = self.target.second if self.scenario.second else None
+        models = [Model(self.target, self.room, tuple(self.scenario.before))]
+        models += [Model(second, self.room)] if second else []
+        for number in range(len(self.scenario.manifests)):
+            if number:
+                self._others_act(self.scenario.between, models[0])
+            models = self._apply(number, models)
+
+    def _others_act(self, acts: Sequence[Act], model: Model) -> None:
+        for act in acts:
+            do(self.target, self.room, act)
+            model.happened(act)
+
+    def _apply(self, number: int, models: list[Model]) -> list[Model]:
+        """Apply a manifest, and again from what was there after each write; return what is known at the end."""
+        own = self.scenario.second[number] if self.scenario.second else None
+        file = write_manifest(
+            self.target, self.room, self.scenario.manifests[number], own, mirrors=self.scenario.mirrors
+        )
+        self.manifest = reconciler.load(file)
+        begin, plan = self.target.moment, self._plan()
+        moments: list[Any] = []
+        self.target.ledger.after = lambda: moments.append(self.target.moment)
+        self.target.ledger.writes.clear()
+        try:
+            self._carry_out(plan, number)
+        finally:
+            self.target.ledger.after = _nothing
+        names = [name.partition(" ")[0] for name in self.target.ledger.writes]
+        self.writes.update(names)
+        end, meanwhile = self.target.moment, self.scenario.meanwhile[number]
+        self._expect_done(number, self._copies(models))
+        for crash, moment in enumerate([begin, *moments[:-1]] if moments else []):
+            self.target.go_back(moment)
+            last = ", ".join(self.target.ledger.writes[:crash][-2:])
+            at = f"manifest {number}, killed after {crash} of {len(moments)} writes: {last}"
+            try:
+                self._recover(number, self._copies(models), plan, random.Random(f"{self.seed} {number} {crash}"))
+            except Violation as violation:
+                raise Violation(f"{violation}\n  {at}") from None
+        self.target.go_back(end)
+        self._others_act(meanwhile, models[0])
+        self._expect_done(number, models)
+        return models
+
+    @staticmethod
+    def _copies(models: Sequence[Model]) -> list[Model]:
+        return [model.copy() for model in models]
+
+    def _recover(self, number: int, models: list[Model], plan: Plan, dice: random.Random) -> None:
+        """Let others act after a crash, and apply the saved plan or a new one, perhaps with further crashes."""
+        if dice.random() < 0.3:
+            self._others_act(self.scenario.meanwhile[number], models[0])
+        for _ in range(dice.choice((0, 0, 1, _LONGEST_CHAIN))):
+            self.points += 1
+            with self._dies_after(dice.randrange(1, 4)):
+                again = plan if dice.random() < 0.5 else self._plan()
+                try:
+                    self._carry_out(again, number)
+                except Crash:
+                    continue
+                break
+        self.points += 1
+        self._carry_out(plan if dice.random() < 0.5 else self._plan(), number)
+        self._expect_done(number, models)
+
+    @contextmanager
+    def _dies_after(self, writes: int) -> Iterator[None]:
+        ledger = self.target.ledger
+        ledger.crash_after, before = len(ledger.writes) + writes, len(ledger.writes)
+        try:
+            yield
+        finally:
+            del ledger.writes[before:]
+            ledger.revive()
+
+    def _plan(self) -> Plan:
+        try:
+            return reconciler.plan(self.manifest, allow_mass_removal=True, parallelism=1)
+        except LancensError as error:
+            raise Violation(f"no plan: {error}") from None
+
+    def _carry_out(self, plan: Plan, number: int) -> None:
+        wanted = [self.scenario.manifests[number], *self.scenario.second[number : number + 1]]
+        try:
+            report = reconciler.apply(
+                plan,
+                self.manifest,
+                journal=self.room.folder / "journal",
+                allow_mass_removal=True,
+                skip_blocked=any(one.blocked for one in wanted),
+                parallelism=1,
+            )
+        except LancensError as error:
+            raise Violation(f"apply: {error}") from None
+        if not report.ok:
+            told = "; ".join(f"{one.change.address}: {one.message}" for one in report.results if one.message)
+            raise Violation(f"apply fails: {told}")
+
+    def _expect_done(self, number: int, models: Sequence[Model]) -> None:
+        """Check what the model says, and that nothing is left to do."""
+        wanted = self.scenario.manifests[number]
+        state, data = self.target.state(self.room), self.target.data(self.room)
+        models[0].expect(wanted, state, data)
+        if self.scenario.is_tagged:
+            models[0].expect_tagged(wanted, data)
+        second = self.target.second
+        if second is not None and self.scenario.second:
+            models[1].expect(self.scenario.second[number], second.state(self.room), data)
+        if second is not None and self.scenario.mirrors:
+            models[0].expect_mirrored(wanted, state, second.state(self.room))
+        plan = self._plan()
+        if plan.changes:
+            told = ", ".join(f"{one.action.value} {one.address}" for one in plan.changes)
+            raise Violation(f"after apply the plan is not empty: {told}")
+
+
+def _nothing() -> None:
+    return None
+
+
+@contextmanager
+def cheap_digests() -> Iterator[None]:
+    """Let scrypt take its fewest rounds."""
+    scrypt = hashlib.scrypt
+    with mock.patch.object(hashlib, "scrypt", lambda password, **options: scrypt(password, **{**options, "n": 2})):
+        yield
+
+
+def scenario_of(seed: int, folder: Path, services: Sequence[str] = SERVICES) -> tuple[Recorded, Scenario]:
+    """Draw a service and what happens there."""
+    dice = random.Random(seed)
+    name = dice.choice(services)
+    others = [one for one in SECOND_SERVICES if not name.startswith(one)]
+    target = memory(name, folder, dice.choice(others) if dice.random() < 0.5 else "")
+    return target, draw(dice, target.abilities, target.second.abilities if target.second else None)
+
+
+def run_crashes(seed: int, folder: Path, services: Sequence[str] = SERVICES) -> Crashes:
+    """Play the scenario of one seed.
+
+    Raises:
+        Violation: a promise was not kept; the text has the smallest scenario that shows it.
+    """
+    target, scenario = scenario_of(seed, folder, services)
+    made = Crashes(target, scenario, str(seed))
+    try:
+        made.play()
+    except Violation as violation:
+        kind, text = _kind(violation), str(violation)
+        smallest = shrunk(scenario, lambda smaller: kind == _violated(Crashes(target, smaller, str(seed)))[0])
+        text = _violated(Crashes(target, smallest, str(seed)))[1] or text
+        raise Violation(f"seed {seed} on {target.name}: {text}\n  {told(smallest)}") from None
+    return made
+
+
+def _kind(violation: Violation) -> str:
+    return str(violation).partition(":")[0]
+
+
+def _violated(played: Crashes) -> tuple[str, str]:
+    """Return what kind of violation a scenario has, and its text; a scenario that makes no sense has none."""
+    try:
+        played.play()
+    except Violation as violation:
+        return _kind(violation), str(violation)
+    except (AttributeError, LookupError, LancensError):
+        pass
+    return "", ""
+
+
+def main() -> int:
+    """Run until there were so many crash points, and print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("services", nargs="*", default=SERVICES)
+    parser.add_argument("--points", type=int, default=10_000)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--most", type=int, default=10)
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(2**31)
+    print(f"seeds from {seed}", flush=True)
+    points, scenarios, violations = 0, 0, 0
+    began = time.process_time()
+    home = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=home) as folder, cheap_digests():
+        while points < options.points and violations < options.most:
+            try:
+                points += run_crashes(seed + scenarios, Path(folder), options.services).points
+            except Violation as violation:
+                violations += 1
+                print(f"VIOLATION: {violation}", flush=True)
+            scenarios += 1
+            if options.seed is not None and options.points == 1:
+                break
+    seconds = time.process_time() - began
+    rate = f"{points / seconds * 60:,.0f} a minute"
+    print(f"{points:,} crash points of {scenarios:,} scenarios, {seconds:.0f} CPU s: {rate}; {violations} violations")
+    return int(violations > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
