@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends import registry
+from tests.forked import forking
 from tests.pages.blocks import ROOT, first_yaml
-from tests.pages.forked import forking
 from tests.pages.running import Place
 from tests.pages.runs import ANSWERS
 from tests.servers.glue import GlueServer, glue_server

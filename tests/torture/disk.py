@@ -59,6 +59,7 @@ class DiskFault:
         return (
             "strace",
             "-f",
+            "--seccomp-bpf",
             "-qq",
             "-o",
             "/dev/null",

@@ -14,7 +14,7 @@ from reconciler.planner.plan import Plan
 from tests.servers.fault_proxy import Call, Fault, FaultProxy
 from tests.torture.manifests import SECOND
 from tests.torture.others import Act
-from tests.torture.play import IMPATIENT_SECONDS, Play, drawn, failures, unread_in
+from tests.torture.play import IMPATIENT_SECONDS, Play, drawn, failures, plays_of, unread_in
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
 
@@ -91,31 +91,28 @@ class _Weather:
 
 
 def run_faults(target: Target, seed: int, tally: Tally) -> None:
-    """Play a scenario under faults and without, and compare.
+    """Play a scenario under faults, and in some runs also without, and compare.
 
     Raises:
         Violation: a promise was not kept.
     """
     dice = random.Random(seed)
     scenario = drawn(target, dice, tally)
-    clean = Play(target, scenario)
     with target.impatient(), target.proxy() as proxy, second_proxy(target) as second:
-        disturbed = Play(target, scenario, proxy.port, second.port if second else 0)
-        for number in range(len(scenario.manifests)):
-            meanwhile = scenario.meanwhile[number]
-            for play in (clean, disturbed):
-                play.write(number)
-                if number:
-                    play.others_act(scenario.between, cleans_up=True)
-                    tally.acts += len(scenario.between)
-                    tally.refused += play.expect_refused()
-            clean.others_act(meanwhile)
-            clean.calm()
-            _converge(disturbed, proxy, second, dice, tally, meanwhile)
-            disturbed.expect_same(clean)
-        clean.expect_files()
-    clean.forget()
-    disturbed.forget()
+        plays = plays_of(target, scenario, dice, proxy.port, second.port if second else 0)
+        for number, meanwhile in enumerate(scenario.meanwhile):
+            for play in plays:
+                play.begin(number)
+                tally.acts += len(scenario.between) * number
+                tally.refused += bool(number) and play.expect_refused()
+            _converge(plays[0], proxy, second, dice, tally, meanwhile)
+            for clean in plays[1:]:
+                clean.others_act(meanwhile)
+                clean.calm()
+                plays[0].expect_same(clean)
+    for play in plays:
+        play.expect_files()
+        play.forget()
 
 
 @contextmanager

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +12,19 @@ from reconciler.model.errors import LancensError
 from reconciler.planner.plan import Plan
 from tests.servers.fault_proxy import Call, Fault, FaultProxy
 from tests.torture.disk import DiskFault, is_there
-from tests.torture.play import Play, drawn, failures
+from tests.torture.others import Act
+from tests.torture.play import Play, drawn, failures, plays_of
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
-from tests.torture.workers import Ended, Worker, Workers
+from tests.torture.workers import Ended, Run, Workers, run_behind
 
 __all__ = ["apply_arguments", "expect_true", "run_kill"]
 
 
 _SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _MANIFEST, _PLAN = "lancens.yaml", "plan.json"
+_WRITES = 1.2
+"""How many calls that write a change takes, at least."""
 _LARGEST = (0, 1, 300, 600, 1_000, 3_000, 10_000)
 
 
@@ -43,6 +46,8 @@ class _End:
     where: float
     number: signal.Signals
     answered: bool
+    reads: bool
+    """Whether the call may be one that reads."""
     saved: bool
     """Whether it applies a saved plan, and the next apply the same one."""
     largest: int | None = None
@@ -50,15 +55,28 @@ class _End:
     fault: DiskFault | None = None
     """What the disk does instead, there too."""
 
+    @property
+    def disk(self) -> str:
+        """What the tally counts a failing disk as, empty for a signal."""
+        if self.disk_fault is not None:
+            return self.disk_fault.name
+        return "disk full" if self.largest is not None else ""
+
+    @property
+    def disk_fault(self) -> DiskFault | None:
+        """The fault of the disk, where strace can make it."""
+        return self.fault if is_there() else None
+
     @classmethod
     def drawn(cls, dice: random.Random) -> _End:
         largest = dice.choice(_LARGEST) if dice.random() < 0.4 else None
         fault = DiskFault.drawn(dice) if dice.random() < 0.5 else None
-        return cls(dice.random(), dice.choice(_SIGNALS), dice.random() < 0.5, dice.random() < 0.5, largest, fault)
+        answered, reads, saved = (dice.random() < 0.5 for _ in range(3))
+        return cls(dice.random(), dice.choice(_SIGNALS), answered, reads, saved, largest, fault)
 
 
 def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
-    """Play a scenario with a kill in each of its applies, and without, and compare.
+    """Play a scenario with a kill in each of its applies, and in some runs also without, and compare.
 
     Raises:
         Violation: a promise was not kept.
@@ -67,40 +85,22 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
     scenario = drawn(target, dice, tally)
     parallelism = dice.choice((1, 4))
     with target.proxy() as proxy:
-        clean, killed = Play(target, scenario, proxy.port), Play(target, scenario, proxy.port)
+        plays = plays_of(target, scenario, dice, proxy.port)
+        killed = plays[0]
         for number, meanwhile in enumerate(scenario.meanwhile):
-            for play in (clean, killed):
-                play.write(number)
-                if number:
-                    play.others_act(scenario.between, cleans_up=True)
+            for play in plays:
+                play.begin(number)
             end = _End.drawn(dice)
+            calls = [_applied(clean, parallelism, ready, meanwhile) for clean in plays[1:]]
+            saved = _saved(killed, ready) if end.saved else None
+            line = apply_arguments(killed, parallelism, _PLAN if saved else _MANIFEST)
             by: signal.Signals | None = end.number
-            clean.others_act(meanwhile)
-            saved = _saved(ready.take(1)[0], killed) if end.saved else None
             if target.faults:
-                at, ended = _killed_at_call(proxy, clean, killed, ready, parallelism, end)
+                at, ended = _killed_at_write(proxy, killed, saved, ready.run(killed.room.folder, line), end)
             else:
-                counted = _apply(ready.take(1)[0], clean, parallelism, counted=True)
-                _expect_ok(counted)
-                lives = 1 + int(end.where * max(1, counted.calls))
-                worker = ready.take(1)[0]
-                line = apply_arguments(killed, parallelism, _PLAN if end.saved else _MANIFEST)
-                if end.fault is not None and is_there():
-                    with ready.behind(end.fault.before(killed.room.lake)) as unlucky:
-                        ended = unlucky.run(killed.room.folder, line)
-                    if end.fault.only_delays:
-                        _expect_ok(ended)
-                    by = None
-                    tally.faults[end.fault.name] += 1
-                elif end.largest is not None:
-                    ended = worker.run(killed.room.folder, line, largest=end.largest)
-                    by = None
-                    tally.faults["disk full"] += 1
-                else:
-                    ended = worker.run(killed.room.folder, line, lives=lives, counted=True, number=end.number)
-                    worker.end()
-                at = f"call {lives} of {counted.calls}, or {end.fault or end.largest}"
-            clean.expect_modelled()
+                by = None if end.disk else by
+                at, ended = _killed_at_function(killed, line, ready, end, sum(calls))
+            tally.faults[end.disk if by is None else by.name] += 1
             tally.applies += 1
             tally.acts += len(meanwhile)
             try:
@@ -109,37 +109,53 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
                 killed.expect_files()
                 _go_on(killed, saved)
                 killed.expect_files()
-                killed.expect_same(clean)
+                for clean in plays[1:]:
+                    killed.expect_same(clean)
             except (Violation, LancensError) as violation:
                 how = f"{end.number.name} at {at}{', saved plan' * end.saved}"
                 raise Violation(f"{violation}\n  after {how}") from None
-    clean.forget()
-    killed.forget()
+    for play in plays:
+        play.forget()
 
 
-def _killed_at_call(
-    proxy: FaultProxy, clean: Play, killed: Play, ready: Workers, parallelism: int, end: _End
-) -> tuple[str, Ended]:
-    """Apply in peace in one room, and count the calls; in the other one, end the apply at one of them."""
-    target = clean.target
+def _applied(play: Play, parallelism: int, ready: Workers, meanwhile: Sequence[Act]) -> int:
+    """Apply in peace, and return how many calls of functions that took."""
+    play.others_act(meanwhile)
+    ended = ready.run(play.room.folder, apply_arguments(play, parallelism), counted=True).ended()
+    if ended.code != 0:
+        raise Violation(f"a calm apply fails: {ended.text}")
+    play.expect_modelled()
+    return ended.calls
+
+
+def _killed_at_write(proxy: FaultProxy, play: Play, saved: Path | None, run: Run, end: _End) -> tuple[str, Ended]:
+    """End an apply at one of its calls that write, or at one of the next calls."""
+    plan = Plan.from_json(saved.read_text("utf-8")) if saved else play.plan()
+    bullet = _Bullet(run, play.target, end, int(end.where * _WRITES * len(plan.changes)))
+    proxy.reset(bullet)
+    ended = run.ended()
     proxy.reset()
-    _expect_ok(_apply(ready.take(1)[0], clean, parallelism))
-    calls = proxy.calls
-    first = next((at for at, name in enumerate(calls) if target.is_write(name)), 0)
-    lives = first + int(end.where * (len(calls) - first))
-    worker = ready.take(1)[0]
-    proxy.reset(lambda call: _kill(worker, call, lives, end))
-    ended = _apply(worker, killed, parallelism, saved=end.saved)
-    worker.end()
-    name = (proxy.calls[lives:] or ["-"])[0]
-    proxy.reset()
-    return f"call {lives} of {len(calls)}, {name}, answered={end.answered}", ended
+    return f"{bullet.at or 'no call'}, {len(plan.changes)} changes, answered={end.answered}", ended
 
 
-def _saved(worker: Worker, play: Play) -> Path:
+def _killed_at_function(play: Play, line: list[str], ready: Workers, end: _End, calls: int) -> tuple[str, Ended]:
+    """End an apply at one of the calls of functions that write, or let its disk fail."""
+    if end.disk_fault is not None:
+        ended = run_behind(end.disk_fault.before(play.room.lake), play.room.folder, line)
+        if end.disk_fault.only_delays and ended.code != 0:
+            raise Violation(f"a calm apply fails: {ended.text}")
+        return str(end.disk_fault), ended
+    if end.largest is not None:
+        return f"{end.largest} bytes", ready.run(play.room.folder, line, largest=end.largest).ended()
+    lives = 1 + int(end.where * max(1, calls))
+    ended = ready.run(play.room.folder, line, lives=lives, counted=True, number=end.number).ended()
+    return f"call {lives} of {calls}", ended
+
+
+def _saved(play: Play, ready: Workers) -> Path:
     """Save a plan as a user does, and return where."""
     arguments = ["plan", "lancens.yaml", "-o", _PLAN, "--allow-mass-removal", *_variables(play)]
-    ended = worker.run(play.room.folder, arguments)
+    ended = ready.run(play.room.folder, arguments).ended()
     if ended.code not in (0, 3):
         raise Violation(f"a calm plan fails: {ended.text}")
     return play.room.folder / _PLAN
@@ -156,23 +172,6 @@ def _go_on(play: Play, saved: Path | None) -> None:
     play.expect_done()
 
 
-def _apply(
-    worker: Worker,
-    play: Play,
-    parallelism: int,
-    *,
-    saved: bool = False,
-    counted: bool = False,
-) -> Ended:
-    line = apply_arguments(play, parallelism, _PLAN if saved else _MANIFEST)
-    return worker.run(play.room.folder, line, counted=counted)
-
-
-def _expect_ok(ended: Ended) -> None:
-    if ended.code != 0:
-        raise Violation(f"a calm apply fails: {ended.text}")
-
-
 def expect_true(ended: Ended, by: signal.Signals | None, play: Play) -> None:
     """Check that an apply says how it ended, unless SIGKILL ended it, and that it is done if it says so."""
     if ended.code is None and by is not signal.SIGKILL:
@@ -181,15 +180,27 @@ def expect_true(ended: Ended, by: signal.Signals | None, play: Play) -> None:
         play.expect_modelled()
 
 
-def _kill(worker: Worker, call: Call, lives: int, end: _End) -> Fault | None:
-    """End the process at its call number ``lives``; the server carries that one out, or never sees it.
+@dataclass
+class _Bullet:
+    """Ends the process of ``run`` at a call that comes after ``writes`` calls that write.
 
-    One that is asked to end may finish what is in flight, and every later call is answered.
+    The server carries that one out, or never sees it. A process that is asked to end may finish what is in flight, and
+    every later call is answered.
     """
-    if call.number == lives:
-        os.kill(worker.pid, end.number)
-    if call.number < lives or end.number is not signal.SIGKILL:
-        return None
-    if call.number == lives:
-        return Fault.LOST if end.answered else Fault.RESET
-    return Fault.RESET
+
+    run: Run
+    target: Target
+    end: _End
+    writes: int
+    at: str = ""
+
+    def __call__(self, call: Call) -> Fault | None:
+        name = call.action or call.name
+        is_last = not self.at and self.writes == 0 and (self.target.is_write(name) or self.end.reads)
+        self.writes -= self.writes > 0 and self.target.is_write(name)
+        if is_last:
+            self.at = name
+            self.run.kill(self.end.number)
+        if not self.at or self.end.number is not signal.SIGKILL:
+            return None
+        return Fault.LOST if is_last and self.end.answered else Fault.RESET

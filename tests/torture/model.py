@@ -16,7 +16,7 @@ from tests.torture.scenario import Existing, Wanted
 from tests.torture.tally import Violation
 from tests.torture.targets.base import OWNER, Path_, Room, Target
 
-__all__ = ["Model", "arrow_type"]
+__all__ = ["Model", "arrow_type", "is_at", "location_in"]
 
 _OWN = "lancens."
 _ARROW = {"fixed_size_list<float32>[4]": "fixed_size_list<item: float>[4]"}
@@ -177,12 +177,12 @@ class Model:
             key = self._key("table", path)
             if table.differs or key not in state:
                 continue
-            found, place = _location(state[key]), location_of(self._target, self._room, path, table)
-            if place is not None and not _is_at(place, found):
+            found, place = location_in(state[key]), location_of(self._target, self._room, path, table)
+            if place is not None and not is_at(place, found):
                 yield f"{key} is at {found!r}, not {place!r}"
             if table.kind == "create":
                 columns = [f"{one['name']}: {arrow_type(one['type'])}" for one in columns_of(table)]
-                names = [name for name in data if _is_at(found, _CHANGING.sub("", name.removeprefix("dataset ")))]
+                names = [name for name in data if is_at(found, _CHANGING.sub("", name.removeprefix("dataset ")))]
                 there = [data[name]["columns"] for name in names]
                 if columns not in there:
                     yield f"{key}: its columns are {there}, not {columns}"
@@ -243,8 +243,8 @@ class Model:
         problems += [f"{key} is not mirrored" for key in sorted(named.keys() - tables - blocked)]
         problems += [f"{key} is mirrored from nothing" for key in sorted(tables - named.keys() - blocked)]
         for key in sorted((named.keys() & tables) - blocked):
-            there, found = _location(state[named[key]]), _location(mirror[key])
-            if not (_is_at(there, found) or _is_at(found, there)):
+            there, found = location_in(state[named[key]]), location_in(mirror[key])
+            if not (is_at(there, found) or is_at(found, there)):
                 problems.append(f"{key} is at {found}, and its source at {there}")
             values, has = self._ours.get(named[key], {}), dict(_leaves(mirror[key]))
             problems += [
@@ -262,13 +262,13 @@ class Model:
         return f"table {'/'.join(mirrored_name(self._room, plain))}"
 
 
-def _location(entry: Mapping[str, Any]) -> str:
+def location_in(entry: Mapping[str, Any]) -> str:
     """Return where an entry points, without what differs from one notation to another."""
     place = entry["location"] if "location" in entry else entry["StorageDescriptor"]["Location"]
     return _CHANGING.sub("", str(place))
 
 
-def _is_at(place: str, found: str) -> bool:
+def is_at(place: str, found: str) -> bool:
     """Return whether ``found``, which may be relative, is ``place``."""
     return bool(found) and f"/{place}".endswith(f"/{found.lstrip('/')}")
 

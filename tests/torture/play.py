@@ -17,6 +17,7 @@ from reconciler.manifest import Manifest
 from reconciler.model.errors import LancensError, StalePlanError
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.plan import Plan
+from tests.torture.left import Storage
 from tests.torture.manifests import SECOND, set_up, write_manifest
 from tests.torture.model import Model
 from tests.torture.others import Act, do, touched
@@ -24,12 +25,23 @@ from tests.torture.scenario import Scenario, Wanted, draw
 from tests.torture.tally import Tally, Violation, difference
 from tests.torture.targets.base import Path_, Room, Target, plain_state
 
-__all__ = ["IMPATIENT_SECONDS", "LONGEST_SECONDS", "Play", "drawn", "failures", "is_unclean", "unread_in", "within"]
+__all__ = [
+    "IMPATIENT_SECONDS",
+    "LONGEST_SECONDS",
+    "Play",
+    "drawn",
+    "failures",
+    "is_unclean",
+    "plays_of",
+    "unread_in",
+    "within",
+]
 
 LONGEST_SECONDS = 600
 """What takes longer counts as hanging: many times what the worst schedule of faults can cost."""
 IMPATIENT_SECONDS = 2
 _PATIENT, _IMPATIENT = "60", str(IMPATIENT_SECONDS)
+_COMPARED = 0.2
 _REWRITTEN = re.compile(r"(.*/)?(\.lance-[^/]*|latest_version_hint\.json|_refs/tags/.*)")
 """Marks of a directory, tags, and Lance's hint: every commit writes it again, and readers list the versions instead."""
 _UNCLEAN = ("Traceback (most recent call last)", "fault of lancens")
@@ -60,6 +72,8 @@ class Play:
     second_model: Model | None = field(init=False, default=None)
     wanted: Wanted = field(init=False)
     second_wanted: Wanted | None = field(init=False, default=None)
+    storage: Storage | None = field(init=False)
+    """None where nobody can say what is left there."""
     touched: set[str] = field(init=False, default_factory=set)
     """What others have changed in the state."""
 
@@ -67,6 +81,7 @@ class Play:
         self.room = self.target.room()
         set_up(self.target, self.room, self.scenario)
         self.files = self._lasting_files()
+        self.storage = Storage(self.target.data(self.room))
         self.model = Model(self.target, self.room, tuple(self.scenario.before))
         if self.second is not None:
             self.second_model = Model(self.second, self.room)
@@ -82,6 +97,12 @@ class Play:
         self.second_wanted = self.scenario.second[number] if self.scenario.second else None
         return write_manifest(self.target, self.room, self.wanted, self.second_wanted, mirrors=self.scenario.mirrors)
 
+    def begin(self, number: int) -> None:
+        """Write the manifest of this number, after others have acted."""
+        self.write(number)
+        if number:
+            self.others_act(self.scenario.between, cleans_up=True)
+
     @property
     def skips(self) -> bool:
         """Whether some of the manifest cannot be planned."""
@@ -92,6 +113,8 @@ class Play:
         for act in acts:
             do(self.target, self.room, act)
             self.model.happened(act)
+            if act.what == "write" and self.storage is not None:
+                self.storage.written("-".join(act.path))
         self.touched |= touched(self.target, self.room, acts)
         if cleans_up:
             self.files = self._lasting_files()
@@ -201,8 +224,16 @@ class Play:
             self.model.expect_tagged(self.wanted, data)
         if self.second_model is not None and self.second_wanted is not None:
             self.second_model.expect(self.second_wanted, self.second_state(), data)
+        second = self.second_state()
         if self.second is not None and self.scenario.mirrors:
-            self.model.expect_mirrored(self.wanted, state, self.second_state())
+            self.model.expect_mirrored(self.wanted, state, second)
+        if twice := [key for key in (*state, *second) if key.endswith(" again")]:
+            raise Violation(f"there twice: {twice}")
+        if self.storage is not None:
+            entries = [entry for key, entry in (*state.items(), *second.items()) if key.startswith("table ")]
+            manifests = [self.wanted, *([self.second_wanted] if self.second_wanted else [])]
+            evolves = any(table.evolves for wanted in manifests for table in wanted.tables.values())
+            self.storage.expect(data, entries, evolves=evolves)
 
     def expect_no_more_to_do(self) -> None:
         plan = self.plan()
@@ -253,6 +284,15 @@ class Play:
         if self.second is not None:
             self.second.forget_entries(self.room)
         self.target.forget(self.room)
+
+
+def plays_of(target: Target, scenario: Scenario, dice: random.Random, *ports: int) -> list[Play]:
+    """Return a play that is disturbed, in some runs followed by one of the same scenario that is not.
+
+    The model says what the others have to leave; where no proxy counts calls, a run in peace does.
+    """
+    is_compared = not target.faults or dice.random() < _COMPARED
+    return [Play(target, scenario, *ports) for _ in range(1 + is_compared)]
 
 
 def drawn(target: Target, dice: random.Random, tally: Tally) -> Scenario:

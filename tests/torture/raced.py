@@ -12,11 +12,11 @@ from contextlib import ExitStack, suppress
 from tests.servers.fault_proxy import Call, Decide
 from tests.torture.killed import apply_arguments
 from tests.torture.others import Act
-from tests.torture.play import Play, drawn
+from tests.torture.play import Play, drawn, plays_of
 from tests.torture.scenario import Scenario
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
-from tests.torture.workers import Ended, Worker, Workers
+from tests.torture.workers import Ended, Run, Workers
 
 __all__ = ["run_race"]
 
@@ -25,7 +25,7 @@ _MANIFEST, _OTHER = "lancens.yaml", "other.yaml"
 
 
 def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int = _MOST) -> None:
-    """Play a scenario with two to ``most`` applies at once, and with one, and compare.
+    """Play a scenario with two to ``most`` applies at once, in some runs also with one, and compare.
 
     They meet at the first call that writes, so that they are in it together, and other clients act meanwhile. Some of
     them may fail, each with its reason; an apply that goes alone then has to make it whole. Where no name moves, half
@@ -37,19 +37,19 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int 
     dice = random.Random(seed)
     scenario = drawn(target, dice, tally)
     number = dice.randrange(2, most + 1)
-    clean, raced = Play(target, scenario), Play(target, scenario)
     if dice.random() < 0.3 and _are_simple(scenario):
+        raced = Play(target, scenario)
         _run_two_manifests(target, raced, ready, number, tally)
-        clean.forget()
         raced.forget()
         return
+    plays = plays_of(target, scenario, dice)
+    raced = plays[0]
     for at, meanwhile in enumerate(scenario.meanwhile):
-        for play in (clean, raced):
-            play.write(at)
-            if at:
-                play.others_act(scenario.between, cleans_up=True)
-        clean.others_act(meanwhile)
-        clean.calm()
+        for play in plays:
+            play.begin(at)
+        for clean in plays[1:]:
+            clean.others_act(meanwhile)
+            clean.calm()
         ended = _race(target, raced, ready, [_MANIFEST] * number, meanwhile)
         tally.racers += number
         tally.acts += len(meanwhile)
@@ -60,7 +60,8 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int 
                 raced.expect_modelled()
             raced.calm()
             raced.expect_files()
-            raced.expect_same(clean)
+            for clean in plays[1:]:
+                raced.expect_same(clean)
         except Exception as error:
             named = limit or _limit(target, [str(error)])
             if named is None:
@@ -69,8 +70,8 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int 
             tally.limits[named] += 1
             raced.expect_files()  # which no limit excuses
             break
-    clean.forget()
-    raced.forget()
+    for play in plays:
+        play.forget()
 
 
 def _are_simple(scenario: Scenario) -> bool:
@@ -83,6 +84,7 @@ def _run_two_manifests(target: Target, play: Play, ready: Workers, number: int, 
     """Race the two manifests of one owner, then make the second one whole, and ask the model."""
     play.write(0)
     shutil.copyfile(play.room.folder / _MANIFEST, play.room.folder / _OTHER)
+    play.storage = None  # an apply of either may have made a dataset whose entry the other one then removed
     play.model.may_have(play.wanted)
     if play.second_model is not None and play.second_wanted is not None:
         play.second_model.may_have(play.second_wanted)
@@ -116,24 +118,23 @@ def _race(target: Target, play: Play, ready: Workers, files: Sequence[str], mean
     Other clients act as soon as they are let go.
     """
     number = len(files)
-    runners = ready.take(number)
     together = threading.Barrier(number)
     with ExitStack() as stack:
-        lines: list[list[str]] = []
+        runs: list[Run] = []
         for file in files:
             proxy = stack.enter_context(target.proxy())
             proxy.reset(_held(target, together))
             play.faulty_port = proxy.port
-            lines.append(apply_arguments(play, 4, file))
+            runs.append(ready.run(play.room.folder, apply_arguments(play, 4, file)))
         with ThreadPoolExecutor(number) as pool:
 
-            def run(one: Worker, line: list[str]) -> Ended:
+            def ended(run: Run) -> Ended:
                 try:
-                    return one.run(play.room.folder, line)
+                    return run.ended()
                 finally:
                     together.abort()  # whoever had nothing to write is not waited for
 
-            running = pool.map(run, runners, lines)
+            running = pool.map(ended, runs)
             play.others_act(meanwhile)
             return list(running)
 
