@@ -16,6 +16,7 @@ from reconciler.model.errors import BackendError, ConcurrentModificationError, T
 from reconciler.model.figures import size
 from reconciler.model.live import LiveTable
 from reconciler.model.maintenance import Maintain, Upkeep
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, UpkeepJob
 from reconciler.planner.maintenance import jobs_of
 
@@ -97,14 +98,18 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     if isinstance(found, Upkeep):
         expect_same_data(options, live.location, change.dataset, found.version)
     planned = jobs_of(change.catalog, DesiredTable(change.identifier, _NOWHERE, maintain=wanted), live, found)
-    jobs = {(one.action, one.job.index): one.job for one in planned if isinstance(one, Change) and one.job is not None}
-    needed = jobs.get((change.action, job.index))
+    jobs = [
+        one.job for one in planned if isinstance(one, Change) and one.action is change.action and one.job is not None
+    ]
+    needed = next((one for one in jobs if one.index == job.index), None)
     obstacle = next((one for one in planned if isinstance(one, Blocked)), None)
     if needed is None and obstacle is not None:
         raise StaleError(obstacle.reason)
     if isinstance(found, Upkeep):
         if needed is not None:
-            _expect_planned(job, needed, found, is_as_looked_at=found.version == change.dataset)
+            is_later = change.code in (ReasonCode.SMALL_FRAGMENTS_LATER, ReasonCode.INDEX_STALE_LATER)
+            is_as_looked_at = found.version == change.dataset and not is_later
+            _expect_planned(job, needed, found, is_as_looked_at=is_as_looked_at)
         elif change.action is Action.OPTIMIZE_INDEX and job.index not in {index.name for index in found.indices}:
             raise StaleError(f"index {job.index} planned on there, now nothing")
     return needed

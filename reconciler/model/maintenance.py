@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -100,6 +101,22 @@ class Maintain:
     def __bool__(self) -> bool:
         return bool(self.compact or self.indices or self.max_unindexed_rows is not None)
 
+    def needs_compaction(self, mergeable: int) -> bool:
+        """Return whether so many fragments to merge are more than asked for."""
+        return self.compact is not None and mergeable > self.compact.max_small_fragments
+
+    def stale(self, rows: int, indices: Iterable[LiveIndex]) -> list[LiveIndex]:
+        """Return the indices that lack more of the rows than asked for."""
+        limit = rows if self.max_unindexed_rows is None else self.max_unindexed_rows
+        return [index for index in indices if rows - index.rows > limit]
+
+    def updates(self, rows: int, indices: Iterable[LiveIndex], *, is_compacted: bool) -> list[LiveIndex]:
+        """Return the stale indices to update now; those that lose rows to a compaction wait until none follows."""
+        stale = self.stale(rows, indices)
+        remapped = [index for index in stale if index.is_remapped]
+        may_follow = self.compact is not None and not all(index.may_wait for index in remapped)
+        return remapped if is_compacted or may_follow else stale
+
 
 NOT_MAINTAINED = Maintain()
 """The default: `lancens maintain` leaves the table alone."""
@@ -118,10 +135,37 @@ class LiveIndex:
     num_sub_vectors: int | None = None
 
     @property
+    def may_wait(self) -> bool:
+        """Whether its update may have to wait for enough vectors."""
+        return not self.rows and self.metric is not None
+
+    @property
+    def is_remapped(self) -> bool:
+        """Whether the index keeps the rows that a compaction rewrites."""
+        return not any(kind.is_named(self.type) for kind in (IndexType.ZONEMAP, IndexType.BLOOMFILTER))
+
+    @property
     def signature(self) -> str:
         """What must not change between a plan and its jobs."""
         shape = (self.name, self.type, *self.columns, self.metric or "", str(self.num_sub_vectors or ""))
         return " ".join(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class LaterNeed:
+    """What a dataset needs once the jobs before are done.
+
+    Args:
+        fragments: how many there are then.
+        mergeable: how many of them a compaction rewrites; 0 if none is needed.
+        mergeable_bytes: the size of those; None is unknown.
+        unindexed: by the name of each index to bring up to date, the rows that it does not cover.
+    """
+
+    fragments: int
+    mergeable: int
+    mergeable_bytes: int | None
+    unindexed: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +189,7 @@ class Upkeep:
         damage: why pylance's `validate()` fails; None if it passes, or nothing is needed.
         version: the latest, from which all of this is.
         elsewhere: the places outside its directory that it refers to, without credentials.
+        later: what the jobs that it needs make necessary, in rounds.
     """
 
     rows: int
@@ -163,3 +208,12 @@ class Upkeep:
     obstacle: str | None = None
     version: DatasetVersion | None = None
     elsewhere: tuple[str, ...] = ()
+    later: tuple[LaterNeed, ...] = ()
+
+
+def total_bytes(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum of sizes; None if one of them is unknown."""
+    total: int | None = 0
+    for size in sizes:
+        total = None if total is None or size is None else total + size
+    return total

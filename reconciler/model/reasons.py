@@ -50,7 +50,9 @@ class ReasonCode(StrEnum):
     TAKEN_OVER = "taken-over"
     INDEX_MISSING = "index-missing"
     INDEX_STALE = "index-stale"
+    INDEX_STALE_LATER = "index-stale-later"
     SMALL_FRAGMENTS = "small-fragments"
+    SMALL_FRAGMENTS_LATER = "small-fragments-later"
 
     # kept
     PROTECTED_FROM_RELEASE = "protected-from-release"

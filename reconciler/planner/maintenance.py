@@ -14,11 +14,13 @@ from reconciler.model.live import LiveTable, Storage, StorageKind
 from reconciler.model.maintenance import (
     COMPACTION_READS,
     LEAST_VECTORS,
+    LaterNeed,
     LiveIndex,
     Maintain,
     Metric,
     Upkeep,
     WantedIndex,
+    total_bytes,
 )
 from reconciler.model.names import EVERYTHING, Scope, address
 from reconciler.model.policies import Policies
@@ -175,24 +177,30 @@ class _Dataset:
             yield self._note(NoteCode.CLEANABLE, {"detail": size(found.cleanable), "code": call})
 
     def _needed(self, found: Upkeep) -> Iterator[Decision]:
-        compact = self._wanted.compact
-        if compact is not None and found.mergeable > compact.max_small_fragments:
-            params = Params(count=found.mergeable, more=found.fragments, limit=compact.max_small_fragments)
-            why, merged = Why(ReasonCode.SMALL_FRAGMENTS, params), found.mergeable_bytes
-            reads = None if merged is None else COMPACTION_READS * merged
-            yield self._job(Action.COMPACT, why, found, reads, merged)
-        for wanted in self._wanted.indices:
-            yield from self._index(wanted, found)
-        limit = self._wanted.max_unindexed_rows
-        for index in found.indices if limit is not None else ():
-            lacking = found.rows - index.rows
-            if lacking <= (limit or 0):
-                continue
+        is_compacted = self._wanted.needs_compaction(found.mergeable)
+        if is_compacted:
+            now = LaterNeed(found.fragments, found.mergeable, found.mergeable_bytes, {})
+            yield self._compaction(ReasonCode.SMALL_FRAGMENTS, found, now)
+        for index in self._wanted.updates(found.rows, found.indices, is_compacted=is_compacted):
             vectors = found.vectors.get(index.columns[0], LEAST_VECTORS)
             if not index.rows and vectors < LEAST_VECTORS:
                 yield self._waits(index.type, index.columns[0], LEAST_VECTORS, vectors)
             else:
-                yield self._stale(index, found, lacking, limit or 0)
+                yield self._stale(ReasonCode.INDEX_STALE, index, found, found.rows - index.rows)
+        for need in found.later:
+            if need.mergeable:
+                yield self._compaction(ReasonCode.SMALL_FRAGMENTS_LATER, found, need)
+            for index in found.indices:
+                if index.name in need.unindexed:
+                    yield self._stale(ReasonCode.INDEX_STALE_LATER, index, found, need.unindexed[index.name])
+        for wanted in self._wanted.indices:  # last, since no compaction has to follow
+            yield from self._index(wanted, found)
+
+    def _compaction(self, code: ReasonCode, found: Upkeep, need: LaterNeed) -> Change:
+        limit = self._wanted.compact.max_small_fragments if self._wanted.compact else 0
+        params, merged = Params(count=need.mergeable, more=need.fragments, limit=limit), need.mergeable_bytes
+        reads = None if merged is None else COMPACTION_READS * merged
+        return self._job(Action.COMPACT, Why(code, params), found, reads, merged)
 
     def _index(self, wanted: WantedIndex, found: Upkeep) -> Iterator[Decision]:
         """Yield the job that builds an index, or why there is none."""
@@ -219,14 +227,14 @@ class _Dataset:
     def _waits(self, kind: str, column: str, least: int, values: int) -> Note:
         return self._note(NoteCode.TOO_FEW_ROWS, Params(kind=f"{kind} on {column}", limit=least, count=values))
 
-    def _stale(self, index: LiveIndex, found: Upkeep, lacking: int, limit: int) -> Change:
+    def _stale(self, code: ReasonCode, index: LiveIndex, found: Upkeep, lacking: int) -> Change:
         """Return the job that adds the rows to an index that it does not cover."""
-        columns = _sum(found.column_bytes.get(column, 0) for column in index.columns)
-        reads = _sum([index.bytes, None if columns is None else columns * lacking // max(1, found.rows)])
+        columns = total_bytes(found.column_bytes.get(column, 0) for column in index.columns)
+        reads = total_bytes([index.bytes, None if columns is None else columns * lacking // max(1, found.rows)])
         writes = None if index.bytes is None else index.bytes * found.rows // max(1, index.rows)
+        limit = self._wanted.max_unindexed_rows or 0
         params = Params(name=", ".join(index.columns), kind=index.type, count=lacking, limit=limit)
-        why = Why(ReasonCode.INDEX_STALE, params)
-        return self._job(Action.OPTIMIZE_INDEX, why, found, reads, writes, lacking, index.name)
+        return self._job(Action.OPTIMIZE_INDEX, Why(code, params), found, reads, writes, lacking, index.name)
 
     def _job(
         self,
@@ -326,18 +334,10 @@ def _problem(wanted: WantedIndex, found: Upkeep) -> str | None:
     return found.problems.get(wanted.column)
 
 
-def _sum(sizes: Iterable[int | None]) -> int | None:
-    """Return the sum of sizes; None if one of them is unknown."""
-    total: int | None = 0
-    for one in sizes:
-        total = None if total is None or one is None else total + one
-    return total
-
-
 def _index_bytes(wanted: WantedIndex, found: Upkeep) -> int | None:
     """Return about how many bytes an index takes."""
     if not wanted.type.is_pq:
-        return _sum([found.column_bytes[wanted.column], found.rows * _ROW_ADDRESS])
+        return total_bytes([found.column_bytes[wanted.column], found.rows * _ROW_ADDRESS])
     codes = wanted.num_sub_vectors or max(1, found.dimensions[wanted.column] // _LANES)
     return found.rows * (codes + _ROW_ADDRESS)
 

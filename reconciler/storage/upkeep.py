@@ -26,6 +26,7 @@ from reconciler.model.maintenance import (
     WantedCompaction,
     WantedIndex,
 )
+from reconciler.storage import forecast
 from reconciler.storage.commits import expect_written, rebased_versions
 from reconciler.storage.losses import SYSTEM_INDEX
 from reconciler.storage.opening import places_elsewhere
@@ -35,8 +36,6 @@ from reconciler.storage.rewrites import expect_same_rows
 from reconciler.storage.segments import Executors, commit_segments, here, on_dataset, vectors_in
 
 _LANES = 16
-_FILE_BYTES = 90 << 30
-"""The most bytes of a data file, as in pylance."""
 _COMPACTION_COMMITS = 2  # one reserves the numbers of the new fragments
 
 
@@ -53,12 +52,14 @@ def upkeep_of(
         rows, indices = dataset.count_rows(), _indices(dataset)
         there = {column for index in indices for column in index.columns}
         missing = [one for one in wanted.indices if one.column not in there]
-        columns = {*(one.column for one in missing), *_stale_columns(wanted, rows, indices)}
+        stale, is_due = wanted.stale(rows, indices), wanted.needs_compaction(len(fragments))
+        later = [*forecast.later_needs(forecast.fragments_of(dataset), wanted, indices)] if stale or is_due else []
+        updated = {*(index.name for index in stale), *(name for need in later for name in need.unindexed)}
+        columns = {column for index in indices if index.name in updated for column in index.columns}
+        columns |= {one.column for one in missing}
         dimensions = {name: size for name in columns if (size := _dimension(dataset, name)) is not None}
         untrained = dimensions.keys() - {column for index in indices if index.rows for column in index.columns}
         problems = {one.column: problem for one in missing if (problem := _problem(dataset, one)) is not None}
-        most = None if wanted.compact is None else wanted.compact.max_small_fragments
-        needs_job = bool(columns) or (most is not None and len(fragments) > most)
         return Upkeep(
             rows=rows,
             fragments=len(dataset.get_fragments()),
@@ -73,9 +74,10 @@ def upkeep_of(
             vectors={name: vectors_in(dataset, name, LEAST_VECTORS) for name in untrained - problems.keys()},
             problems=problems,
             obstacle=repair_of(dataset),
-            damage=damage_of(dataset, location, options) if needs_job else None,
+            damage=damage_of(dataset, location, options) if columns or is_due else None,
             version=latest_version(dataset),
             elsewhere=tuple(map(locations.redact, places_elsewhere(location, dataset))),
+            later=tuple(later),
         )
 
     return examine(location, options, read)
@@ -122,11 +124,6 @@ def _indices(dataset: Any) -> tuple[LiveIndex, ...]:
             )
         )
     return tuple(sorted(found, key=lambda index: index.name))
-
-
-def _stale_columns(wanted: Maintain, rows: int, indices: Sequence[LiveIndex]) -> set[str]:
-    limit = rows if wanted.max_unindexed_rows is None else wanted.max_unindexed_rows
-    return {column for index in indices for column in index.columns if rows - index.rows > limit}
 
 
 def _column_bytes(dataset: Any, columns: Iterable[str]) -> dict[str, int | None]:
@@ -186,10 +183,10 @@ def _tasks(dataset: Any, wanted: WantedCompaction, most_bytes: int | None = None
     from lance.optimize import Compaction
 
     # Of wide rows, files are full before they have the rows of a merged fragment, and would be rewritten by every run.
-    full = (one for one in dataset.get_fragments() if one.deletion_file() is None and _is_full(one))
+    full = (one for one in dataset.get_fragments() if one.deletion_file() is None and _fills_file(one))
     options: Any = {
         "target_rows_per_fragment": wanted.target_rows,
-        "max_bytes_per_file": _FILE_BYTES,
+        "max_bytes_per_file": forecast.FILE_BYTES,
         "excluded_fragment_ids": [one.fragment_id for one in full],
     }
     tasks: list[Any] = Compaction.plan(dataset, options).tasks
@@ -203,9 +200,8 @@ def _tasks(dataset: Any, wanted: WantedCompaction, most_bytes: int | None = None
     return tasks
 
 
-def _is_full(fragment: Any) -> bool:
-    """Return whether two such fragments do not fit into a file."""
-    return 2 * sum(file.file_size_bytes or 0 for file in fragment.data_files()) > _FILE_BYTES
+def _fills_file(fragment: Any) -> bool:
+    return forecast.fills_file(sum(file.file_size_bytes or 0 for file in fragment.data_files()))
 
 
 def _fragments(tasks: Iterable[Any]) -> list[Mapping[str, Any]]:

@@ -39,7 +39,7 @@ from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.operations.plan import plan
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan, WorkLimits
-from reconciler.storage import segments, upkeep
+from reconciler.storage import forecast, segments
 from tests.catalogs.maintained import (
     MAINTAIN,
     WIDTH,
@@ -125,7 +125,7 @@ def test_a_dataset_whose_writer_recorded_no_sizes_is_compacted(tmp_path: Path) -
 def test_fragments_that_fill_a_file_are_not_rewritten_by_every_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "_FILE_BYTES", 4_000_000)
+    monkeypatch.setattr(forecast, "FILE_BYTES", 4_000_000)
     place = str(tmp_path / "lake/a.lance")
     for _ in range(20):
         wide = pa.table({"id": range(1000), "data": [os.urandom(1000) for _ in range(1000)]})
@@ -137,6 +137,45 @@ def test_fragments_that_fill_a_file_are_not_rewritten_by_every_run(
     assert plan_maintenance(manifest).is_empty
     dataset.delete("id < 500")
     assert actions(plan_maintenance(manifest)) == [Action.COMPACT]
+
+
+@pytest.mark.parametrize(
+    ("kind", "most", "sizes", "jobs"),
+    [
+        ("BTREE", 5, (400, 16, 16, 16, 16, 16), [Action.OPTIMIZE_INDEX, Action.COMPACT]),
+        ("BTREE", 1, (400, 60, 60), [Action.COMPACT, Action.OPTIMIZE_INDEX, Action.COMPACT]),
+        ("ZONEMAP", 5, (400, 16, 16, 16, 16, 16), [Action.OPTIMIZE_INDEX, Action.COMPACT, Action.OPTIMIZE_INDEX]),
+    ],
+)
+def test_jobs_that_jobs_make_necessary_are_done_in_the_same_run(
+    tmp_path: Path, kind: str, most: int, sizes: tuple[int, ...], jobs: list[Action]
+) -> None:
+    """An index that is brought up to date lets fragments be merged, and merging takes rows out of a zone map."""
+    place = str(tmp_path / "lake/a.lance")
+    lance.write_dataset(rows(sizes[0]), place)
+    storage.build_index(place, {}, WantedIndex("id", IndexType(kind)))
+    for number, size in enumerate(sizes[1:], 1):
+        append(place, size, 1000 * number)
+    asked = {"compact": {"max_small_fragments": most}, "optimize_indices": {"max_unindexed_rows": 50}}
+    manifest, before = load_manifest(tmp_path, manifest_of(["a"], asked)), fingerprint(place)
+    made = Plan.from_json(plan_maintenance(manifest).to_json())
+    assert actions(made) == jobs
+    assert all(change.job is not None and change.job.reads for change in made.changes)
+    report = maintain(made, manifest, journal=tmp_path / "journal")
+    assert [result.status for result in report.results] == [Status.DONE] * len(jobs)
+    assert plan_maintenance(manifest).is_empty
+    assert (len(lance.dataset(place).get_fragments()), fingerprint(place)) == (1, before)
+
+
+def test_a_compaction_takes_no_index_out_of_date(tmp_path: Path) -> None:
+    asked = {"compact": {"max_small_fragments": 5}, "optimize_indices": {"max_unindexed_rows": 50}}
+    manifest, place = managed(tmp_path, "a", asked=asked), str(tmp_path / "lake/a.lance")
+    lance.dataset(place).create_scalar_index("id", "BLOOMFILTER")
+    made = plan_maintenance(manifest)
+    assert actions(made) == [Action.COMPACT, Action.OPTIMIZE_INDEX]
+    assert maintain(made, manifest, journal=tmp_path / "journal").ok
+    assert plan_maintenance(manifest).is_empty
+    assert [index.num_rows_indexed for index in lance.dataset(place).describe_indices()] == [620]
 
 
 def test_a_damaged_dataset_with_a_word_in_its_name_has_lost_no_race(tmp_path: Path) -> None:

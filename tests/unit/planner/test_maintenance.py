@@ -9,7 +9,15 @@ import pytest
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.desired import DesiredTable, Source
 from reconciler.model.live import LiveTable, Storage, StorageKind
-from reconciler.model.maintenance import IndexType, LiveIndex, Maintain, Upkeep, WantedCompaction, WantedIndex
+from reconciler.model.maintenance import (
+    IndexType,
+    LaterNeed,
+    LiveIndex,
+    Maintain,
+    Upkeep,
+    WantedCompaction,
+    WantedIndex,
+)
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Note
 from reconciler.planner.maintenance import jobs_of, ordered
@@ -31,6 +39,22 @@ def test_a_limit_is_what_a_dataset_may_have() -> None:
     assert planned(WELL) == []
     assert planned(NEEDY) == [Action.COMPACT, Action.BUILD_INDEX]
     assert planned(replace(WELL, rows=101)) == [Action.OPTIMIZE_INDEX]
+
+
+def test_an_index_waits_for_compactions_that_take_rows_out_of_it() -> None:
+    late, vectors = replace(INDEX, name="z", type="ZoneMap"), replace(INDEX, name="v", rows=0, metric="l2")
+    need = LaterNeed(5, 3, 3000, {"z": 101})
+    after = [Action.COMPACT, Action.OPTIMIZE_INDEX]
+    assert planned(replace(WELL, rows=101, indices=(INDEX, late), later=(need,))) == [Action.OPTIMIZE_INDEX, *after]
+    assert planned(replace(NEEDY, rows=101, indices=(INDEX, late), later=(need,)))[:2] == after
+    assert planned(replace(WELL, rows=101, indices=(replace(INDEX, rows=101), late))) == [Action.OPTIMIZE_INDEX]
+    assert planned(replace(WELL, vectors={"id": 7}, indices=(INDEX, replace(late, rows=50), vectors))) == [
+        Action.OPTIMIZE_INDEX,
+        NoteCode.TOO_FEW_ROWS,
+    ]
+    both = replace(WELL, rows=101, indices=(INDEX, late))
+    wanted = replace(TABLE, maintain=Maintain(max_unindexed_rows=10))
+    assert len(jobs_of("lake", wanted, LIVE, both)) == 2
 
 
 @pytest.mark.parametrize(

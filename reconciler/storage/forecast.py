@@ -1,0 +1,137 @@
+"""Forecast what a dataset will need once the jobs that it needs now are done.
+
+pylance merges neighbouring fragments that the same segments of indices cover. An index brought up to date makes more
+fragments alike, a compaction puts new ones next to others, and takes what it rewrites out of some indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from reconciler.model.maintenance import LaterNeed, LiveIndex, Maintain, WantedCompaction, total_bytes
+
+FILE_BYTES = 90 << 30
+"""The most bytes of a data file, as in pylance."""
+_LEAST_DELETED = 0.1
+"""A fragment with a larger share of deleted rows is rewritten even on its own, as in pylance."""
+
+
+def fills_file(size: int | None) -> bool:
+    """Return whether two fragments of this size do not fit into a file."""
+    return 2 * (size or 0) > FILE_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What pylance's compaction looks at; ``segments`` are the names and ids of the segments of indices that cover it.
+
+    ``size`` None is unknown.
+    """
+
+    rows: int
+    deleted: int
+    size: int | None
+    segments: frozenset[tuple[str, str]]
+
+    @property
+    def live_rows(self) -> int:
+        """The rows that are not deleted."""
+        return self.rows - self.deleted
+
+    @property
+    def is_rewritten_alone(self) -> bool:
+        """Whether pylance rewrites it without neighbours."""
+        return self.deleted > _LEAST_DELETED * self.rows
+
+    def is_left(self, wanted: WantedCompaction) -> bool:
+        """Return whether no compaction rewrites it."""
+        is_full = not self.deleted and fills_file(self.size)
+        return is_full or (self.rows >= wanted.target_rows and not self.is_rewritten_alone)
+
+    def has(self, name: str) -> bool:
+        """Return whether an index covers it."""
+        return any(name == other for other, _ in self.segments)
+
+
+def fragments_of(dataset: Any) -> list[Fragment]:
+    """Return the fragments of a dataset, in order."""
+    covering: dict[int, set[tuple[str, str]]] = {}
+    for index in dataset.describe_indices():
+        for segment in index.segments:
+            for number in segment.fragment_ids:
+                covering.setdefault(number, set()).add((index.name, segment.uuid))
+    return [
+        Fragment(
+            one.physical_rows,
+            one.num_deletions,
+            total_bytes(file.file_size_bytes for file in one.data_files()),
+            frozenset(covering.get(one.fragment_id, ())),
+        )
+        for one in dataset.get_fragments()
+    ]
+
+
+def later_needs(fragments: Sequence[Fragment], wanted: Maintain, indices: Sequence[LiveIndex]) -> Iterator[LaterNeed]:
+    """Yield what is needed after each round of a compaction and updates of indices, until nothing is."""
+    updated = [index for index in indices if not index.may_wait]
+    unmapped = {index.name for index in indices if not index.is_remapped}
+    if wanted.compact is None:
+        return
+    need = _need(fragments, wanted.compact, wanted, updated)
+    while need is not None:
+        if need.mergeable:
+            fragments = _compacted(fragments, wanted.compact, unmapped)
+        fragments = [_covered(one, need.unindexed) for one in fragments]
+        need = _need(fragments, wanted.compact, wanted, updated)
+        if need is not None:
+            yield need
+
+
+def _need(
+    fragments: Sequence[Fragment], compact: WantedCompaction, wanted: Maintain, indices: Iterable[LiveIndex]
+) -> LaterNeed | None:
+    """Return what the fragments need now; None if nothing."""
+    merged = [one for group, is_merged in _groups(fragments, compact) if is_merged for one in group]
+    if not wanted.needs_compaction(len(merged)):
+        merged = []
+    rows = sum(one.live_rows for one in fragments)
+    live = [replace(index, rows=sum(one.live_rows for one in fragments if one.has(index.name))) for index in indices]
+    stale = {index.name: rows - index.rows for index in wanted.updates(rows, live, is_compacted=bool(merged))}
+    if not merged and not stale:
+        return None
+    return LaterNeed(len(fragments), len(merged), total_bytes(one.size for one in merged), stale)
+
+
+def _groups(fragments: Iterable[Fragment], wanted: WantedCompaction) -> Iterator[tuple[list[Fragment], bool]]:
+    """Yield the fragments in order, as many at once as pylance takes together, and whether it merges them."""
+    for (is_left, _), group in groupby(fragments, lambda one: (one.is_left(wanted), one.segments)):
+        members = [*group]
+        yield members, not is_left and (len(members) > 1 or members[0].is_rewritten_alone)
+
+
+def _compacted(fragments: Iterable[Fragment], wanted: WantedCompaction, unmapped: Container[str]) -> list[Fragment]:
+    """Return the fragments that a compaction leaves, and then those that it makes: their numbers are the highest."""
+    left: list[Fragment] = []
+    made: list[Fragment] = []
+    for group, is_merged in _groups(fragments, wanted):
+        if not is_merged:
+            left += group
+            continue
+        rows, size = sum(one.live_rows for one in group), total_bytes(one.size for one in group)
+        segments = frozenset(one for one in group[0].segments if one[0] not in unmapped)
+        full, rest = divmod(rows, wanted.target_rows)
+        parts = [wanted.target_rows] * full + ([rest] if rest else [])
+        made += (Fragment(part, 0, None if size is None else size * part // rows, segments) for part in parts)
+    return [*left, *made]
+
+
+def _covered(fragment: Fragment, names: Collection[str]) -> Fragment:
+    """Return the fragment once these indices are up to date.
+
+    It depends on an index and its data how many of its segments pylance then merges: all are the most.
+    """
+    segments = {(name, segment) for name, segment in fragment.segments if name not in names}
+    return replace(fragment, segments=frozenset(segments | {(name, "") for name in names}))
