@@ -64,7 +64,7 @@ def command(
         from reconciler.operations.connections import open_connections
         from reconciler.server.app import make_app
         from reconciler.server.guard import Settings, TokenFile, Tokens, request_limit
-        from reconciler.server.logs import log_to_stderr
+        from reconciler.server.logs import logging_to_stderr
         from reconciler.server.running import ListenAddress, run
     except ImportError as error:
         raise MissingExtraError("`lancens serve`", "server") from error
@@ -83,8 +83,7 @@ def command(
         hosts=address.own_names(server_name),
         max_requests=request_limit(),
     )
-    with open_connections(source.load()) as connections:
-        log_to_stderr()
+    with open_connections(source.load()) as connections, logging_to_stderr():
         catalogs = _served(connections, source, places)
         app = make_app(catalogs, settings)
         run(app, address, grace_seconds=grace, started=click.echo)

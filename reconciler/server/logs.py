@@ -6,6 +6,8 @@ import json
 import logging
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -34,15 +36,23 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
-def log_to_stderr() -> None:
-    """Send the server's log, and uvicorn's, to stderr as JSON lines."""
+@contextmanager
+def logging_to_stderr() -> Iterator[None]:
+    """Send the server's log, and uvicorn's, to stderr as JSON lines until the block ends."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    before = []
     for name, level in _LEVELS.items():
         log = logging.getLogger(name)
-        log.handlers = [handler]
+        before.append((log, log.handlers, log.level, log.propagate))
+        log.handlers, log.propagate = [handler], False
         log.setLevel(level)
-        log.propagate = False
+    try:
+        yield
+    finally:
+        for log, handlers, level, propagate in before:
+            log.handlers, log.propagate = handlers, propagate
+            log.setLevel(level)
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

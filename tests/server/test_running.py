@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import socket
 import sys
@@ -133,6 +134,16 @@ def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str], tmp_p
         refused = lancens(capsys, "serve", "--impl", "memory", "--port", port)
     assert refused.code == 1
     assert refused.err.strip() == f"cannot listen on 127.0.0.1 port {port}: Address already in use"
+
+
+def test_logging_is_as_it_was_before_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """In one process with others, its stream is closed when the next request is logged."""
+    logs = [logging.getLogger(name) for name in ("reconciler.server", "uvicorn.error", "asyncio")]
+    before = [(log.handlers, log.level, log.propagate) for log in logs]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert lancens(capsys, "serve", "--impl", "memory", "--port", port).code == 1
+    assert [(log.handlers, log.level, log.propagate) for log in logs] == before
 
 
 def test_bad_arguments_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
