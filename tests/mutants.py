@@ -42,7 +42,7 @@ ROOMS = {
     "storage": ["tests/unit/test_storage.py", "tests/unit/test_storage_inspection.py"],
     "manifest": ["tests/unit/manifest"],
     "operations": ["tests/unit/test_operations_examples.py", "tests/cli"],
-    "namespace": ["tests/unit/test_namespace.py"],
+    "namespace": ["tests/server/test_namespace.py"],
     "server": ["tests/server"],
     "action": ["tests/action"],
     "backends": ["tests/unit/test_backend_contract.py", "tests/catalogs/test_conformance.py"],

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 
 import lance
-import lance_namespace
 import pyarrow as pa
-from lance_namespace import CreateNamespaceRequest
 
 from reconciler.auditor import history
 from reconciler.backends import registry
@@ -118,8 +116,10 @@ def _after(page: str, make: Callable[[Place], None]) -> Callable[[Place], None]:
 
 def _of_spark(place: Place) -> None:
     """A directory as lance-spark jobs leave it: tables of its namespace, and a dataset that was written by path."""
+    import lance_namespace  # the core collects this module, and does without
+
     catalog = lance_namespace.connect("dir", {"root": str(place.folder / "lake")})
-    catalog.create_namespace(CreateNamespaceRequest(id=["features"]))
+    catalog.create_namespace(lance_namespace.CreateNamespaceRequest(id=["features"]))
     for name in ("users", "clicks"):
         lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=catalog, table_id=["features", name])
     lance.write_dataset(pa.table({"id": [1]}), str(place.folder / "lake/landing/events.lance"))
