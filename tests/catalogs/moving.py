@@ -1,6 +1,6 @@
 """Tables that get another name, the same on every catalog: rows, versions and files stay, and so does the name.
 
-A folder joins with a module that holds ``class TestMoves(Moves)`` and a fixture ``place``.
+A folder joins with a module that holds ``class TestMoves(Moves, CutMoves)`` and a fixture ``place``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, apply, carried_out, files, opened, planned
 from tests.writing import blocks_of, write_manifest
 
-__all__ = ["Moves", "Place"]
+__all__ = ["CutMoves", "Moves", "Place"]
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,14 @@ STRICT = USERS.replace('"int64"', '"int64", "nullable": false')
 CHANGED = '{"schema": [{"name": "id", "type": "int64"}], "properties": {"tier": "silver"}}'
 
 
-class Moves:
-    """Through the public interface; every apply is followed by a plan that is empty."""
-
+class _InOwnFolder:
     @pytest.fixture(autouse=True)
     def _here(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
+
+
+class Moves(_InOwnFolder):
+    """Through the public interface; every apply is followed by a plan that is empty."""
 
     def test_a_table_keeps_its_rows_and_versions_under_another_name(self, place: Place, tmp_path: Path) -> None:
         one, other = place.namespace("one"), place.namespace("other")
@@ -192,6 +194,10 @@ class Moves:
         plan = apply(rooted.manifest(tmp_path, {new: block}, (old, new)))
         assert actions(plan) == [("/".join(new), Action.REGISTER_TABLE)]
         assert place.seen(new) == before
+
+
+class CutMoves(_InOwnFolder):
+    """Moves and changes of columns that are cut off at each write, which a folder may run on one of its servers."""
 
     def test_cut_off_anywhere_the_table_has_a_name_and_the_end_is_the_same(self, place: Place, tmp_path: Path) -> None:
         """At each call that writes, before it and after it; gone on with by the same plan and by another one."""

@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.names import Identifier
 from tests.catalogs.end_to_end import apply
 from tests.catalogs.glue.conftest import Connect
-from tests.catalogs.moving import USERS, Moves, Place
+from tests.catalogs.moving import USERS, CutMoves, Moves, Place
 from tests.servers.glue import GlueServer
 
 
@@ -33,7 +33,7 @@ def place(glue: GlueServer, connect: Connect, tmp_path: Path) -> Place:
     return Place("glue", glue.config(), connect, raw, data=Path(root), loses=loses, place_of=place_of)
 
 
-class TestMoves(Moves):
+class TestMoves(Moves, CutMoves):
     """The suite."""
 
 

@@ -23,7 +23,7 @@ from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
-from tests.catalogs.hive.conftest import oldest_and_newest
+from tests.catalogs.hive.conftest import newest, oldest_and_newest
 from tests.catalogs.hive.raw import drop, plain_table, put, raw
 from tests.servers.hive import Metastore, metastore
 from tests.servers.process import free_port
@@ -140,7 +140,7 @@ def example(server: Metastore, backend: Hive2Backend, manifest: Path, lake: str)
     )
 
 
-@oldest_and_newest
+@newest
 @pytest.mark.soak
 class TestExample(EndToEnd, HeldNames):
     """The suite, over every metastore."""
@@ -178,7 +178,7 @@ def test_a_server_killed_in_the_middle_of_apply_is_reported_and_the_next_run_con
     )
     manifest = reconciler.load(path)
     with ExitStack() as first:
-        first.enter_context(metastore("2.3", tmp_path / "server", port=port, database=database))
+        first.enter_context(metastore("3.1", tmp_path / "server", port=port, database=database))
         plan = reconciler.plan(manifest)
         done: list[Event] = []
 
@@ -192,12 +192,13 @@ def test_a_server_killed_in_the_middle_of_apply_is_reported_and_the_next_run_con
     failed = [result for result in report.results if result.status is Status.FAILED]
     assert len(failed) >= 10
     assert all("no metastore answers" in result.message or "broke" in result.message for result in failed)
-    with metastore("2.3", tmp_path / "server", port=port, database=database):
+    with metastore("3.1", tmp_path / "server", port=port, database=database):
         again = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
         assert {result.status for result in again.results} == {Status.DONE, Status.ALREADY}
         assert reconciler.plan(manifest).changes == ()
 
 
+@oldest_and_newest
 def test_a_declare_is_one_call_and_two_for_where_its_database_and_the_table_are(
     server: Metastore, manifest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from reconciler.manifest import Manifest
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Identifier
-from tests.catalogs.hive.conftest import oldest_and_newest
+from tests.catalogs.hive.conftest import newest, oldest_and_newest
 from tests.catalogs.hive.files import digests
 from tests.catalogs.hive.raw import entries, raw
 from tests.servers.fault_proxy import FaultProxy, fault_proxy
@@ -152,7 +152,7 @@ def _calls_of_an_apply(server: Metastore, proxy: FaultProxy, folder: Path) -> in
     return calls
 
 
-@oldest_and_newest
+@newest
 @pytest.mark.soak
 def test_creates_that_are_cut_off_at_any_call(server: Metastore, proxy: FaultProxy, tmp_path: Path) -> None:
     dice = seeded(f"cut off on {server.version}")

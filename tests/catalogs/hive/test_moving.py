@@ -11,9 +11,9 @@ from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, apply
-from tests.catalogs.hive.conftest import Connect, oldest_and_newest
+from tests.catalogs.hive.conftest import Connect, newest
 from tests.catalogs.hive.raw import fetch, raw
-from tests.catalogs.moving import USERS, Moves, Place
+from tests.catalogs.moving import USERS, CutMoves, Moves, Place
 from tests.servers.hive import Metastore
 
 
@@ -27,13 +27,13 @@ def place(server: Metastore, connect: Connect, lake: str, above: Identifier) -> 
     return Place(server.impl, {"uri": server.uri, "root": lake}, connect, location, above, Path(lake))
 
 
-@oldest_and_newest
+@newest
 @pytest.mark.soak
-class TestMoves(Moves):
+class TestMoves(Moves, CutMoves):
     """The suite."""
 
 
-@oldest_and_newest
+@newest
 @pytest.mark.soak
 def test_from_one_catalog_to_another_the_entry_is_re_created(
     server: Metastore, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

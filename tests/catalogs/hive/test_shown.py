@@ -15,7 +15,7 @@ from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, carried_out, planned
-from tests.catalogs.hive.conftest import Connect, oldest_and_newest
+from tests.catalogs.hive.conftest import Connect, newest
 from tests.catalogs.hive.raw import fetch, plain_table, put, raw
 from tests.catalogs.shown import Field, Showing, Shown
 from tests.servers.fault_proxy import Call, Fault, fault_proxy
@@ -35,7 +35,7 @@ def showing(server: Metastore, connect: Connect, database: Identifier, tmp_path:
     return Showing(server.impl, {"uri": server.uri}, connect, plant, shown, database, tmp_path)
 
 
-@oldest_and_newest
+@newest
 @pytest.mark.soak
 class TestShown(Shown):
     """The suite."""

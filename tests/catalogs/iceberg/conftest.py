@@ -16,8 +16,14 @@ from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.names import Identifier
 from tests.servers.iceberg import IcebergServer, iceberg_server
 from tests.servers.nessie import NessieServer, nessie_server
+from tests.soak import sampled
 
 CREDENTIAL = "lancens:tests-secret-51d7"
+
+_EVERY = ["apache", "nessie"]
+
+on_one_server = pytest.mark.parametrize("catalog", sampled(_EVERY, 2), indirect=True)
+"""For what shows how lancens goes on rather than what a server does."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ def on_nessie(nessie: NessieServer, tmp_path: Path) -> Catalog:
     return _nessie(nessie, tmp_path)
 
 
-@pytest.fixture(params=["apache", "nessie"])
+@pytest.fixture(params=_EVERY)
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     """The same test on both servers."""
     if request.param == "apache":

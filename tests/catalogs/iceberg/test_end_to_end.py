@@ -19,7 +19,7 @@ from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, carried_out, edit, planned
-from tests.catalogs.iceberg.conftest import Catalog
+from tests.catalogs.iceberg.conftest import Catalog, on_one_server
 from tests.plans import assert_blocked
 from tests.servers.iceberg import IcebergServer
 
@@ -149,8 +149,14 @@ def example(catalog: Catalog, backend: IcebergBackend, manifest_path: Path) -> E
     )
 
 
-class TestExample(EndToEnd, HeldNames):
-    """The suite, over both servers."""
+class TestExample(EndToEnd):
+    """The suite, over both servers: they differ in where tables are."""
+
+
+@on_one_server
+@pytest.mark.soak
+class TestHeldNames(HeldNames):
+    """Names that are taken, which the planner finds in a scan."""
 
 
 def test_data_is_where_the_catalog_says(catalog: Catalog, backend: IcebergBackend, manifest_path: Path) -> None:

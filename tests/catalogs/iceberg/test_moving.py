@@ -9,8 +9,8 @@ import pytest
 import urllib3
 
 from reconciler.model.names import Identifier
-from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.moving import Moves, Place
+from tests.catalogs.iceberg.conftest import Catalog, on_one_server
+from tests.catalogs.moving import CutMoves, Moves, Place
 
 
 @pytest.fixture
@@ -29,3 +29,9 @@ def place(catalog: Catalog) -> Place:
 
 class TestMoves(Moves):
     """The suite."""
+
+
+@on_one_server
+@pytest.mark.soak
+class TestCutMoves(CutMoves):
+    """The writes of a move are the same calls on both servers."""
