@@ -13,7 +13,8 @@ import re
 from collections.abc import Collection, Iterator
 from urllib.parse import urlsplit
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#,]*)")
+# Only where a run of such characters begins, and without backtracking: a long value without a URL is read once.
+_URL = re.compile(r"(?<![A-Za-z0-9+.-])[0-9+.-]*+([A-Za-z][A-Za-z0-9+.-]*+)://([^/?#,]*)")
 _ADDRESS_KEY = re.compile(
     r"(?!.*(?:fabric_endpoint|per_host)$)"  # a switch and a number
     r"(?:.*[._-])?(?:addr|endpoint|host|hostname|proxy|server|uri|url|urls)(?:_(?:s3|sts))?",
@@ -65,7 +66,9 @@ def is_admitted(host: str, allowed: Collection[str] | None) -> bool:
 def bucket_of(location: str) -> str | None:
     """Return the bucket of ``location``, None where it has none; its owner sees the requested names."""
     url = _URL.match(location.strip())
-    return url[2].lower() if url is not None and url[1].lower() in _BUCKETS - _LOCAL else None
+    if url is None or url.start(1) or url[1].lower() not in _BUCKETS - _LOCAL:
+        return None
+    return url[2].lower()
 
 
 def texts_in(key: str, value: str) -> Iterator[tuple[str, str]]:

@@ -147,6 +147,11 @@ def test_hosts_are_known_wherever_they_are_named(key: str, value: str, hosts: li
     assert list(hosts_in(key, value)) == hosts
 
 
+@pytest.mark.parametrize("before", ["x" * 2_000_000, "1.x" * 700_000])
+def test_a_long_value_is_read_once(before: str) -> None:
+    assert list(hosts_in("storage.user_agent", f"{before}, 1+http://evil.example")) == ["evil.example"]
+
+
 # ---- plain http ------------------------------------------------------------------------------------------------------
 
 WITH_TOKEN = [
