@@ -9,7 +9,10 @@ from xml.etree import ElementTree
 SLOWEST = 15
 MOST_CPU_SECONDS = 30
 """What a test may take, its servers and other children included, but for those in `DEAR`."""
-DEAR: frozenset[str] = frozenset()
+DEAR = {
+    # It builds lancens, and installs it twice with all that it needs: with an empty cache, and from the cache.
+    "tests.action.test_act.test_the_action_installs_itself_once",
+}
 """Tests that may take longer, each for a reason that stands beside it."""
 
 

@@ -36,12 +36,17 @@ def denied(today: str | None = None) -> tuple[int, list[str]]:
     Path("plan.json").write_text(reconciler.plan(reconciler.load("lancens.yaml")).to_json())
     day = [] if today is None else ["--data", "day.json"]
     Path("day.json").write_text(json.dumps({"today": today}))
-    ran = subprocess.run(
-        [opa(), "eval", "--fail-defined", "--data", POLICY, *day, "--input", "plan.json", "data.lancens.deny[_]"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command: list[str | Path] = [
+        opa(Path.cwd()),
+        "eval",
+        "--fail-defined",
+        "--data",
+        POLICY,
+        *day,
+        "--input",
+        "plan.json",
+    ]
+    ran = subprocess.run([*command, "data.lancens.deny[_]"], capture_output=True, text=True, check=False)
     found = json.loads(ran.stdout).get("result", [])
     return ran.returncode, sorted(one["expressions"][0]["value"] for one in found)
 

