@@ -255,6 +255,15 @@ def test_a_namespace_takes_its_tables_and_goes_when_it_is_empty() -> None:
     assert [change.takes_from for change in plan.changes[:2]] == [("old",), ("old", "sub")]
 
 
+@pytest.mark.parametrize("lost", ["", "its grants"])
+def test_a_moved_namespace_names_what_its_service_does_not_carry_over(lost: str) -> None:
+    there = live(live_namespace("old", owner=OWNER), live_table("old/a", owner=OWNER))
+    able = Capabilities(rename_within=0, lost_with_namespace=lost)
+    change = plan_of(moving(table("new/a"), claim("new"), old="new"), there, capabilities=able).changes[0]
+    assert change.code == ReasonCode.NAMESPACE_MOVED
+    assert change.params == {"name": "old", **({"lost": lost} if lost else {})}
+
+
 def test_what_a_namespace_does_not_take_stays_with_it() -> None:
     wanted = moving(table("new/a"), old="new", prune=Prune.NEVER)
     there = live(live_namespace("old", owner=OWNER), live_table("old/a", owner=OWNER), live_table("old/theirs"))
