@@ -24,6 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -448,6 +449,7 @@ def _run_in_copy(options: argparse.Namespace) -> int:
     files = {test.partition("::")[0] for job in todo for test in [*job.tests, *filter(None, [job.first])]} | fallbacks
     os.environ["PYTHONPATH"] = str(ROOT)
     runner = _Runner(todo, covered.costs, options.limit, options.result)
+    warnings.filterwarnings("ignore", "lance", Warning)  # of forks: nothing was opened yet
     parent = os.getpid()
     collected = sorted(file for file in files if (ROOT / file).exists())
     code = pytest.main([*_PYTEST, "--continue-on-collection-errors", *collected], plugins=[runner])

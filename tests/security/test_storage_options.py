@@ -53,6 +53,11 @@ def test_the_schemes_are_those_that_pylance_names() -> None:
     assert {"az" if one == "abfss" else one for one in SCHEMES} == TAKEN.keys()
 
 
+def test_a_service_names_nothing_for_a_table_on_this_machine() -> None:
+    for brings_hosts in (True, False):
+        assert options_of_service({"region": "x"}, "/b/t", {}, None, brings_hosts=brings_hosts) == {}
+
+
 @pytest.mark.parametrize("scheme", TAKEN)
 def test_what_a_service_may_name_is_a_key_a_token_or_a_region(scheme: str) -> None:
     for name in KNOWN:

@@ -56,3 +56,4 @@ def test_another_catalog_is_not_found(api: Api) -> None:
     assert refused.error == (404, 1)
     assert "there are lake, prod" in refused.json["error"]
     assert api("POST", "/v1/table/other/describe", {}).error == (400, 13)
+    assert api("POST", "/v1/namespace/other%24a/create", {}).error == (404, 1)

@@ -272,6 +272,22 @@ def test_a_table_put_elsewhere_is_taken_back() -> None:
         assert server.paths()[-1] == "POST /v1/table/a%24t/deregister"
 
 
+def test_a_location_outside_the_root_is_refused_before_the_write() -> None:
+    def answer(request: Request) -> Answer:
+        listed = request.path == "/ListOperations"
+        return 200, {"operations": ["AlterTable", "AlterNamespace"]} if listed else {"location": "s3://theirs/t"}
+
+    with scripted(answer) as server:
+        backend = backend_at(server.url, root="s3://ours/lake")
+        for location in ("s3://theirs/t", "s3://ours/lakes/t", "s3://ours"):
+            with pytest.raises(InvalidInputError, match="is not under the root s3://ours/lake"):
+                backend.insert_table(("a", "t"), location, {})
+            with pytest.raises(InvalidInputError, match="is not under the root s3://ours/lake"):
+                backend.alter_table(("a", "t"), PropertyChanges({}, frozenset()), location)
+        assert not [path for path in server.paths() if not path.endswith("/ListOperations")]
+        assert backend.location_problem(("a", "t"), "s3://ours/lake/t") is None
+
+
 def test_a_namespace_whose_properties_are_lost_is_dropped_again() -> None:
     def answer(request: Request) -> Answer:
         return (404, b"") if request.path == "/ListOperations" else (200, {"properties": {}})
