@@ -50,12 +50,13 @@ def test_names_come_back_from_the_query(names: list[str]) -> None:
 @pytest.mark.parametrize("names", [["a"] * 65, ["a" * 8193]], ids=["names", "characters"])
 def test_an_identifier_longer_than_any_catalogs_is_refused_wherever_it_is(names: list[str]) -> None:
     joined = "$".join(names)
-    in_path = ("DescribeTable", {"id": joined}, QueryParams(), b"")
-    in_body = ("DescribeTable", {}, QueryParams(), json.dumps({"id": names}).encode())
-    in_query = ("CreateTable", {}, QueryParams({"id": joined}), b"")
-    for operation, route, query, body in (in_path, in_body, in_query):
-        with pytest.raises(InvalidInputError, match="an identifier has at most"):
-            parse(NAMED[operation], route, query, JSON_BODY, body)
+    described, created = NAMED["DescribeTable"], NAMED["CreateTable"]
+    with pytest.raises(InvalidInputError, match="an identifier has at most"):
+        parse(described, {"id": joined}, QueryParams(), JSON_BODY, b"")
+    with pytest.raises(InvalidInputError, match="an identifier has at most"):
+        parse(described, {}, QueryParams(), JSON_BODY, json.dumps({"id": names}).encode())
+    with pytest.raises(InvalidInputError, match="an identifier has at most"):
+        parse(created, {}, QueryParams({"id": joined}), JSON_BODY, b"")
 
 
 @pytest.mark.parametrize("path", ["%24", "", "$"])
