@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
@@ -63,8 +64,17 @@ _DONE_ALREADY = {"TABLE_ALREADY_EXISTS", "TABLE_NOT_FOUND", "NAMESPACE_ALREADY_E
 """What a change ends with that is made again, as the answer of its first commit was lost."""
 
 
-def _catalog(root: Path, size: int) -> DirBackend:
-    """Make a catalog that has something for each change to be about; its list of tables is in two fragments."""
+@pytest.fixture(scope="module")
+def catalogs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """Catalogs with something for each change to be about, to be copied, by the number of other tables."""
+    places = {size: tmp_path_factory.mktemp(f"with_{size}") for size in (0, 3_000)}
+    for size, place in places.items():
+        _make(place, size)
+    return places
+
+
+def _make(root: Path, size: int) -> None:
+    """Make such a catalog; its list of tables is in two fragments."""
     backend = DirBackend(root=str(root))
     for name in ("a", "b", *(f"s{number}" for number in range(MOST))):
         backend.insert_namespace((name,), {"old": "1"})
@@ -77,7 +87,11 @@ def _catalog(root: Path, size: int) -> DirBackend:
     ]
     if others:
         lance.write_dataset(type(rows).from_pylist(others, rows.schema), str(root / "__manifest"), mode="append")
-    return backend
+
+
+def _copy(catalog: Path, root: Path) -> DirBackend:
+    shutil.copytree(catalog, root)
+    return DirBackend(root=str(root))
 
 
 def _failing(faults: Sequence[str], root: Path, theirs: list[str]) -> Any:
@@ -139,10 +153,12 @@ def _seen(root: Path) -> dict[str, dict[str, object]]:
 @pytest.mark.soak
 @given(st.lists(_changes, min_size=1, max_size=MOST), _faults, st.sampled_from([0, 3_000]))
 @settings(max_examples=count(20, 1_000), deadline=None)
-def test_batches_end_as_one_by_one(changes: list[Change], faults: list[str], others: int) -> None:
+def test_batches_end_as_one_by_one(
+    catalogs: dict[int, Path], changes: list[Change], faults: list[str], others: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         one, two = Path(folder, "one"), Path(folder, "two")
-        alone, together = _catalog(one, others), _catalog(two, others)
+        alone, together = _copy(catalogs[others], one), _copy(catalogs[others], two)
         expected = [_carried_out(change, alone, number) for number, change in enumerate(changes)]
         theirs: list[str] = []
         with _failing(faults, two, theirs):

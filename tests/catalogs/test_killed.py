@@ -27,7 +27,7 @@ from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY
 from tests.soak import count, seeded
 from tests.writing import blocks_of, write_manifest
 
-TABLES = count(90, 300)
+TABLES = count(30, 300)
 ON_A_SERVER = count(12, 30)
 # A process that ends itself: somebody who watches it might be slower than what is left of its work.
 CHILD = """

@@ -59,9 +59,12 @@ def _client(url: str, **limits: float) -> HttpClient:
     return HttpClient(impl="unity", endpoint=url, timeouts=(5, 5), limits=given, retry=retry)
 
 
+_BLANKS = gzip.compress(b" " * (100 << 20))
+
+
 def _bomb(mebibytes: int) -> bytes:
     """Return gzip that unpacks to blanks, in members of 100 MiB."""
-    return gzip.compress(b" " * (100 << 20)) * (mebibytes // 100)
+    return _BLANKS * (mebibytes // 100)
 
 
 # Prints the most memory this process had, in kilobytes; `ru_maxrss` begins with the size of the one that started it.
