@@ -16,9 +16,10 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from reconciler.cli import main
@@ -134,11 +135,18 @@ def _run(caller: socket.socket) -> None:
         code = ended.code if isinstance(ended.code, int) else 0
 
 
+def _reap(_signal: int, _frame: FrameType | None) -> None:
+    """Wait for the forks that have ended, so that their CPU seconds count for this process."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 def _serve(address: str) -> None:
     warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # nothing was opened yet
     for module in _PRELOADED:
         importlib.import_module(module)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that have ended are not waited for
+    signal.signal(signal.SIGCHLD, _reap)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()

@@ -15,23 +15,26 @@ from pathlib import Path
 import pytest
 
 from tests.pages.blocks import Block, Section
-from tests.servers.process import HUNG_SECONDS, running
+from tests.servers.process import HUNG_SECONDS, free_port, running
 
 __all__ = ["Place", "Run"]
 
 _ANSWERS = b"yes\n" * 8
-_SERVE_PORT = 2333
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a section is typed: a folder, what stands there in the place of the page's own names, and the variables."""
+    """Where a section is typed: a folder, what stands there in the place of the page's own names, and the variables.
+
+    ``port`` is where its `lancens serve` listens: another program may have the port of the pages.
+    """
 
     folder: Path
     request: pytest.FixtureRequest
     instead: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
+    port: int = field(default_factory=free_port)
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -69,9 +72,10 @@ class Place:
         """Run ``lancens serve`` as it is typed until the block ends; the block starts when it listens."""
 
         def answers() -> bool:
-            socket.create_connection(("127.0.0.1", _SERVE_PORT), timeout=1).close()
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
             return True
 
+        command = command.replace("lancens serve", f"lancens serve --port {self.port}", 1)
         words = ["sh", "-c", f"exec {command}"]
         log = self.folder / "serve.log"
         with running(words, log, answers, environment=self._environment(), directory=self.folder):

@@ -169,6 +169,7 @@ def _served(place: Place) -> None:
     for name in ("reader", "writer"):
         place.write(name, _TOKEN + name)
         place.instead[f"/run/secrets/{name}"] = name
+    place.instead["127.0.0.1:2333"] = f"127.0.0.1:{place.port}"
     place.instead["0.0.0.0"] = "127.0.0.1"  # noqa: S104 - of the page, and not listened on
 
 
