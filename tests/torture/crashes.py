@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import random
+import re
 import sys
 import tempfile
 import time
@@ -31,11 +32,13 @@ from tests.torture.recorded import Recorded
 from tests.torture.scenario import Scenario, Wanted, draw
 from tests.torture.shrinking import shrunk, told
 from tests.torture.tally import Violation
-from tests.torture.targets.base import Room
+from tests.torture.targets.base import OWNER, Room
 from tests.unit.applier.world import Crash
 
 __all__ = ["Crashes", "run_crashes"]
 
+_NAMES = re.compile(r"\S*/\S*|'[^']*'")
+"""What differs between two violations of one kind."""
 _LONGEST_CHAIN = 3
 """How often in a row a run is killed."""
 
@@ -72,7 +75,7 @@ class Crashes:
         models = [Model(self.target, self.room, tuple(self.scenario.before))]
         models += [Model(second, self.room)] if second else []
         for number in range(len(self.scenario.manifests)):
-            if number:
+            if number == 1:
                 self._others_act(self.scenario.between, models[0])
             models = self._apply(number, models)
 
@@ -93,7 +96,7 @@ class Crashes:
         self.target.ledger.after = lambda: moments.append(self.target.moment)
         self.target.ledger.writes.clear()
         try:
-            self._carry_out(plan, number)
+            self._carry_out(plan, skip_blocked=self._skips(number))
         finally:
             self.target.ledger.after = _nothing
         names = [name.partition(" ")[0] for name in self.target.ledger.writes]
@@ -121,18 +124,64 @@ class Crashes:
         """Let others act after a crash, and apply the saved plan or a new one, perhaps with further crashes."""
         if dice.random() < 0.3:
             self._others_act(self.scenario.meanwhile[number], models[0])
+        if dice.random() < 0.2:
+            self._others_act(self._drift(number, dice), models[0])
+            plan = self._plan()
+        if dice.random() < 0.1:
+            self._carry_out_part(number, dice)
+            plan = self._plan()
         for _ in range(dice.choice((0, 0, 1, _LONGEST_CHAIN))):
             self.points += 1
             with self._dies_after(dice.randrange(1, 4)):
                 again = plan if dice.random() < 0.5 else self._plan()
                 try:
-                    self._carry_out(again, number)
+                    self._carry_out(again, skip_blocked=self._skips(number))
                 except Crash:
                     continue
                 break
         self.points += 1
-        self._carry_out(plan if dice.random() < 0.5 else self._plan(), number)
+        self._carry_out(plan if dice.random() < 0.5 else self._plan(), skip_blocked=self._skips(number))
         self._expect_done(number, models)
+
+    def _drift(self, number: int, dice: random.Random) -> Sequence[Act]:
+        """Draw a change of a value that the manifest gives one of its tables."""
+        wanted, state = self.scenario.manifests[number], self.target.state(self.room)
+        asked = {
+            path: sorted(wanted.properties_of(path))
+            for path, table in wanted.tables.items()
+            if not table.differs and f"table {'/'.join(self.target.identifier(self.room, path))}" in state
+        }
+        known = [path for path, keys in asked.items() if keys]
+        if not known or not self.target.abilities.updates:
+            return ()
+        path = dice.choice(known)
+        return (Act("change", path, {dice.choice(asked[path]): "drifted"}),)
+
+    def _carry_out_part(self, number: int, dice: random.Random) -> None:
+        """Apply the part of a manifest that is in one namespace, and check that the rest stays as it is."""
+        wanted = self.scenario.manifests[number]
+        spaces = sorted({path[:-1] for path in wanted.tables if len(path) > 1})
+        if not spaces:
+            return
+        space = dice.choice(spaces)
+        above = "/".join(self.target.identifier(self.room, space))
+        plan = self._plan(select=[f"{OWNER.partition('/')[2]}/{above}/**"])
+        before = self._whole_state()
+        self._carry_out(plan, skip_blocked=True)
+        after = self._whole_state()
+        inside = (f"namespace {above}", f"namespace {above}/", f"table {above}/")
+        pairs = (*wanted.moves.items(), *wanted.spaces.items())
+        moved = {path for pair in pairs if any(one[: len(space)] == space for one in pair) for path in pair}
+        joined = ["/".join(self.target.identifier(self.room, path)) for path in moved]
+        names = {f"{kind} {name}" for name in joined for kind in ("namespace", "table")}
+        changed = {key for key in {*before, *after} if before.get(key) != after.get(key)} - names
+        outside = [key for key in changed if not key.startswith(inside) and not above.startswith(key.partition(" ")[2])]
+        if outside:
+            raise Violation(f"changed and not selected ({above}): {sorted(outside)}")
+
+    def _whole_state(self) -> dict[str, Any]:
+        second = self.target.second.state(self.room) if self.target.second else {}
+        return {**self.target.state(self.room), **{f"second {key}": value for key, value in second.items()}}
 
     @contextmanager
     def _dies_after(self, writes: int) -> Iterator[None]:
@@ -144,21 +193,20 @@ class Crashes:
             del ledger.writes[before:]
             ledger.revive()
 
-    def _plan(self) -> Plan:
+    def _plan(self, select: Sequence[str] = ()) -> Plan:
         try:
-            return reconciler.plan(self.manifest, allow_mass_removal=True, parallelism=1)
+            return reconciler.plan(self.manifest, select=select, allow_mass_removal=True, parallelism=1)
         except LancensError as error:
             raise Violation(f"no plan: {error}") from None
 
-    def _carry_out(self, plan: Plan, number: int) -> None:
-        wanted = [self.scenario.manifests[number], *self.scenario.second[number : number + 1]]
+    def _carry_out(self, plan: Plan, *, skip_blocked: bool) -> None:
         try:
             report = reconciler.apply(
                 plan,
                 self.manifest,
                 journal=self.room.folder / "journal",
                 allow_mass_removal=True,
-                skip_blocked=any(one.blocked for one in wanted),
+                skip_blocked=skip_blocked,
                 parallelism=1,
             )
         except LancensError as error:
@@ -166,6 +214,10 @@ class Crashes:
         if not report.ok:
             told = "; ".join(f"{one.change.address}: {one.message}" for one in report.results if one.message)
             raise Violation(f"apply fails: {told}")
+
+    def _skips(self, number: int) -> bool:
+        """Return whether some of a manifest cannot be planned."""
+        return any(one.blocked for one in (self.scenario.manifests[number], *self.scenario.second[number : number + 1]))
 
     def _expect_done(self, number: int, models: Sequence[Model]) -> None:
         """Check what the model says, and that nothing is left to do."""
@@ -203,7 +255,8 @@ def scenario_of(seed: int, folder: Path, services: Sequence[str] = SERVICES) -> 
     name = dice.choice(services)
     others = [one for one in SECOND_SERVICES if not name.startswith(one)]
     target = memory(name, folder, dice.choice(others) if dice.random() < 0.5 else "")
-    return target, draw(dice, target.abilities, target.second.abilities if target.second else None)
+    second = target.second.abilities if target.second else None
+    return target, draw(dice, target.abilities, second, more=True)
 
 
 def run_crashes(seed: int, folder: Path, services: Sequence[str] = SERVICES) -> Crashes:
@@ -225,7 +278,8 @@ def run_crashes(seed: int, folder: Path, services: Sequence[str] = SERVICES) -> 
 
 
 def _kind(violation: Violation) -> str:
-    return str(violation).partition(":")[0]
+    first, second, *_ = f"{violation}\n".split("\n")
+    return first.partition(":")[0] + _NAMES.sub("", second)
 
 
 def _violated(played: Crashes) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ _COLUMNS: Sequence[Sequence[Mapping[str, Any]]] = (
     [{"name": "id", "type": "int64", "nullable": False}, {"name": "embedding", "type": "fixed_size_list<float32>[4]"}],
 )
 _MORE = {"name": "added", "type": "string"}
+_RENAMED = {"embedding": {**_COLUMNS[1][1], "name": "vector", "renamed_from": "embedding"}}
 _OTHER = [{"name": "id", "type": "string"}]
-_SPACES: tuple[Path_, ...] = (("a",), ("b",), ("c",), ("a", "eu"), ("theirs",))
+_SPACES: tuple[Path_, ...] = (("a",), ("b",), ("c",), ("d",), ("moved_b",), ("a", "eu"), ("theirs",))
 
 
 def set_up(target: Target, room: Room, scenario: Scenario) -> None:
@@ -59,7 +60,8 @@ def location_of(target: Target, room: Room, path: Path_, table: Table) -> str | 
 
 def columns_of(table: Table) -> list[Mapping[str, Any]]:
     """Return the columns that the data of a created table is to have."""
-    return [*_COLUMNS[table.columns], *([_MORE] if table.evolves else [])]
+    columns = [_RENAMED.get(column["name"], column) if table.renames else column for column in _COLUMNS[table.columns]]
+    return [*columns, *([_MORE] if table.evolves else [])]
 
 
 def write_manifest(
@@ -90,9 +92,11 @@ def _catalog(target: Target, room: Room, wanted: Wanted) -> dict[str, Any]:
     for path, table in wanted.tables.items():
         *parents, name = target.identifier(room, path)
         _block(tree, tuple(parents)).setdefault("tables", {})[name] = _entry(target, room, path, table)
+    for path in sorted(wanted.absent):
+        *parents, name = target.identifier(room, path)
+        _block(tree, tuple(parents)).setdefault("tables", {})[name] = {"absent": True}
     moved = [
-        {"from": "/".join(target.identifier(room, origin)), "to": "/".join(target.identifier(room, path))}
-        for path, origin in wanted.moves.items()
+        {"from": _joined(target, room, origin), "to": _joined(target, room, path)} for path, origin in _lines(wanted)
     ]
     policy = {"match": _joined(target, room, ("theirs", "*")), "properties": {WATCHED: wanted.policy}}
     return {
@@ -105,6 +109,20 @@ def _catalog(target: Target, room: Room, wanted: Wanted) -> dict[str, Any]:
         **({"policies": [policy]} if wanted.policy else {}),
         **tree,
     }
+
+
+def _lines(wanted: Wanted) -> Iterator[tuple[Path_, Path_]]:
+    """Yield the new and the old name of each line of ``moved``."""
+    yield from wanted.spaces.items()
+    stars: set[Path_] = set()
+    for path, origin in wanted.moves.items():
+        if wanted.spaces.get(path[:-1]) == origin[:-1] and path[-1] == origin[-1]:
+            continue
+        if wanted.globs and path == (*origin[:-1], f"{origin[-1]}_new"):
+            stars.add(path[:-1])
+        else:
+            yield path, origin
+    yield from (((*space, "*_new"), (*space, "*")) for space in sorted(stars))
 
 
 def _block(tree: dict[str, Any], path: Path_) -> dict[str, Any]:
@@ -121,8 +139,10 @@ def _entry(target: Target, room: Room, path: Path_, table: Table) -> dict[str, A
         entry["schema"] = _OTHER
     elif table.kind == "create":
         entry["schema"] = columns_of(table)
-    if table.evolves:
+    if table.evolves or table.renames:
         entry["evolve"] = "additive"
+    if table.protect is not None:
+        entry["protect"] = table.protect
     if table.tags:
         entry["tags"] = dict(table.tags)
     location = location_of(target, room, path, table)

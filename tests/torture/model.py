@@ -33,9 +33,10 @@ class Model:
     """Of one room: what others have put there, and what the manifests so far have asked for.
 
     ``theirs`` are the properties of others on each object, ``ours`` those of the manifest on each that is its own, and
-    ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change. ``watched``
-    are the tables of others that a policy has changed. ``tags`` are those of the manifests, by the name of the dataset,
-    and ``labelled`` the datasets that others have tagged.
+    ``drifted`` the values of these that others have changed, which stay on what a manifest cannot change. ``protected``
+    are the tables of the manifest that it does not give up, ``watched`` those of others that a policy has changed.
+    ``tags`` are those of the manifests, by the name of the dataset, and ``labelled`` the datasets that others have
+    tagged.
     """
 
     def __init__(self, target: Target, room: Room, before: tuple[Existing, ...] = ()) -> None:
@@ -44,6 +45,7 @@ class Model:
         self._theirs: dict[str, dict[str, str]] = {}
         self._ours: dict[str, dict[str, str]] = {}
         self._drifted: dict[str, dict[str, str]] = {}
+        self._protected: set[str] = set()
         self._watched: set[str] = set()
         self._tags: dict[str, dict[str, int]] = {}
         self._labelled: set[str] = set()
@@ -57,7 +59,8 @@ class Model:
         other = copy(self)
         for name in ("_theirs", "_ours", "_drifted", "_tags"):
             setattr(other, name, {key: dict(values) for key, values in getattr(self, name).items()})
-        other._watched, other._labelled = set(self._watched), set(self._labelled)
+        for name in ("_protected", "_watched", "_labelled"):
+            setattr(other, name, set(getattr(self, name)))
         return other
 
     def _put(self, one: Existing) -> None:
@@ -82,6 +85,7 @@ class Model:
                 self._theirs[key] = dict(act.properties)
                 self._ours.pop(key, None)
                 self._drifted.pop(key, None)
+                self._protected.discard(key)
             case "change":
                 managed = self._ours.get(key, {})
                 for name, value in act.properties.items():
@@ -91,6 +95,7 @@ class Model:
             case "remove":
                 for known in (self._theirs, self._ours, self._drifted):
                     known.pop(key, None)
+                self._protected.discard(key)
 
     def may_have(self, wanted: Wanted) -> None:
         """Remember what ``wanted`` asks for, which is applied at the same time as the manifest after it."""
@@ -109,10 +114,17 @@ class Model:
             for known in (self._theirs, self._ours, self._drifted):
                 if old in known:
                     known[to] = known.pop(old)
+            if old in self._protected:
+                self._protected ^= {old, to}
+        for space, origin in wanted.spaces.items():
+            carried = self._theirs.get(self._key("namespace", origin), {})
+            self._theirs.setdefault(self._key("namespace", space), dict(carried))
         asked = {self._key("table", path): wanted.properties_of(path) for path in wanted.tables}
         asked |= {self._key("namespace", path): dict(found or {}) for path, found in wanted.namespaces.items()}
         blocked = {self._key("table", path) for path in wanted.blocked}
         going = self._going(asked, wanted.prune)
+        going |= {self._key("table", path) for path in wanted.absent} & (self._theirs.keys() | self._ours.keys())
+        self._protect(wanted)
         for key in going:
             self._theirs.pop(key, None)
         expected = self._expected(asked, blocked, going)
@@ -129,7 +141,12 @@ class Model:
         if prune == "never":
             return set()
         known = {*self._ours, *(self._theirs if prune == "all" else ())}
-        return known - asked.keys()
+        return known - asked.keys() - self._protected
+
+    def _protect(self, wanted: Wanted) -> None:
+        for path, table in wanted.tables.items():
+            if not table.differs and table.protect is not None:
+                (self._protected.add if table.protect else self._protected.discard)(self._key("table", path))
 
     def _expected(
         self, asked: Mapping[str, Mapping[str, str]], blocked: set[str], going: set[str]
@@ -203,6 +220,7 @@ class Model:
             self._drifted.pop(key, None)
         for key in going:
             self._ours.pop(key, None)
+            self._protected.discard(key)
         if prune == "never":
             for key in self._ours.keys() - asked.keys():
                 self._theirs[key] = {**self._theirs.get(key, {}), **self._ours.pop(key), **self._drifted.pop(key, {})}

@@ -45,6 +45,9 @@ class Table:
     """Whether its block contradicts its data, so that it is blocked."""
     tags: Mapping[str, int] = field(default_factory=dict)
     """The versions of its data that its block names."""
+    protect: bool | None = None
+    renames: bool = False
+    """Whether a column of its data has another name than at first."""
 
 
 @dataclass
@@ -52,7 +55,9 @@ class Wanted:
     """A manifest: claimed namespaces with their properties, None for those that are only paths; and tables.
 
     ``moves`` are its renames, the old name by the new one. ``defaults`` are properties of every table, and ``policy``
-    is what `watched` is to be on the tables of others in `theirs`; empty: there is no policy.
+    is what `watched` is to be on the tables of others in `theirs`; empty: there is no policy. ``spaces`` are renames of
+    namespaces, each of whose tables is in ``moves``; ``globs``: lines with a star stand for moves within a namespace.
+    ``absent`` are the tables that must go, whoever made them.
     """
 
     namespaces: dict[Path_, Mapping[str, str] | None] = field(default_factory=dict)
@@ -61,6 +66,9 @@ class Wanted:
     defaults: Mapping[str, str] = field(default_factory=dict)
     moves: dict[Path_, Path_] = field(default_factory=dict)
     policy: str = ""
+    spaces: dict[Path_, Path_] = field(default_factory=dict)
+    globs: bool = False
+    absent: set[Path_] = field(default_factory=set)
 
     def properties_of(self, path: Path_) -> dict[str, str]:
         """Return the properties that a table is to have."""
@@ -77,7 +85,8 @@ class Scenario:
     """What is there before, the manifest and the manifest as it is edited then.
 
     ``second`` is what the same manifests say of a second catalog: nothing, "mirror", or a list of its own.
-    ``between`` is what others do between the two, ``meanwhile`` what they do while each is applied.
+    ``between`` is what others do between the two, ``meanwhile`` what they do while each is applied. There
+    may be a third manifest, an edit of the second one.
     """
 
     bare: bool
@@ -111,13 +120,20 @@ class Scenario:
         return {what for what, has in found.items() if has} | {f"prune {self.manifests[0].prune}"}
 
 
-def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) -> Scenario:
-    """Draw a run; ``second`` is what the other catalog can hold, if there is one."""
+def draw(dice: random.Random, able: Abilities, second: Abilities | None = None, *, more: bool = False) -> Scenario:
+    """Draw a run; ``second`` is what the other catalog can hold, if there is one.
+
+    With ``more``, there are three manifests and every kind of edit.
+    """
     bare = dice.random() < 0.4
     first = _first(dice, able, ("a", "b"))
     first.prune = dice.choice(("owned", "owned", "owned", "never", "all"))
     before = [] if bare else _before(dice, able, first)
-    edited = _edited(dice, able, first)
+    if more and able.updates:
+        first.tables |= {
+            path: replace(table, protect=True) for path, table in first.tables.items() if dice.random() < 0.15
+        }
+    edited = _edited(dice, able, first, before=before if more else None)
     others: Sequence[Wanted] = ()
     mirrors = False
     match dice.choice(("none", "mirror", "own")) if second else "none":
@@ -133,7 +149,12 @@ def draw(dice: random.Random, able: Abilities, second: Abilities | None = None) 
         meanwhile = [[act for act in acts if act.path[:1] != ("theirs",)] for acts in meanwhile]
     if able.updates and able.registers:
         between += _draw_tags(dice, first, edited, {act.path for act in between if act.what.startswith("rem")})
-    return Scenario(bare, before, (first, edited), others, mirrors, between, meanwhile)
+    if not more:
+        return Scenario(bare, before, (first, edited), others, mirrors, between, meanwhile)
+    if others and second is not None:
+        others = (*others, _edited(dice, second, others[-1], "w", before=()))
+    last = _edited(dice, able, edited, "d", before=before)
+    return Scenario(bare, before, (first, edited, last), others, mirrors, between, (*meanwhile, ()))
 
 
 def _draw_tags(dice: random.Random, first: Wanted, edited: Wanted, changed: Collection[Path_]) -> list[Act]:
@@ -195,11 +216,19 @@ def _before(dice: random.Random, able: Abilities, wanted: Wanted) -> list[Existi
     return found
 
 
-def _edited(dice: random.Random, able: Abilities, first: Wanted, new: str = "c") -> Wanted:
-    """Draw an edit: properties that change or go, tables that come, go or are elsewhere, namespaces."""
+def _edited(
+    dice: random.Random, able: Abilities, first: Wanted, new: str = "c", before: Sequence[Existing] | None = None
+) -> Wanted:
+    """Draw an edit: properties that change or go, tables that come, go or are elsewhere, namespaces.
+
+    With ``before``, which others made, there is every kind of edit.
+    """
     made = deepcopy(first)
+    if first.spaces or dice.random() < 0.5:  # lines that have been carried out may stay
+        made.moves, made.spaces = {}, {}
     for path, table in first.tables.items():
-        _edit_table(dice, able, made, path, table)
+        taken = {*first.tables, *made.tables, *made.absent}
+        _edit_table(dice, able, made, path, table, _EVERY_EDIT if before is not None else _EDITS, taken)
     if able.updates and dice.random() < 0.2:
         made.defaults = {"steward": dice.choice(("ml", "search"))}
     for space, properties in first.namespaces.items():
@@ -209,15 +238,53 @@ def _edited(dice: random.Random, able: Abilities, first: Wanted, new: str = "c")
     if last is not None and dice.random() < 0.4:
         del made.namespaces[last]
         made.tables = {path: table for path, table in made.tables.items() if path[:1] != last}
-        made.moves = {path: origin for path, origin in made.moves.items() if path in made.tables}
+        made.absent = {path for path in made.absent if path[:1] != last}
+    elif last is not None and before is not None and dice.random() < 0.4:
+        _move_space(first, made, last)
+    made.moves = {path: origin for path, origin in made.moves.items() if path in made.tables}
     if dice.random() < 0.5:
         made.namespaces[new,] = None
         made.tables[new, "fresh"] = _table(dice, able)
+    if before is not None:
+        made.globs = dice.random() < 0.5
+        made.absent |= {one.path for one in before if one.path[-1] in ("unowned", "stale") and dice.random() < 0.3}
     return made
 
 
-def _edit_table(dice: random.Random, able: Abilities, made: Wanted, path: Path_, table: Table) -> None:
-    edits = ("stays", "stays", "goes", "goes", "changes", "changes", "moves", "renames", "evolves", "differs")
+def _move_space(first: Wanted, made: Wanted, old: Path_) -> None:
+    """Rename a namespace with its tables, where nothing is in the way."""
+    in_it = [path for path in {*first.tables, *made.tables} if path[:1] == old]
+    protected = any(wanted.tables[path].protect for wanted in (first, made) for path in in_it if path in wanted.tables)
+    if protected or made.prune == "never" or any(path[:1] == old for path in made.absent):
+        return
+    new = (f"moved_{old[0]}",)
+    made.spaces[new], made.namespaces[new] = old, made.namespaces.pop(old)
+    for path in in_it:
+        if path in made.tables:
+            table, to = made.tables.pop(path), (*new, *path[1:])
+            origin = made.moves.pop(path, path)
+            moved = first.tables[origin].moved if origin in first.tables else table.moved  # not both in one plan
+            made.tables[to] = replace(table, home=table.home or origin, differs=False, moved=moved)
+            if origin in first.tables:
+                made.moves[to] = origin
+
+
+_EDITS = ("stays", "stays", "goes", "goes", "changes", "changes", "moves", "renames", "evolves", "differs")
+_EVERY_EDIT = (*_EDITS, "is absent", "is protected", "is not protected", "renames a column")
+
+
+def _edit_table(  # noqa: C901 - a case for each edit
+    dice: random.Random,
+    able: Abilities,
+    made: Wanted,
+    path: Path_,
+    table: Table,
+    edits: Sequence[str],
+    taken: set[Path_],
+) -> None:
+    if table.differs:  # it is mended, or stays as it is
+        made.tables[path] = replace(table, differs=dice.random() < 0.5)
+        return
     match dice.choice(edits):
         case "goes":
             del made.tables[path]
@@ -227,11 +294,21 @@ def _edit_table(dice: random.Random, able: Abilities, made: Wanted, path: Path_,
             made.tables[path] = replace(table, moved=True)
         case "renames" if table.kind != "known" and len(path) > 1:
             to = (*path[:-1], f"{path[-1]}_new") if dice.random() < 0.6 else ("a", f"{path[-1]}_came")
-            if to[:-1] in made.namespaces:
+            if to[:-1] in made.namespaces and to not in taken:
                 del made.tables[path]
-                made.tables[to] = replace(table, home=path)
+                protect = None if table.protect is None else False
+                made.tables[to] = replace(table, home=table.home or path, protect=protect)
                 made.moves[to] = path
         case "evolves" if table.kind == "create":
             made.tables[path] = replace(table, evolves=True)
         case "differs" if table.kind in ("create", "register"):
             made.tables[path] = replace(table, differs=True)
+        case "is absent" if not table.protect and len(path) > 1:
+            del made.tables[path]
+            made.absent.add(path)
+        case "is protected" if able.updates:
+            made.tables[path] = replace(table, protect=True)
+        case "is not protected" if able.updates:
+            made.tables[path] = replace(table, protect=False)
+        case "renames a column" if table.kind == "create" and table.columns:
+            made.tables[path] = replace(table, renames=True)
