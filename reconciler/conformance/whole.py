@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +14,9 @@ from reconciler.backends import optional
 from reconciler.backends.base import snapshot_within
 from reconciler.conformance.context import CheckContext, check
 from reconciler.conformance.expectations import ViolationError, equal, need
-from reconciler.model.names import ChildrenOf, Only, Scope
+from reconciler.model.columns import Column
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
+from reconciler.model.names import ChildrenOf, Identifier, Only, Scope
 
 _THREADS = 8
 
@@ -157,6 +160,46 @@ def _winners(loses: type[Exception], attempt: Callable[[int], object]) -> list[i
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return [number for number in pool.map(run, range(_THREADS)) if number is not None]
+
+
+class _RefusedError(Exception):
+    """Raised by a check at commit."""
+
+
+@check("concurrency", promised=True)
+def a_check_at_commit_stops_each_change(context: CheckContext) -> None:
+    """Each change passes the object that it alters, renames or removes to a check; if that refuses, nothing changes."""
+    backend, table = context.backend, (*context.base, "checked")
+    need(isinstance(backend, optional.ChecksAtCommit), "the catalog has no check at commit")
+    able, changes = optional.asked_capabilities(backend), PropertyChanges({"named": "after"})
+    context.declare(table, {"named": "before"})
+    seen: list[Identifier] = []
+
+    def refuse(live: LiveNamespace | LiveTable) -> None:
+        seen.append(live.id)
+        raise _RefusedError
+
+    checked = optional.checking(backend, refuse)
+    with context.second() as space:
+        calls: list[tuple[Identifier, Callable[[], object]]] = [
+            (table, lambda: checked.remove_table(table)),
+            (space, lambda: checked.remove_namespace(space)),
+        ]
+        if able.alter_table:
+            calls.append((table, lambda: checked.alter_table(table, changes)))
+        if able.alter_namespace:
+            calls.append((space, lambda: checked.alter_namespace(space, changes)))
+        if context.renames:
+            calls.append((table, lambda: optional.rename_table(checked, table, (*context.base, "renamed"))))
+        columns = optional.columns_to_show(backend, (Column("a", "int64"),))
+        if columns is not None and able.alter_table:
+            calls.append((table, lambda: optional.show_columns(checked, table, columns)))
+        before = backend.load_table(table), backend.load_namespace(space)
+        for _, call in calls:
+            with suppress(_RefusedError):
+                call()
+        equal("the objects that the check got", seen, [identifier for identifier, _ in calls])
+        equal("the objects afterwards", (backend.load_table(table), backend.load_namespace(space)), before)
 
 
 @check("connection")

@@ -321,7 +321,9 @@ class GlueBackend(
         Raises:
             ConcurrentModificationError: it changed after it was read here.
         """
-        altered = structures.with_columns(self._table(identifier), columns)
+        table = self._table(identifier)
+        self._checked(structures.live_table(identifier, table))
+        altered = structures.with_columns(table, columns)
         with done_unless(
             lambda: structures.shown_columns(self._table(identifier)) != structures.shown_columns(altered)
         ):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
@@ -89,8 +89,10 @@ class HiveCatalogs:
         if default is not None and locations.same(default.locationUri, place):
             self._write(name, Catalog(name=name, locationUri=home))
 
-    def alter(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a catalog's properties.
+    def alter(
+        self, identifier: Identifier, changes: PropertyChanges, check: Callable[[LiveNamespace], object]
+    ) -> LiveNamespace:
+        """Merge ``changes`` into the properties of a catalog, which ``check`` gets.
 
         The ``default`` of a catalog with a mark of lancens leaves the catalog's location.
 
@@ -98,6 +100,7 @@ class HiveCatalogs:
             NamespaceNotFoundError: there is none.
         """
         catalog = self._fetch(identifier[0])
+        check(entries.namespace_of_catalog(identifier, catalog))
         altered = entries.alter_catalog(catalog, changes)
         if owner_of(entries.namespace_of_catalog(identifier, altered).properties) is not None:
             self._move_default(catalog)
@@ -117,8 +120,8 @@ class HiveCatalogs:
                 default.locationUri = locations.new_place_in(default.locationUri)
                 self.databases.write(name, default)
 
-    def remove(self, identifier: Identifier) -> None:
-        """Drop a catalog that holds nothing but an empty ``default``; keep all files.
+    def remove(self, identifier: Identifier, check: Callable[[LiveNamespace], object]) -> None:
+        """Drop a catalog, which ``check`` gets, that holds nothing but an empty ``default``; keep all files.
 
         A server that drops a catalog deletes its directory and everything in it. So the catalog is moved to a new,
         empty place first. Right before the drop it must still be there, because another client may have moved it back.
@@ -132,6 +135,7 @@ class HiveCatalogs:
         """
         (name,) = identifier
         catalog = self._fetch(name)
+        check(entries.namespace_of_catalog(identifier, catalog))
         if name == entries.DEFAULT_CATALOG:
             raise errors.NamespaceNotEmptyError(
                 f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped"

@@ -7,7 +7,7 @@ except for the metastore's own, its location.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -115,8 +115,10 @@ class Databases:
             return self._write(identifier, there, PropertyChanges(properties))
         return entries.namespace_of_database(identifier, self.fetch(identifier))
 
-    def alter(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into the properties of a database.
+    def alter(
+        self, identifier: Identifier, changes: PropertyChanges, check: Callable[[LiveNamespace], object]
+    ) -> LiveNamespace:
+        """Merge ``changes`` into the properties of a database, which ``check`` gets.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -124,6 +126,7 @@ class Databases:
                 lancens set is to be removed, which no server does; nothing is changed.
         """
         database = self.find(identifier)
+        check(entries.namespace_of_database(identifier, database))
         if entries.DESCRIPTION in changes.remove & ownership.recorded_keys(database.parameters or {}):
             raise errors.UnsupportedOperationError(
                 f"{self.impl}: no metastore can remove `{entries.DESCRIPTION}` of namespace `{join(identifier)}`; keep "
@@ -151,8 +154,8 @@ class Databases:
         what = f"altering namespace `{join(identifier)}`"
         self.metastore.write(lambda client: client.alter_database(entries.wire(identifier), database), what)
 
-    def remove(self, identifier: Identifier) -> None:
-        """Drop an empty database; its directory and all files stay.
+    def remove(self, identifier: Identifier, check: Callable[[LiveNamespace], object]) -> None:
+        """Drop an empty database, which ``check`` gets; its directory and all files stay.
 
         The metastore's own ``default``, which Hive never drops, loses its properties and so no longer counts.
 
@@ -161,6 +164,7 @@ class Databases:
             NamespaceNotFoundError: there is none.
         """
         database = self.find(identifier)
+        check(entries.namespace_of_database(identifier, database))
         if held := self.contents(identifier):
             some = ", ".join(sorted(held)[:5])
             raise errors.NamespaceNotEmptyError(

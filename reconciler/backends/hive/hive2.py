@@ -121,11 +121,11 @@ class Hive2Backend(
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
-        return self._seen(self._level(identifier).alter(identifier, changes))
+        return self._seen(self._level(identifier).alter(identifier, changes, self._checked))
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop an empty namespace; no file goes with it."""
-        self._level(identifier).remove(identifier)
+        self._level(identifier).remove(identifier, self._checked)
         self._given.pop(identifier, None)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
@@ -206,10 +206,11 @@ class Hive2Backend(
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's parameters and, where given, set its location."""
-        altered = self._tables.alter(
-            identifier, changes, location, lambda table: self._checked(entries.table_of(identifier, table))
-        )
+        altered = self._tables.alter(identifier, changes, location, self._checks(identifier))
         return entries.table_of(identifier, altered)
+
+    def _checks(self, identifier: Identifier) -> Callable[[Table], object]:
+        return lambda table: self._checked(entries.table_of(identifier, table))
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
         """Return the columns of the tables' entries, one call a batch."""
@@ -229,7 +230,7 @@ class Hive2Backend(
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
         """Replace the columns of a table's entry; columns that stay keep their comments."""
-        self._tables.show(identifier, columns)
+        self._tables.show(identifier, columns, self._checks(identifier))
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Rename a table within its catalog; the metastore must leave the data."""
@@ -239,7 +240,7 @@ class Hive2Backend(
             )
         if identifier[:-1] != to[:-1]:
             self._databases.fetch(to[:-1])  # a missing database is an invalid operation to Hive
-        return entries.table_of(to, self._tables.rename(identifier, to))
+        return entries.table_of(to, self._tables.rename(identifier, to, self._checks(identifier)))
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location of a table where its manifest puts the database, else below ``root`` if there is one."""

@@ -232,8 +232,8 @@ class Tables:
                 return self.find(identifier)
         raise self._changed(identifier)
 
-    def show(self, identifier: Identifier, columns: ShownColumns) -> None:
-        """Replace the columns of a Lance table's entry; the rest of it stays.
+    def show(self, identifier: Identifier, columns: ShownColumns, check: Callable[[Table], object]) -> None:
+        """Replace the columns of the entry of a Lance table, which ``check`` gets; the rest of it stays.
 
         A server that refuses to change the type of a column (``hive.metastore.disallow.incompatible.col.type.changes``)
         protects the partitions of other formats. No reader of Lance data uses the columns of an entry, so those
@@ -247,6 +247,7 @@ class Tables:
         comments: dict[str, str | None] = {}
         for _ in range(_ATTEMPTS):
             table = self.find(identifier)
+            check(table)
             last_change = table.parameters.get(_LAST_CHANGE)
             comments |= entries.comments_of(table)
             try:
@@ -259,8 +260,8 @@ class Tables:
                 self._write(identifier, shorter, last_change, stamped=True)
         raise self._changed(identifier)
 
-    def rename(self, identifier: Identifier, to: Identifier) -> Table:
-        """Rename a Lance table, also to another database; its location stays.
+    def rename(self, identifier: Identifier, to: Identifier, check: Callable[[Table], object]) -> Table:
+        """Rename a Lance table, which ``check`` gets, also to another database; its location stays.
 
         A managed table is first made external by its own alter; otherwise 3.1 would move its directory.
 
@@ -270,6 +271,7 @@ class Tables:
             ConcurrentModificationError: another client changed it, where the server reports it.
         """
         table = self.find(identifier)
+        check(table)
         if entries.SAFEGUARD.missing(table.parameters) or table.tableType != entries.EXTERNAL_TABLE:
             table = self.alter(identifier, PropertyChanges(), None)
         with suppress(errors.TableNotFoundError):

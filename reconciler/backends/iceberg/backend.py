@@ -255,6 +255,7 @@ class IcebergBackend(
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop a namespace that holds nothing, which not every server checks."""
         _require_below_warehouse(identifier)
+        self._checked(self.load_namespace(identifier))
         server = self._server
         listed = (server.namespaces, server.tables, server.views, server.others)
         held = [name for names in listed for name in names(identifier)]
@@ -271,6 +272,7 @@ class IcebergBackend(
         Polaris lets its own ``location`` be removed, without which nothing can be created there; it stays.
         """
         _require_below_warehouse(identifier)
+        self._checked(self.load_namespace(identifier))
         own = frozenset() if self._server.home(identifier[:1]) is None else self.capabilities.namespace_places
         self._server.update_properties(identifier, replace(changes, remove=changes.remove - own))
         return self.load_namespace(identifier)

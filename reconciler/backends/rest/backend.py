@@ -232,6 +232,7 @@ class RestBackend(
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove a namespace that lists as empty, and that the server finds empty."""
+        self._checked(self._server.namespace(identifier))
         inside = sorted({*self.child_namespaces(identifier), *self.child_tables(identifier)})
         if inside:
             raise errors.NamespaceNotEmptyError(f"rest: namespace `{join(identifier)}` holds {', '.join(inside[:5])}")

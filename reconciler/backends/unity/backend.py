@@ -192,6 +192,7 @@ class UnityBackend(
         The server checks once more that it is empty; ``force`` is never sent.
         """
         self._require_schema(identifier)
+        self._checked(live_namespace(identifier, self._service.read(identifier)))
         inside = [info.name for info in self._service.tables(identifier)] or list(self._service.others(identifier))
         if inside:
             some = ", ".join(sorted(inside)[:5])

@@ -341,6 +341,7 @@ def test_a_namespace_is_dropped_after_its_contents_were_asked_for(script: Script
 
     for path in ("/v1/ware/namespaces", "/v1/ware/namespaces/a/tables", "/v1/ware/namespaces/a/views"):
         script.routes[f"GET {path}"] = none
+    script.routes["GET /v1/ware/namespaces/a"] = lambda _: Answer({"namespace": ["a"], "properties": {}})
     script.routes["DELETE /v1/ware/namespaces/a"] = error(409, "", "filled meanwhile")
     with pytest.raises(NamespaceNotEmptyError, match="filled meanwhile"):
         connected.remove_namespace(("ware", "a"))
