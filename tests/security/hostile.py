@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-if TYPE_CHECKING:
-    from tests.servers.lance_rest import Answer, Request
+from tests.servers.lance_rest import Answer, Request
 
 __all__ = ["EVIL", "EVIL_NAME", "FORGED", "HostileCatalog", "assert_harmless"]
 

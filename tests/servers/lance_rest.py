@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import ssl
 import threading
@@ -11,18 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import uvicorn
-
-from reconciler.server.app import make_app
-from reconciler.server.catalogs import ServedCatalogs
-from reconciler.server.guard import Settings
-from reconciler.server.running import listener_config
-from reconciler.server.sandbox import Sandbox
 from tests.servers.listening import http_server
 from tests.servers.process import HUNG_SECONDS
+
+if TYPE_CHECKING:
+    from reconciler.server.catalogs import ServedCatalogs
+    from reconciler.server.guard import Settings
+    from reconciler.server.sandbox import Sandbox
 
 __all__ = ["Request", "Scripted", "adapter", "scripted", "served"]
 
@@ -36,39 +33,22 @@ def adapter(root: Path, **properties: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{running.port}"
 
 
-class _Server(uvicorn.Server):
-    """Says when it listens, and ends when it is told to, without looking ten times a second whether it was."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = threading.Event()
-        self._told = asyncio.Event()
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        self._loop = asyncio.get_running_loop()
-        self.listening.set()
-
-    async def main_loop(self) -> None:
-        await self.on_tick(0)
-        await self._told.wait()
-
-    def end(self) -> None:
-        """Tell it, from another thread."""
-        self._loop.call_soon_threadsafe(self._told.set)
-
-
 @contextmanager
 def served(catalogs: ServedCatalogs, settings: Settings | None = None, sandbox: Sandbox | None = None) -> Iterator[str]:
     """Yield the URL of lancens' own server over ``catalogs``, in this process.
 
     With a ``sandbox``, it starts no processes of its own for what clients have it evaluate.
     """
+    # Most tests have this module for scripted servers, and import none of what ours needs.
+    from reconciler.server.app import make_app
+    from reconciler.server.running import listener_config
+    from tests.servers.uvicorn_thread import Server
+
     config = listener_config(make_app(catalogs, settings))
     for namespace in catalogs.namespaces if sandbox else ():
         namespace.sandbox = sandbox
     config.port = 0
-    server = _Server(config)
+    server = Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert server.listening.wait(HUNG_SECONDS)

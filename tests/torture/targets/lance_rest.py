@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from reconciler.backends.dir import DirBackend
 from tests.catalogs.hive.files import digests
 from tests.servers.fault_proxy import JSON_FAULTS
+from tests.servers.lance_rest import served
 from tests.torture.targets.base import Abilities, Path_, Room
 from tests.torture.targets.directory import Directory
 
@@ -93,6 +94,5 @@ def _serving(root: Path) -> AbstractContextManager[str]:
     # The core collects this module, and needs no server.
     from reconciler.server.catalogs import OneCatalog
     from reconciler.server.guard import Settings, Tokens
-    from tests.servers.lance_rest import served
 
     return served(OneCatalog(DirBackend(root=str(root))), Settings(tokens=Tokens(read_write=[_TOKEN])))
