@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers.class_data import classes_of
+from tests.servers.class_data import ahead_of_time
 from tests.servers.jars import jars
 from tests.servers.process import free_port, running, status_of
 from tests.servers.require import missing
@@ -68,7 +68,7 @@ def nessie_server(directory: Path) -> Iterator[NessieServer]:
             "quarkus.management.host": "127.0.0.1",
             "quarkus.management.port": management,
         }
-        command = [java, "-Xmx1g", *classes_of("nessie")]
+        command = [java, "-Xmx1g", *ahead_of_time("nessie")]
         command += [f"-D{key}={value}" for key, value in settings.items()] + ["-jar", str(jar)]
         config = f"{server.url}/v1/config?warehouse={server.warehouse}"
         with running(command, directory / f"nessie-{port}.log", lambda: status_of("GET", config) == 200):
