@@ -21,7 +21,7 @@ from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
 from reconciler.backends import registry
 from tests.catalogs.conftest import StartOnce
-from tests.catalogs.test_real_input import files_of, tables_of
+from tests.catalogs.test_real_input import files_of
 from tests.cli.running import lancens
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY
 from tests.soak import count, seeded
@@ -53,16 +53,6 @@ main(["apply", "--auto-approve"])
 MANIFEST = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n    namespaces:\n"
 
 
-def write_many(folder: Path) -> set[tuple[str, ...]]:
-    """Write a manifest of many tables: datasets to create, data to register, names to declare."""
-    blocks: dict[tuple[str, ...], object] = {}
-    for number in range(TABLES):
-        schema, location = [{"name": "id", "type": "int64"}], f"./lake/raw/{number % 10}.lance"
-        blocks[f"n{number % 3}", f"t{number:03}"] = ({"schema": schema}, {"location": location}, {})[number % 3]
-    write_manifest(folder, {"lake": {"impl": "dir", "config": {"root": "./lake"}, **blocks_of(blocks)}})
-    return {*blocks}
-
-
 def killed(lives: int) -> None:
     """Apply what the manifest here says, and kill the process after so many changes."""
     apply = [sys.executable, "-c", CHILD, str(lives)]
@@ -76,32 +66,6 @@ def place_of(client: LanceNamespace, namespace: str, name: str) -> str | None:
         return client.describe_table(DescribeTableRequest(id=[namespace, name])).location
     except (TableNotFoundError, NamespaceNotFoundError):
         return None
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("round_", range(count(2, 50)))
-def test_killed_at_a_random_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], round_: int
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    wanted = write_many(tmp_path)
-    for number in range(10):
-        lance.write_dataset(pa.table({"id": [number]}), tmp_path / f"lake/raw/{number}.lance")
-    before = files_of(tmp_path / "lake")
-    lives = seeded(f"kill {round_}").randrange(1, TABLES)
-
-    killed(lives)
-
-    again = lancens(capsys, "apply", "--auto-approve")
-    assert again.code == 0, again
-    assert lancens(capsys, "drift").code == 0
-    client = lance_namespace.connect("dir", {"root": str(tmp_path / "lake")})
-    assert set(tables_of(client)) == wanted
-    for number in range(0, TABLES, 3):
-        described = client.describe_table(DescribeTableRequest(id=["n0", f"t{number:03}"]))
-        assert lance.dataset(described.location).count_rows() == 0
-    after = files_of(tmp_path / "lake")
-    assert {name: after.get(name) for name in before} == before
 
 
 @pytest.mark.soak

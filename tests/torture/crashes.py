@@ -1,12 +1,13 @@
 """Runs in this process: a manifest is applied, and from what was there after each write it is applied again.
 
-``python -m tests.torture.crashes --points 20000`` draws new seeds; ``--seed`` plays one again.
+``python -m tests.torture.crashes --points 20000`` draws new seeds; ``--points 1 --seed N`` plays one again.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import random
 import re
 import sys
@@ -24,21 +25,24 @@ import reconciler
 from reconciler.manifest import Manifest
 from reconciler.model.errors import LancensError
 from reconciler.planner.plan import Plan
+from tests.torture.directory_in_memory import DirectoryInMemory
 from tests.torture.manifests import set_up, write_manifest
 from tests.torture.memory import SECOND_SERVICES, SERVICES, memory
 from tests.torture.model import Model
 from tests.torture.others import Act, do
 from tests.torture.recorded import Recorded
-from tests.torture.scenario import Scenario, Wanted, draw
+from tests.torture.scenario import Scenario, draw
 from tests.torture.shrinking import shrunk, told
 from tests.torture.tally import Violation
 from tests.torture.targets.base import OWNER, Room
 from tests.unit.applier.world import Crash
 
-__all__ = ["Crashes", "run_crashes"]
+__all__ = ["DISK", "Crashes", "in_memory", "played", "run_crashes"]
 
 _NAMES = re.compile(r"\S*/\S*|'[^']*'")
 """What differs between two violations of one kind."""
+_DISK_IN_MEMORY = Path("/dev/shm")
+_NEIGHBOUR = ("next",)
 _LONGEST_CHAIN = 3
 """How often in a row a run is killed."""
 
@@ -54,6 +58,8 @@ class Crashes:
     writes: Counter[str] = field(default_factory=Counter)
     room: Room = field(init=False)
     manifest: Manifest = field(init=False)
+    neighbour: Manifest = field(init=False)
+    """Another manifest of the same catalog, which others apply."""
 
     def play(self) -> None:
         """Play it.
@@ -69,8 +75,8 @@ class Crashes:
             self.target.forget(self.room)
 
     def _play(self) -> None:
-        write_manifest(self.target, self.room, Wanted())
         set_up(self.target, self.room, self.scenario)
+        self.neighbour = self._neighbour()
         second = self.target.second if self.scenario.second else None
         models = [Model(self.target, self.room, tuple(self.scenario.before))]
         models += [Model(second, self.room)] if second else []
@@ -78,6 +84,36 @@ class Crashes:
             if number == 1:
                 self._others_act(self.scenario.between, models[0])
             models = self._apply(number, models)
+
+    def _neighbour(self) -> Manifest:
+        """Write and read a manifest of another name, with a namespace of its own."""
+        catalog = {
+            "impl": self.target.impl,
+            "config": dict(self.target.config(self.room)),
+            "scope": list(self.target.scope(self.room)),
+            "namespaces": _nested(self.target.identifier(self.room, _NEIGHBOUR), {"tables": {"next": {}}}),
+        }
+        file = self.room.folder / "neighbour.yaml"
+        file.write_text(json.dumps({"version": 1, "name": "neighbour", "catalogs": {"lake": catalog}}), "utf-8")
+        return reconciler.load(file)
+
+    def _neighbour_applies(self, model: Model) -> None:
+        """Let others apply their manifest, where what stands above is there."""
+        before, above = self._whole_state(), self.target.above(self.room)
+        if above and f"namespace {'/'.join(above)}" not in before:
+            return
+        plan = reconciler.plan(self.neighbour, parallelism=1)
+        report = reconciler.apply(plan, self.neighbour, journal=self.room.folder / "neighbour", parallelism=1)
+        if not report.ok:
+            raise Violation(f"a second manifest fails: {[one.message for one in report.results]}")
+        if not reconciler.plan(self.neighbour, parallelism=1).is_empty:
+            raise Violation("a second manifest has something left to do")
+        name = "/".join(self.target.identifier(self.room, _NEIGHBOUR))
+        changed = {key for key, value in self._whole_state().items() if before.get(key) != value}
+        if changed - {f"namespace {name}", f"table {name}/next"}:
+            raise Violation(f"a second manifest changes what is not its own: {sorted(changed)}")
+        model.happened(Act("space", _NEIGHBOUR))
+        model.happened(Act("add", (*_NEIGHBOUR, "next")))
 
     def _others_act(self, acts: Sequence[Act], model: Model) -> None:
         for act in acts:
@@ -127,6 +163,8 @@ class Crashes:
         if dice.random() < 0.2:
             self._others_act(self._drift(number, dice), models[0])
             plan = self._plan()
+        if dice.random() < 0.1 and self.scenario.manifests[number].prune == "owned" and not self.scenario.mirrors:
+            self._neighbour_applies(models[0])
         if dice.random() < 0.1:
             self._carry_out_part(number, dice)
             plan = self._plan()
@@ -237,6 +275,13 @@ class Crashes:
             raise Violation(f"after apply the plan is not empty: {told}")
 
 
+def _nested(path: Sequence[str], block: dict[str, Any]) -> dict[str, Any]:
+    """Return blocks of namespaces, the innermost of which is ``block``."""
+    for name in reversed(path[1:]):
+        block = {"namespaces": {name: block}}
+    return {path[0]: block}
+
+
 def _nothing() -> None:
     return None
 
@@ -249,10 +294,17 @@ def cheap_digests() -> Iterator[None]:
         yield
 
 
+DISK = "disk"
+"""A real `dir` catalog with real datasets, beside the services in memory."""
+
+
 def scenario_of(seed: int, folder: Path, services: Sequence[str] = SERVICES) -> tuple[Recorded, Scenario]:
     """Draw a service and what happens there."""
     dice = random.Random(seed)
     name = dice.choice(services)
+    if name == DISK:
+        directory = DirectoryInMemory(folder)
+        return directory, draw(dice, directory.abilities, more=True)
     others = [one for one in SECOND_SERVICES if not name.startswith(one)]
     target = memory(name, folder, dice.choice(others) if dice.random() < 0.5 else "")
     second = target.second.abilities if target.second else None
@@ -266,6 +318,15 @@ def run_crashes(seed: int, folder: Path, services: Sequence[str] = SERVICES) -> 
         Violation: a promise was not kept; the text has the smallest scenario that shows it.
     """
     target, scenario = scenario_of(seed, folder, services)
+    return played(target, scenario, seed)
+
+
+def played(target: Recorded, scenario: Scenario, seed: int) -> Crashes:
+    """Play a scenario; ``seed`` decides what follows a crash.
+
+    Raises:
+        Violation: as of :func:`run_crashes`.
+    """
     made = Crashes(target, scenario, str(seed))
     try:
         made.play()
@@ -293,6 +354,13 @@ def _violated(played: Crashes) -> tuple[str, str]:
     return "", ""
 
 
+@contextmanager
+def in_memory() -> Iterator[Path]:
+    """Yield a new folder on a disk in memory, where there is one."""
+    with tempfile.TemporaryDirectory(dir=_DISK_IN_MEMORY if _DISK_IN_MEMORY.is_dir() else None) as folder:
+        yield Path(folder)
+
+
 def main() -> int:
     """Run until there were so many crash points, and print what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -305,16 +373,15 @@ def main() -> int:
     print(f"seeds from {seed}", flush=True)
     points, scenarios, violations = 0, 0, 0
     began = time.process_time()
-    home = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(dir=home) as folder, cheap_digests():
+    with in_memory() as folder, cheap_digests():
         while points < options.points and violations < options.most:
             try:
-                points += run_crashes(seed + scenarios, Path(folder), options.services).points
+                points += run_crashes(seed + scenarios, folder, options.services).points
             except Violation as violation:
                 violations += 1
                 print(f"VIOLATION: {violation}", flush=True)
             scenarios += 1
-            if options.seed is not None and options.points == 1:
+            if options.points == 1:
                 break
     seconds = time.process_time() - began
     rate = f"{points / seconds * 60:,.0f} a minute"

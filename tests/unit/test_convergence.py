@@ -1,7 +1,6 @@
 """Plan, apply, plan again: the promises that hold for every desired and every live state.
 
-Random manifests meet random catalogs in the memory backend. After apply the plan is empty; an apply that is killed
-after any of its writes and run again ends where an undisturbed one does; and no write is done twice.
+Random manifests meet random catalogs in the memory backend. After apply the plan is empty, and no write is done twice.
 """
 
 from __future__ import annotations
@@ -9,13 +8,12 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.applier.check import check_plan
@@ -37,24 +35,15 @@ from tests.states import held_names, option_sets, situations
 from tests.unit.planner.building import CATALOG, OWNER, desired, live, live_table, plan_alone, table
 
 
-class Killed(BaseException):
-    """The process dies here."""
-
-
 class Recorded(MemoryBackend):
-    """A memory catalog that notes its writes and can die right after one of them."""
+    """A memory catalog that notes its writes."""
 
     def __init__(self, **given: str) -> None:
         super().__init__(**given)
         self.writes: list[tuple[str, Identifier]] = []
-        self.lives: int | None = None
 
     def _wrote(self, operation: str, identifier: Identifier) -> None:
         self.writes.append((operation, identifier))
-        if self.lives is not None:
-            self.lives -= 1
-            if self.lives == 0:
-                raise Killed
 
     def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str], **more: Any) -> LiveNamespace:
         made = super().insert_namespace(identifier, properties, **more)
@@ -109,11 +98,11 @@ def planned(backend: Recorded, wanted: DesiredCatalog, options: PlanOptions) -> 
     return plan_alone(source, ManifestRef(name="store", digest="", files=()), Thresholds())
 
 
-def applied(backend: Recorded, plan: Plan, parallelism: int = 4) -> ApplyReport:
+def applied(backend: Recorded, plan: Plan) -> ApplyReport:
     backends = {CATALOG: backend}
-    check_plan(plan, backends, parallelism)
+    check_plan(plan, backends, 4)
     with TemporaryDirectory() as folder, Journal.open(Path(folder), plan) as journal:
-        return execute(plan, backends, parallelism=parallelism, journal=journal, stop=threading.Event())
+        return execute(plan, backends, parallelism=4, journal=journal, stop=threading.Event())
 
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
@@ -148,30 +137,3 @@ def test_an_entry_that_may_have_been_placed_elsewhere_is_moved_with_one_write() 
     [moved] = backend.scan(EVERYTHING).tables.values()
     assert moved.location == there
     assert REQUESTED_LOCATION not in moved.properties
-
-
-@pytest.mark.soak
-@quick
-@given(situations(), option_sets, st.data())
-def test_killed_anywhere_and_run_again_it_ends_the_same(
-    situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions, data: st.DataObject
-) -> None:
-    wanted, state = situation
-    foreign = data.draw(held_names(wanted, state), "held by tables of another kind")
-    undisturbed, killed = filled(state, foreign), filled(state, foreign)
-    plan = planned(undisturbed, wanted, options)
-    assert applied(undisturbed, plan).ok
-    assume(undisturbed.writes)
-
-    killed.lives = data.draw(st.integers(1, len(undisturbed.writes)), "killed after this many writes")
-    saved = Plan.from_json(plan.to_json())
-    with suppress(Killed):
-        applied(killed, plan, parallelism=1)
-    killed.lives = None
-    use_saved_plan = data.draw(st.booleans(), "the second run applies the saved plan")
-    second = saved if use_saved_plan else planned(killed, wanted, options)
-    assert applied(killed, second).ok
-
-    assert killed.scan(EVERYTHING) == undisturbed.scan(EVERYTHING)
-    assert sorted(killed.writes) == sorted(undisturbed.writes)
-    assert planned(killed, wanted, options).is_empty

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.soak import count, seeded
-from tests.torture.crashes import run_crashes
-from tests.torture.memory import SERVICES
+from tests.torture.crashes import DISK, in_memory, played, run_crashes
+from tests.torture.memory import SERVICES, memory
+from tests.torture.others import Act
+from tests.torture.sabotages import SABOTAGES
+from tests.torture.scenario import Existing, Scenario, Table, Wanted
+from tests.torture.tally import Violation
+from tests.torture.targets.base import OWNER
 
 _IN_FULL = 200_000 // len(SERVICES)
 
@@ -16,7 +21,31 @@ _IN_FULL = 200_000 // len(SERVICES)
 @pytest.mark.soak
 @pytest.mark.parametrize("name", SERVICES)
 def test_after_a_crash_at_any_write_the_end_is_what_the_model_says(name: str, tmp_path: Path) -> None:
+    _play(name, tmp_path, count(45, _IN_FULL))
+
+
+@pytest.mark.soak
+def test_after_a_crash_at_any_write_of_real_datasets_too() -> None:
+    with in_memory() as folder:
+        _play(DISK, folder, count(10, _IN_FULL // 10))
+
+
+def _play(name: str, folder: Path, most: int) -> None:
     dice = seeded(f"crash points {name}")
     points = 0
-    while points < count(45, _IN_FULL):
-        points += run_crashes(dice.randrange(2**31), tmp_path, [name]).points
+    while points < most:
+        points += run_crashes(dice.randrange(2**31), folder, [name]).points
+
+
+def test_what_is_broken_on_purpose_is_seen_and_the_scenario_shrunk(tmp_path: Path) -> None:
+    before = [Existing("namespace", ("a",)), Existing("lance", ("a", "stale"), {"lancens.managed-by": OWNER})]
+    wanted = Wanted({("a",): {"team": "ml"}, ("b",): None}, {("b", "users"): Table("create", {"tier": "gold"})})
+    scenario = Scenario(False, before, (wanted, wanted), meanwhile=((Act("add", ("a", "late")),), ()))
+    assert played(memory("hive2", tmp_path), scenario, 1).points
+    with SABOTAGES["removes-no-table"](), pytest.raises(Violation) as raised:
+        played(memory("hive2", tmp_path), scenario, 1)
+    first, *others = str(raised.value).splitlines()
+    assert first == "seed 1 on hive2: not what the manifest and others ask for:"
+    assert others[0].strip() == "table a/stale is still there"
+    assert others[1].strip() == "Scenario("
+    assert not {"users", "late", "team"} & {*str(raised.value).replace("'", " ").split()}

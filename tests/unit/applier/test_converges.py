@@ -170,16 +170,6 @@ def made_plan(case: Case, world: World) -> Plan:
 
 
 @thorough
-@given(cases())
-def test_after_apply_the_plan_is_empty(case: Case) -> None:
-    with case.world() as world:
-        plan = made_plan(case, world)
-        report = world.apply(plan, parallelism=2)
-        assert report.ok, [result for result in report.results if not result.status.satisfies]
-        assert case.plan(world).is_empty
-
-
-@thorough
 @given(cases(), st.data())
 def test_killed_after_any_write_and_run_again_the_end_is_the_same(case: Case, data: st.DataObject) -> None:
     with case.world() as world:
