@@ -32,7 +32,7 @@ import sys, lance, pyarrow as pa
 from datetime import timedelta
 from pathlib import Path
 rows = pa.table({"id": pa.array(range(50), pa.int64())})
-stop, done, *places = sys.argv[1:]
+stop, *places = sys.argv[1:]
 turn = 0
 while not Path(stop).exists():
     turn += 1
@@ -45,7 +45,7 @@ while not Path(stop).exists():
             lance.dataset(place).optimize.compact_files()
             lance.dataset(place).tags.delete("odd")
             lance.dataset(place).cleanup_old_versions(timedelta(0), delete_unverified=True)
-    Path(done).write_text(str(turn))
+    print(turn, flush=True)
 """
 
 
@@ -186,22 +186,23 @@ def _entry(identifier: Identifier, location: str, kind: str, properties: Mapping
 
 
 @contextmanager
-def writing(folder: Path) -> Iterator[Path]:
+def writing(folder: Path) -> Iterator[Iterator[str]]:
     """Have a process write, delete, tag, compact and clean up in tables of the busy catalog for the block.
 
-    Gives the file that says how often it has done so.
+    Gives a line for each time that it has done so, and waits for the next.
     """
     backend = DirBackend(root=str(folder / BUSY))
     backend.insert_namespace(("hot",), {})
     places = [str(folder / BUSY / f"data/{number}.lance") for number in range(TABLES)]
-    stop, done = folder / "stop", folder / "turns"
-    process = subprocess.Popen([sys.executable, "-c", _WRITER, str(stop), str(done), *places])
+    stop = folder / "stop"
+    process = subprocess.Popen([sys.executable, "-c", _WRITER, str(stop), *places], stdout=subprocess.PIPE, text=True)
     try:
-        while not done.exists():
-            assert process.poll() is None, "the writer has ended"
+        assert process.stdout is not None
+        assert next(process.stdout, None), "the writer has ended"
         for number, place in enumerate(places):
             backend.insert_table(("hot", f"t{number}"), place, {"lancens.managed-by": f"other/{BUSY}"})
-        yield done
+        yield process.stdout
     finally:
         stop.touch()
-        assert process.wait(60) == 0, "the writer has failed"
+        process.communicate(timeout=60)
+        assert process.returncode == 0, "the writer has failed"

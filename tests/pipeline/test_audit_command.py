@@ -1,4 +1,7 @@
-"""``lancens audit`` as a user meets it: what it prints, what it writes, and how it ends."""
+"""``lancens audit`` as a user meets it: what it prints, what it writes, and how it ends.
+
+It runs in this process: `test_engines.py` has the same command on Spark, with the same reports.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ import pytest
 
 from reconciler.auditor.history_source import register_history
 from reconciler.backends.dir import DirBackend
-from tests.cli.running import lancens
+from tests.cli.running import Ran, lancens
 from tests.cli.samples import samples
 from tests.pipeline.troubled import SECRET, Troubled
 
@@ -24,7 +27,11 @@ if TYPE_CHECKING:
 
 QUERIES = Path(__file__).parents[2] / "examples/pipeline/queries.py"
 
-pytestmark = pytest.mark.usefixtures("spark")
+pytestmark = pytest.mark.usefixtures("plugins")
+
+
+def audit(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Ran:
+    return lancens(capsys, "audit", "--engine", "local", *arguments)
 
 
 @pytest.fixture
@@ -44,7 +51,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = lancens(capsys, "audit", "--out", "report")
+    ran = audit(capsys, "--out", "report")
     (data,) = (lake / "lake/data/good/data").iterdir()
     assert ran.out.splitlines() == [
         f"Checked 2 tables in 1 namespace of 1 catalog, {data.stat().st_size} B of data.",
@@ -86,7 +93,7 @@ def test_a_file_that_is_gone_is_found_by_listing_files(
 ) -> None:
     (data,) = (lake / "lake/data/good/data").iterdir()
     data.unlink()
-    ran = lancens(capsys, "audit", "--depth", depth, "--rule", "missing-files", "--limit", "versions=0")
+    ran = audit(capsys, "--depth", depth, "--rule", "missing-files", "--limit", "versions=0")
     assert (ran.code, f"data/{data.name}" in ran.out) == (0, depth == "files")
 
 
@@ -102,7 +109,7 @@ def test_a_file_that_is_gone_is_found_by_listing_files(
 def test_findings_that_are_severe_enough_fail_the_command(
     lake: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: int
 ) -> None:
-    ran = lancens(capsys, "audit", "--out", "report", *options)
+    ran = audit(capsys, "--out", "report", *options)
     assert ran.code == code
     assert ("No findings." in ran.out) == ("stale" in options and "unmanaged" not in options)
 
@@ -122,7 +129,7 @@ def test_a_table_that_could_not_be_opened_fails_the_command_and_the_report_says_
     (lake / "lake/data/bad").mkdir()
     for manifest in (lake / "lake/data/good/_versions").glob("*.manifest"):
         manifest.write_bytes(b"damaged")
-    ran = lancens(capsys, "audit", "--out", "report", "--fail-on", "error", "--skip-rule", "dangling", *options)
+    ran = audit(capsys, "--out", "report", "--fail-on", "error", "--skip-rule", "dangling", *options)
     assert (ran.code, "1 table could not be opened." in ran.out) == (code, True)
     page = Path("report/audit.html").read_text("utf-8")
     assert ("Everything was read" in page, "1 table could not be opened." in page) == (False, True)
@@ -135,7 +142,7 @@ def test_a_manifest_suppresses_findings_until_a_day(lake: Path, capsys: pytest.C
         for rule, until in (("dangling", "2900-01-01"), ("stale", "2900-01-01"), ("unmanaged", "2020-01-01"))
     ]
     Path("lancens.yaml").write_text(text.replace("impl: dir,", f"impl: dir, suppress: [{', '.join(entries)}],"))
-    ran = lancens(capsys, "audit", "--out", "report", "--fail-on", "error")
+    ran = audit(capsys, "--out", "report", "--fail-on", "error")
     assert ran.code == 0
     assert "1 finding suppressed by the manifest." in ran.out
     assert ran.err.count("matches no finding") == 1
@@ -149,14 +156,14 @@ def test_a_manifest_suppresses_findings_until_a_day(lake: Path, capsys: pytest.C
 def test_each_run_is_in_the_history_which_the_report_shows_and_sql_asks(
     lake: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ["audit", "--out", "report", "--history", "runs.lance", "--rule", "dangling"]
-    assert lancens(capsys, *command).code == 0
+    command = ["--out", "report", "--history", "runs.lance", "--rule", "dangling"]
+    assert audit(capsys, *command).code == 0
     Path("lake/data/bad").mkdir()
     (lake / "lake/data/bad/.lance-reserved").touch()
     (old,) = (lake / "lake/data/good/data").iterdir()
     lance.write_dataset(pa.table({"id": [2]}), str(lake / "lake/data/good"), mode="overwrite")
-    assert lancens(capsys, *command, "--depth", "quick").code == 0
-    assert lancens(capsys, *command).code == 0
+    assert audit(capsys, *command, "--depth", "quick").code == 0
+    assert audit(capsys, *command).code == 0
     document = json.loads(Path("report/audit.json").read_text("utf-8"))
     # The quick run had other settings, so it is not compared.
     assert [run["totals"]["findings"]["error"] for run in document["history"]] == [1, 0]
@@ -189,7 +196,7 @@ def test_what_could_not_be_read_comes_first_and_fails_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalog = Troubled(tmp_path, times=100).make()
-    ran = lancens(capsys, "audit", catalog.path, "--out", tmp_path / "report", "--fail-on", "error")
+    ran = audit(capsys, catalog.path, "--out", tmp_path / "report", "--fail-on", "error")
     assert ran.code == 1
     assert ran.out.startswith("NOT COMPLETE: 1 part could not be read")
     assert ran.err.splitlines()[-2:] == [
@@ -200,7 +207,7 @@ def test_what_could_not_be_read_comes_first_and_fails_the_command(
 
 
 def test_the_metrics_have_the_findings_by_rule(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = lancens(capsys, "audit", "--fail-on", "error", "--metrics", "run.prom")
+    ran = audit(capsys, "--fail-on", "error", "--metrics", "run.prom")
     assert ran.code == 2
     assert samples("lancens_exit_code", "command", "manifest") == {("audit", "store"): 2}
     assert samples("lancens_success") == {(): 1}
@@ -219,7 +226,7 @@ def test_the_metrics_of_an_audit_that_is_not_complete_are_those_of_a_failure(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     catalog = Troubled(tmp_path, times=100).make()
-    assert lancens(capsys, "audit", catalog.path, "--metrics", "run.prom").code == 1
+    assert audit(capsys, catalog.path, "--metrics", "run.prom").code == 1
     assert samples("lancens_success") == {(): 0}
     assert samples("lancens_last_success_timestamp_seconds") == {}
     assert samples("lancens_tables", "catalog")["lake",] > 0
@@ -245,7 +252,7 @@ def test_the_metrics_of_an_audit_that_is_not_complete_are_those_of_a_failure(
 def test_a_command_that_cannot_work_says_so_at_once(
     lake: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    ran = lancens(capsys, "audit", *arguments)
+    ran = audit(capsys, *arguments)
     assert (ran.code, ran.out) == (1, "")
     assert message in ran.err
     assert "Reading" not in ran.err
@@ -255,7 +262,7 @@ def test_a_command_that_cannot_work_says_so_at_once(
 def test_a_catalog_is_audited_before_there_is_a_manifest(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lance.write_dataset(pa.table({"id": [1]}), str(lake / "lake/data/lost.lance"))
     before = sorted(lake.rglob("*"))
-    ran = lancens(capsys, "audit", "--impl", "dir", "--config", "root=./lake")
+    ran = audit(capsys, "--impl", "dir", "--config", "root=./lake")
 
     assert ran.out.splitlines() == [
         ran.out.splitlines()[0],
@@ -274,8 +281,8 @@ def test_a_catalog_is_audited_before_there_is_a_manifest(lake: Path, capsys: pyt
 
 
 def test_a_catalog_and_a_manifest_are_not_audited_together(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    refused = lancens(capsys, "audit", "lancens.yaml", "--impl", "dir")
-    unknown = lancens(capsys, "audit", "--impl", "dir", "--config", "rooot=./lake")
+    refused = audit(capsys, "lancens.yaml", "--impl", "dir")
+    unknown = audit(capsys, "--impl", "dir", "--config", "rooot=./lake")
 
     assert (refused.code, unknown.code) == (1, 1)
     assert "a manifest or --impl, not both" in refused.err

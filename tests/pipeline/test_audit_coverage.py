@@ -1,4 +1,7 @@
-"""Audits of catalogs of which a part cannot be read, or is not meant: nothing is said of what nobody has seen."""
+"""Audits of catalogs of which a part cannot be read, or is not meant: nothing is said of what nobody has seen.
+
+Spark has those of which it reads, orders or repeats something in its own way; the others run in this process.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,7 @@ def test_what_fails_for_a_while_is_read_in_the_end(
     assert len(found_in(document, "unmanaged")) == 5
 
 
-def test_only_what_is_in_scope_is_audited(spark: SparkSession, tmp_path: Path) -> None:
+def test_only_what_is_in_scope_is_audited(plugins: None, tmp_path: Path) -> None:
     backend = DirBackend(root=str(tmp_path / "lake"))
     for name in ("in", "out"):
         backend.insert_namespace((name,), {})
@@ -90,7 +93,7 @@ def test_only_what_is_in_scope_is_audited(spark: SparkSession, tmp_path: Path) -
         "version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, scope: ['in/**'],"
         " namespaces: {in: {tables: {gone: {}}}}}}\n"
     )
-    document = audit(spark, load(path), AuditOptions(NOW))
+    document = audit(None, load(path), AuditOptions(NOW))
     assert found_in(document, "dangling", "unmanaged", "missing", "orphan") == [
         ("dangling", "lake/in/table"),
         ("missing", "lake/in/gone"),
@@ -117,8 +120,8 @@ def mixed(folder: Path, silent: str = "") -> Path:
     return path
 
 
-def test_rules_on_tables_of_other_kinds_go_by_what_is_at_their_locations(spark: SparkSession, tmp_path: Path) -> None:
-    document = audit(spark, load(mixed(tmp_path)), AuditOptions(NOW))
+def test_rules_on_tables_of_other_kinds_go_by_what_is_at_their_locations(plugins: None, tmp_path: Path) -> None:
+    document = audit(None, load(mixed(tmp_path)), AuditOptions(NOW))
     assert found_in(document, "wrong-table-type", "missing", "orphan") == [
         ("missing", "lake/b/gone"),
         ("orphan", "lake/group/lost.lance"),
@@ -129,8 +132,8 @@ def test_rules_on_tables_of_other_kinds_go_by_what_is_at_their_locations(spark: 
     assert (document.complete, document.totals.tables) == (True, 0)
 
 
-def test_an_entry_that_was_not_read_may_be_anywhere_and_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
-    document = audit(spark, load(mixed(tmp_path, silent="b")), AuditOptions(NOW))
+def test_an_entry_that_was_not_read_may_be_anywhere_and_of_any_name(plugins: None, tmp_path: Path) -> None:
+    document = audit(None, load(mixed(tmp_path, silent="b")), AuditOptions(NOW))
     assert found_in(document, "wrong-table-type", "missing", "orphan", "unreadable") == [
         ("unreadable", "lake/b"),
         ("wrong-table-type", "lake/a/csv"),
@@ -142,8 +145,8 @@ def test_an_entry_that_was_not_read_may_be_anywhere_and_of_any_name(spark: Spark
     assert "lake: lake/b could not be read, and " in note
 
 
-def test_roots_that_are_not_known_are_said_to_be(spark: SparkSession, tmp_path: Path) -> None:
-    document = audit(spark, load(mixed(tmp_path, silent="roots")), AuditOptions(NOW))
+def test_roots_that_are_not_known_are_said_to_be(plugins: None, tmp_path: Path) -> None:
+    document = audit(None, load(mixed(tmp_path, silent="roots")), AuditOptions(NOW))
     assert found_in(document, "missing", "orphan", "unreadable") == [("missing", "lake/b/gone")]
     assert [(failure.address, failure.message) for failure in document.failures] == [
         ("lake", "lake (mixed): no answer to (redacted)")
@@ -151,14 +154,14 @@ def test_roots_that_are_not_known_are_said_to_be(spark: SparkSession, tmp_path: 
     assert not document.complete
 
 
-def test_a_directory_that_cannot_be_listed_makes_the_search_incomplete(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_listed_makes_the_search_incomplete(plugins: None, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "lancens.yaml").write_text(
         "version: 1\nname: store\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}}\n"
         f"  prod: {{impl: frozen, config: {{state: '{tmp_path / 'state'}', root: ./file}}}}\n"
     )
     freeze(tmp_path / "state", Snapshot(), Capabilities())
-    document = audit(spark, load(tmp_path / "lancens.yaml"), AuditOptions(NOW))
+    document = audit(None, load(tmp_path / "lancens.yaml"), AuditOptions(NOW))
     (failure,) = document.failures
     assert failure.catalog == "prod"
     assert f"{tmp_path / 'file'} could not be searched for orphans" in failure.message

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
@@ -26,9 +25,6 @@ from tests.servers.unity import reference
 from tests.servers.unity_contract import API
 from tests.servers.unity_contract_server import serving
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 ORPHANS = ["one/left.lance", "two/deep/er.lance", "two/left.lance"]
 
 
@@ -39,20 +35,18 @@ def filled(folder: Path) -> Path:
     return folder
 
 
-def audited(
-    spark: SparkSession, folder: Path, catalogs: Mapping[str, tuple[str, Mapping[str, str]]]
-) -> tuple[list[str], AuditDocument]:
+def audited(folder: Path, catalogs: Mapping[str, tuple[str, Mapping[str, str]]]) -> tuple[list[str], AuditDocument]:
     """Look for orphans in ``catalogs``; return where they are, below ``folder``, and the document."""
     blocks = {name: {"impl": impl, "config": {**config}} for name, (impl, config) in catalogs.items()}
     manifest = folder / "lancens.yaml"
     manifest.write_text(json.dumps({"version": 1, "name": "store", "catalogs": blocks}))
-    document = audit(spark, load(manifest), AuditOptions(datetime.now(UTC), rules=("orphan", "unreadable")))
+    document = audit(None, load(manifest), AuditOptions(datetime.now(UTC), rules=("orphan", "unreadable")))
     found = [one.location or "" for one in document.findings if one.rule == "orphan"]
     return sorted(str(Path(locations.normalise(place)).relative_to(folder)) for place in found), document
 
 
 def test_unity_names_the_storage_roots_of_its_catalog_and_schemas(
-    spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     filled(tmp_path)
     roots = {name: (tmp_path / name).as_uri() for name in ("one", "two")}
@@ -66,14 +60,14 @@ def test_unity_names_the_storage_roots_of_its_catalog_and_schemas(
         place = lance.write_dataset(pa.table({"id": [1]}), str(tmp_path / "one/entered.lance")).uri
         registry.connect("unity", config["main"]).insert_table(("main", "plain", "entered"), place, {})
 
-        found, document = audited(spark, tmp_path, {name: ("unity", one) for name, one in config.items()})
+        found, document = audited(tmp_path, {name: ("unity", one) for name, one in config.items()})
         assert (found, document.complete) == (ORPHANS, True)
         (note,) = document.notes
         assert note.startswith("Orphans were not looked for in bare: ")
 
         for _ in range(20):
             server.fail_once("schema_name=own", 403, {"error_code": "PERMISSION_DENIED", "message": "no"})
-        found, document = audited(spark, tmp_path, {"main": ("unity", config["main"])})
+        found, document = audited(tmp_path, {"main": ("unity", config["main"])})
         assert found == ["one/left.lance"]
         assert [failure.address for failure in document.failures] == ["main/main/own"]
         (note,) = document.notes
@@ -81,7 +75,7 @@ def test_unity_names_the_storage_roots_of_its_catalog_and_schemas(
 
 
 def test_databases_and_namespaces_of_other_services_name_their_locations(
-    spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folders = {impl: filled(tmp_path / impl) for impl in ("glue", "hive2", "iceberg")}
     with ExitStack() as stack:
@@ -103,6 +97,6 @@ def test_databases_and_namespaces_of_other_services_name_their_locations(
                 backend.insert_namespace((*above, name), {key: f"{folders[impl]}/{name}"})
             backend.insert_namespace((*above, "bare"), {})
             backend.close()
-        found, document = audited(spark, tmp_path, {impl: (impl, config) for impl, config in configs.items()})
+        found, document = audited(tmp_path, {impl: (impl, config) for impl, config in configs.items()})
     assert found == sorted(f"{impl}/{place}" for impl in folders for place in ORPHANS)
     assert (document.notes, document.complete) == ((), True)

@@ -1,4 +1,4 @@
-"""Shared and nested locations, against comparing every pair."""
+"""Shared and nested locations, against comparing every pair: that is done on each engine."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def by_pairs(tables: list[tuple[str, str | None]]) -> Related:
     return found
 
 
-def test_a_prefix_of_a_name_is_not_a_directory_above(engine: SparkSession | None) -> None:
+def test_a_prefix_of_a_name_is_not_a_directory_above() -> None:
     tables: list[tuple[str, str | None]] = [
         ("a", "s3://b/t"),
         ("b", "s3://b/t2"),
         ("c", "s3://b/t/x"),
         ("d", "s3://bt"),
     ]
-    assert {address: inside for address, (_, _, inside) in related(engine, tables).items() if inside} == {"c": ["a"]}
+    assert {address: inside for address, (_, _, inside) in related(None, tables).items() if inside} == {"c": ["a"]}
 
 
-def test_everything_is_inside_the_root_of_the_machine_and_nothing_is_inside_itself(engine: SparkSession | None) -> None:
+def test_everything_is_inside_the_root_of_the_machine_and_nothing_is_inside_itself() -> None:
     tables: list[tuple[str, str | None]] = [("root", "/"), ("a", "/a"), ("deep", "file:///a//b/c/"), ("none", None)]
-    assert {address: inside for address, (_, _, inside) in related(engine, tables).items()} == {
+    assert {address: inside for address, (_, _, inside) in related(None, tables).items()} == {
         "root": [],
         "a": ["root"],
         "deep": ["a", "root"],
@@ -74,9 +74,9 @@ def test_everything_is_inside_the_root_of_the_machine_and_nothing_is_inside_itse
     }
 
 
-def test_of_many_at_one_place_a_few_are_named(engine: SparkSession | None) -> None:
+def test_of_many_at_one_place_a_few_are_named() -> None:
     tables: list[tuple[str, str | None]] = [(f"a/t{number}", "/a") for number in range(9)]
-    sharing, schemes, _ = related(engine, [*tables, ("z/t", "/a"), ("z/inner", "/a/b")])["a/t8"]
+    sharing, schemes, _ = related(None, [*tables, ("z/t", "/a"), ("z/inner", "/a/b")])["a/t8"]
     assert (sharing, schemes) == ([*(f"a/t{number}" for number in range(MOST_NAMED + 1)), "z/t"], ["file"])
 
 
