@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 PLUGINS = Path(__file__).with_name("plugins")
 """A folder as pip would make it: backends of the tests' own, which the processes of Spark find as well."""
 
-SETTINGS: Mapping[str, str] = {"spark.sql.shuffle.partitions": "4"}
+SETTINGS: Mapping[str, str] = {"spark.sql.shuffle.partitions": "2"}
+SECRET_SETTINGS: Mapping[str, str] = {
+    "spark.hadoop.fs.s3a.secret.key": "hadoop-secret-31",
+    "spark.lancens.odd": " a=b:c#d!\\u0041 \n\u00fc\U0001f600 ",
+}
+"""Settings of the shared session that nobody may read on a command line, and that are hard to hand over."""
+_CHEAP: Mapping[str, str] = {
+    # Planning each stage anew takes a seventh of an audit here. Servers, clusters and sessions of commands do it.
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +66,7 @@ def spark(java: None, plugins: None, spark_folder: Path) -> Iterator[SparkSessio
     """Give a session on two cores."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(spark_folder))
-        with spark_session(SparkOptions("local[2]", SETTINGS)) as session:
+        with spark_session(SparkOptions("local[2]", {**SETTINGS, **SECRET_SETTINGS, **_CHEAP})) as session:
             yield session
 
 

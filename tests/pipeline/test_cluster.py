@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import lance
@@ -22,27 +23,16 @@ from tests.soak import in_full
 from tests.writing import write_manifest
 
 JOB = """\
-import sys
-from reconciler import load, plan
-from reconciler.spark import plan_on_spark, spark_session
-
-with spark_session() as spark:
-    for path in sys.argv[1:]:
-        manifest = load(path)
-        made = plan_on_spark(spark, manifest)
-        print("plan of", path, len(made.changes), made.to_json() == plan(manifest).to_json(), flush=True)
-"""
-
-MAINTAIN = """\
 import os, signal, sys, time
 from pathlib import Path
-from reconciler import load
+from reconciler import load, plan
 from reconciler.operations.maintain import maintain, plan_maintenance
-from reconciler.spark.session import spark_session
+from reconciler.spark import plan_on_spark, spark_session
 from reconciler.spark.upkeep_tasks import on_executors
 from troubled_backend import nearest
 
-marker = Path(sys.argv[1]).with_name("killed")
+needy, *paths = sys.argv[1:]
+marker = Path(needy).with_name("killed")
 
 def spread(act, work):
     def killing(item):
@@ -55,9 +45,13 @@ def spread(act, work):
     return executors(killing, work)
 
 with spark_session() as spark:
-    executors, manifest = on_executors(spark), load(sys.argv[1])
+    executors, manifest = on_executors(spark), load(needy)
     (end,) = maintain(plan_maintenance(manifest), manifest, executors=spread).results
     print("maintained", end.status.value, end.note.count("data/") > 0, plan_maintenance(manifest).is_empty, flush=True)
+    for path in paths:
+        manifest = load(path)
+        made = plan_on_spark(spark, manifest)
+        print("plan of", path, len(made.changes), made.to_json() == plan(manifest).to_json(), flush=True)
 """
 
 SETTINGS = {
@@ -96,14 +90,35 @@ def troubled(folder: Path, victim: str = "") -> Path:
     return folder / "lancens.yaml"
 
 
-def submitted(cluster: Cluster, folder: Path, job: str, *arguments: Path) -> list[str]:
-    """Run a job by `spark-submit`, and return the lines that it prints."""
-    (folder / "job.py").write_text(job)
+@dataclass(frozen=True)
+class Submitted:
+    """What a job printed that compacts a dataset at ``needy`` and plans at ``paths``; its rows and version before."""
+
+    lines: Sequence[str]
+    needy: str
+    before: tuple[str, int]
+    paths: Sequence[Path]
+
+
+@pytest.fixture(scope="module")
+def submitted(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Submitted:
+    """Run the job by `spark-submit`: a driver and its executors take seconds to start."""
+    folder = tmp_path_factory.mktemp("job")
+    place = needy(folder / "lake/a.lance")
+    before = (fingerprint(place), lance.dataset(place).version)
+    upkeep = write_manifest(folder, manifest_of(["a"], {"compact": {"max_small_fragments": 5, "target_rows": 100}}))
+    paths = [
+        troubled(folder / "well"),
+        troubled(folder / "executor", "CoarseGrainedExecutorBackend"),
+        troubled(folder / "worker", "deploy.worker.Worker"),
+    ]
+    (folder / "job.py").write_text(JOB)
     # What executors lack of Python's modules is sent to them; theirs is the Python that has lancens.
     modules = shutil.make_archive(str(folder / "modules"), "zip", PLUGINS)
     settings = [text for key, value in {**SETTINGS, **HERE}.items() for text in ("--conf", f"{key}={value}")]
+    submit = [str(HOME / "bin/spark-submit"), "--master", cluster.master, "--py-files", modules, *settings]
     done = subprocess.run(
-        [HOME / "bin/spark-submit", "--master", cluster.master, "--py-files", modules, *settings, "job.py", *arguments],
+        [*submit, "job.py", str(upkeep), *map(str, paths)],
         env=dict(cluster.environment),
         cwd=folder,
         capture_output=True,
@@ -112,31 +127,23 @@ def submitted(cluster: Cluster, folder: Path, job: str, *arguments: Path) -> lis
         timeout=HUNG_SECONDS,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-    return done.stdout.splitlines()
+    return Submitted(done.stdout.splitlines(), place, before, paths)
 
 
-def test_plans_are_right_whatever_dies(cluster: Cluster, tmp_path: Path) -> None:
-    paths = [
-        troubled(tmp_path / "well"),
-        troubled(tmp_path / "executor", "CoarseGrainedExecutorBackend"),
-        troubled(tmp_path / "worker", "deploy.worker.Worker"),
-    ]
-    said = submitted(cluster, tmp_path, JOB, *paths)
-    assert [line for line in said if line.startswith("plan of")] == [f"plan of {path} 5 True" for path in paths]
+def test_plans_are_right_whatever_dies(submitted: Submitted) -> None:
+    paths = submitted.paths
+    plans = [line for line in submitted.lines if line.startswith("plan of")]
+    assert plans == [f"plan of {path} 5 True" for path in paths]
     reads = [len(list((path.parent / "log/b").iterdir())) for path in paths]
     assert reads[0] < reads[1]
     assert reads[0] < reads[2]
 
 
-def test_a_compaction_whose_executor_dies_is_one_commit(cluster: Cluster, tmp_path: Path) -> None:
-    place = needy(tmp_path / "lake/a.lance")
-    asked = {"compact": {"max_small_fragments": 5, "target_rows": 100}}
-    path = write_manifest(tmp_path, manifest_of(["a"], asked))
-    before, version = fingerprint(place), lance.dataset(place).version
-    said = submitted(cluster, tmp_path, MAINTAIN, path)
-    assert "maintained done True True" in said
-    assert (tmp_path / "killed").exists()
-    assert (fingerprint(place), lance.dataset(place).version) == (before, version + 2)
+def test_a_compaction_whose_executor_dies_is_one_commit(submitted: Submitted) -> None:
+    assert "maintained done True True" in submitted.lines
+    assert Path(submitted.needy).parents[1].joinpath("killed").exists()
+    rows, version = submitted.before
+    assert (fingerprint(submitted.needy), lance.dataset(submitted.needy).version) == (rows, version + 2)
 
 
 @pytest.mark.soak

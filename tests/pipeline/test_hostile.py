@@ -8,17 +8,19 @@ import unicodedata
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import lance
 import pyarrow as pa
 import pytest
 
-from tests.cli.running import Ran, shell
-from tests.pipeline.conftest import SETTINGS
+from tests.cli.running import Ran, lancens
 from tests.security.hostile import EVIL, assert_harmless
 from tests.servers.lance_rest import Request, Scripted, scripted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TAG = "</script><script>window.owned=1</script><img src=x onerror=owned()>"
 TEXT = EVIL.replace("\ud800", "")
@@ -122,20 +124,26 @@ def _forge_a_run(history: Path) -> None:
 
 
 def test_an_audit_of_hostile_catalogs_is_text(
-    catalog: Scripted, broken: Scripted, java: None, lake: Path, tmp_path: Path
+    catalog: Scripted,
+    broken: Scripted,
+    spark: SparkSession,
+    lake: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "lancens.yaml").write_text(
         "version: 1\nname: shop\ncatalogs:\n"
         f"  lake:\n    impl: rest\n    config: {{uri: '{catalog.url}', root: '{lake}'}}\n"
         "    namespaces: {plain: {properties: {tier: gold}, tables: {plain: {properties: {tier: gold}}, new: {}}}}\n"
         f"  broken: {{impl: rest, config: {{uri: '{broken.url}'}}}}\n"
     )
-    settings = [text for key, value in SETTINGS.items() for text in ("--spark-conf", f"{key}={value}")]
     history = ["--history", "history.lance"]
 
-    printed = _check(shell("audit", "--engine", "local", *history, folder=tmp_path))
+    printed = _check(lancens(capsys, "audit", "--engine", "local", *history))
     _forge_a_run(tmp_path / "history.lance")
-    reported = _check(shell("audit", "--master", "local[2]", *settings, *history, "--out", "report", folder=tmp_path))
+    reported = _check(lancens(capsys, "audit", "--engine", "spark", *history, "--out", "report"))
     for ran in (printed, reported):
         assert ran.code == 1, ran.err  # one catalog could not be read
         assert "broken" in ran.err

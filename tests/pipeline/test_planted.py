@@ -21,12 +21,14 @@ ISOLATED = (sys.executable, "-I", "-c", "from reconciler.cli import main; main()
 """How a user starts the command, and how the GitHub Action does."""
 
 QUERY = """\
+from reconciler.cli import main
 from reconciler.spark import register, spark_session
 
 with spark_session() as spark:
     register(spark)
     tables = spark.read.format("lancens").option("manifest", "lancens.yaml").load()
-    print([row.name for row in tables.collect()])
+    print([row.name for row in tables.collect()], flush=True)
+    main(["audit", "--out", "report"])
 """
 
 
@@ -67,7 +69,7 @@ def run(folder: Path, *command: str | Path, **environment: str) -> tuple[str, li
 @pytest.mark.parametrize(
     ("command", "environment"),
     [
-        pytest.param((*ISOLATED, "audit", "--out", "report"), {"PYTHONPATH": os.pathsep}, id="audit"),
+        pytest.param((*ISOLATED, "audit", "--out", "report"), {"PYTHONPATH": os.pathsep}, id="audit", marks=in_full),
         pytest.param(
             (*LANCENS, "inventory"),
             {"SPARK_HOME": "", "PYSPARK_PYTHON": "", "JAVA_HOME": ""},  # empty is not "here"
@@ -84,23 +86,28 @@ def test_nothing_planted_runs(folder: Path, command: tuple[str, ...], environmen
 
 def test_an_isolated_driver_has_isolated_workers(folder: Path) -> None:
     environment = {"PYTHONPATH": os.pathsep + str(folder)}
-    assert run(folder, sys.executable, "-I", "-c", QUERY, **environment) == ("['one']\n", [])
+    out, ran = run(folder, sys.executable, "-I", "-c", QUERY, **environment)
+    assert (out.startswith("['one']\nChecked 1 table"), ran) == (True, [])
 
 
-def test_spark_submit_runs_none_in_its_workers(folder: Path, tmp_path: Path) -> None:
+def test_spark_submit_says_where_to_run_and_runs_nothing_planted(folder: Path, tmp_path: Path) -> None:
     job = tmp_path / "job.py"
     job.write_text("from reconciler.cli import main\nmain(['inventory', '-o', 'inventory.json'])\n")
     submit = Path(pyspark.__file__).parent / "bin/spark-submit"
-    settings = [text for key, value in SETTINGS.items() for text in ("--conf", f"{key}={value}")]
-    _, ran = run(
+    given = {**SETTINGS, "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+    settings = [text for key, value in given.items() for text in ("--conf", f"{key}={value}")]
+    out, ran = run(
         folder,
         submit,
         "--master",
-        "local[2]",
+        "local[1,2]",
         *settings,
         job,
         PYSPARK_PYTHON=sys.executable,
         SPARK_HOME=str(submit.parents[1]),
+        SPARK_LOCAL_IP="127.0.0.1",
     )
     assert ran == []
-    assert (folder / "inventory.json").exists()
+    assert "Starting Spark" not in out
+    assert "Reading 2 namespaces: 1 table" in out  # where Spark sends stderr, too
+    assert len((folder / "inventory.json").read_text().splitlines()) == 4

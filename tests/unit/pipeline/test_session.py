@@ -194,6 +194,15 @@ def test_how_often_a_task_is_tried_is_known(settings: dict[str, str], attempts: 
             "the Python `/nowhere/python` does not run",
         ),
         (
+            PySparkRuntimeError(
+                "Job aborted due to stage failure: org.apache.spark.api.python.PythonException: Traceback (most recent "
+                "call last):\npyspark.serializers.SerializationError: Caused by Traceback (most recent call last):\n"
+                "  File \"cloudpickle.py\", line 1, in subimport\nModuleNotFoundError: No module named 'reconciler'\n\n"
+                "\tat org.apache.spark.api.python.BasePythonRunner\n"
+            ),
+            "the Python of an executor has no module `reconciler`; name one that has lancens",
+        ),
+        (
             Py4JNetworkError("gone"),
             "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)",
         ),
