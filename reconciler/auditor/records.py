@@ -55,7 +55,7 @@ class Stored:
         fragments: the number of fragments.
         schema: the columns.
         committed: the time of the commit, in UTC.
-        small_fragments: the number of small fragments.
+        small_fragments: the number of small fragments; None if it is unknown.
         indices: the indices.
         unversioned: whether there are data files without any version of a dataset.
         files: the listed files; None if they were not listed.

@@ -200,7 +200,7 @@ def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: De
         committed=latest["timestamp"].astimezone(UTC),
         cleanup=storage.cleanup_of(dataset),
         bases=storage.places_elsewhere(location, dataset),
-        small_fragments=storage.small_fragments_of(dataset),
+        small_fragments=storage.small_fragments_of(dataset, lists_files=depth is Depth.FILES),
         indices=storage.indices_of(dataset),
         files=storage.files_of(dataset, location, options) if depth is Depth.FILES else None,
     )

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 from reconciler.model import locations
+from reconciler.model.maintenance import total_bytes
 from reconciler.storage.files import MANIFEST_SUFFIX, list_directory, version_of
 from reconciler.storage.losses import (
     DATA,
@@ -111,10 +112,19 @@ def stored_bytes(dataset: Any) -> int | None:
     return sum(listed[path] for path in paths) if listed.keys() >= {*paths} else None
 
 
-def small_fragments_of(dataset: Any) -> int:
-    """Return how many fragments of a ``lance.LanceDataset`` are small."""
-    sizes = ([file.file_size_bytes for file in fragment.data_files()] for fragment in dataset.get_fragments())
-    return sum(None not in found and sum(found) < SMALL_FRAGMENT for found in sizes)
+def small_fragments_of(dataset: Any, *, lists_files: bool) -> int | None:
+    """Return how many fragments of a ``lance.LanceDataset`` are small; None if the size of one is unknown.
+
+    Sizes that no writer recorded are those of the files, if they may be listed.
+    """
+    fragments = [fragment.data_files() for fragment in dataset.get_fragments()]
+    is_sized = all(file.file_size_bytes is not None for files in fragments for file in files)
+    listed = None if is_sized or not lists_files else or_none(partial(listed_keys, dataset))
+    found: Mapping[str, int] = listed or {}
+    sizes = [
+        total_bytes(file.file_size_bytes or found.get(f"{DATA}/{file.path}") for file in files) for files in fragments
+    ]
+    return None if None in sizes else sum(size is not None and size < SMALL_FRAGMENT for size in sizes)
 
 
 def indices_of(dataset: Any) -> tuple[Index, ...]:

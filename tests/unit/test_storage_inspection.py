@@ -267,4 +267,14 @@ def test_fragments_with_little_data_are_small(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"data": [os.urandom(1000) for _ in range(2_000)]}), place)
     for _ in range(2):
         lance.write_dataset(pa.table({"data": [b"x"]}), place, mode="append")
-    assert small_fragments_of(lance.dataset(place)) == 2
+    assert small_fragments_of(lance.dataset(place), lists_files=False) == 2
+
+
+def test_fragments_whose_writer_recorded_no_size_are_measured_where_files_are_listed(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.lance")
+    fragments = lance.fragment.write_fragments(rows(5), place) + lance.fragment.write_fragments(rows(5), place)
+    for file in (file for fragment in fragments for file in fragment.files):
+        file.file_size_bytes = None
+    dataset = lance.LanceDataset.commit(place, lance.LanceOperation.Overwrite(rows(1).schema, fragments))
+    assert small_fragments_of(dataset, lists_files=True) == 2
+    assert small_fragments_of(dataset, lists_files=False) is None
