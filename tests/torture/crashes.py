@@ -1,6 +1,6 @@
 """Runs in this process: a manifest is applied, and from what was there after each write it is applied again.
 
-``python -m tests.torture.crashes --points 20000`` draws new seeds; ``--points 1 --seed N`` plays one again.
+``python -m tests.torture.crashes --points 20000`` draws new seeds; a violation ends with the command that replays it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from unittest import mock
 import reconciler
 from reconciler.manifest import Manifest
 from reconciler.model.errors import LancensError
+from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.planner.plan import Plan
 from tests.torture.directory_in_memory import DirectoryInMemory
 from tests.torture.manifests import set_up, write_manifest
@@ -33,7 +34,7 @@ from tests.torture.others import Act, do
 from tests.torture.recorded import Recorded
 from tests.torture.scenario import Scenario, draw
 from tests.torture.shrinking import shrunk, told
-from tests.torture.tally import Violation
+from tests.torture.tally import Violation, difference
 from tests.torture.targets.base import OWNER, Room
 from tests.unit.applier.world import Crash
 
@@ -127,30 +128,64 @@ class Crashes:
             self.target, self.room, self.scenario.manifests[number], own, mirrors=self.scenario.mirrors
         )
         self.manifest = reconciler.load(file)
-        begin, plan = self.target.moment, self._plan()
-        moments: list[Any] = []
-        self.target.ledger.after = lambda: moments.append(self.target.moment)
-        self.target.ledger.writes.clear()
-        try:
+        plan = self._plan()
+        with self._crashing(f"manifest {number}") as again:
             self._carry_out(plan, skip_blocked=self._skips(number))
-        finally:
-            self.target.ledger.after = _nothing
-        names = [name.partition(" ")[0] for name in self.target.ledger.writes]
-        self.writes.update(names)
-        end, meanwhile = self.target.moment, self.scenario.meanwhile[number]
-        self._expect_done(number, self._copies(models))
-        for crash, moment in enumerate([begin, *moments[:-1]] if moments else []):
-            self.target.go_back(moment)
-            last = ", ".join(self.target.ledger.writes[:crash][-2:])
-            at = f"manifest {number}, killed after {crash} of {len(moments)} writes: {last}"
-            try:
-                self._recover(number, self._copies(models), plan, random.Random(f"{self.seed} {number} {crash}"))
-            except Violation as violation:
-                raise Violation(f"{violation}\n  {at}") from None
-        self.target.go_back(end)
-        self._others_act(meanwhile, models[0])
+            self._expect_done(number, self._copies(models))
+            again(lambda dice: self._recover(number, self._copies(models), plan, dice))
+        if self.scenario.manifests[number].upkeep:
+            self._maintain(number)
+        self._others_act(self.scenario.meanwhile[number], models[0])
         self._expect_done(number, models)
         return models
+
+    @contextmanager
+    def _crashing(self, what: str) -> Iterator[Callable[[Callable[[random.Random], None]], None]]:
+        """Note all moments of what is done, and yield what goes back to each of them; the end stays."""
+        begin, ledger, moments = self.target.moment, self.target.ledger, list[Any]()
+        ledger.after, before = lambda: moments.append(self.target.moment), len(ledger.writes)
+
+        def again(recover: Callable[[random.Random], None]) -> None:
+            ledger.after, end, done = _nothing, self.target.moment, ledger.writes[before:]
+            self.writes.update(name.partition(" ")[0] for name in done)
+            for crash, moment in enumerate([begin, *moments[:-1]] if moments else []):
+                self.target.go_back(moment)
+                try:
+                    recover(random.Random(f"{self.seed} {what} {crash}"))
+                except Violation as violation:
+                    at = f"{what}, killed after {crash} of {len(done)} writes: {', '.join(done[:crash][-2:])}"
+                    raise Violation(f"{violation}\n  {at}") from None
+            self.target.go_back(end)
+
+        try:
+            yield again
+        finally:
+            ledger.after = _nothing
+
+    def _maintain(self, number: int) -> None:
+        """Carry out the jobs of `maintain`, and again after a crash at each, which may change no row and no entry."""
+        expected = self._rows()
+        plan = plan_maintenance(self.manifest, parallelism=1)
+
+        def carry_out(jobs: Plan) -> None:
+            self.points += 1
+            report = maintain(jobs, self.manifest, journal=self.room.folder / "journal", parallelism=1)
+            if not report.ok:
+                raise Violation(f"maintain fails: {[one.message for one in report.results if one.message]}")
+            if (found := self._rows()) != expected:
+                raise Violation(f"changed by maintain: {difference(expected, found)}")
+            if left := plan_maintenance(self.manifest, parallelism=1).changes:
+                raise Violation(f"after maintain there are jobs: {[one.address for one in left]}")
+
+        with self._crashing(f"maintain {number}") as again:
+            carry_out(plan)
+            again(lambda dice: carry_out(plan if dice.random() < 0.5 else plan_maintenance(self.manifest)))
+
+    def _rows(self) -> Mapping[str, object]:
+        """Return all entries, and what the datasets show but for their versions."""
+        data = self.target.data(self.room)
+        shown = {key: {**one, "versions": ""} if isinstance(one, Mapping) else one for key, one in data.items()}
+        return {**self._whole_state(), **shown}
 
     @staticmethod
     def _copies(models: Sequence[Model]) -> list[Model]:
@@ -300,11 +335,13 @@ DISK = "disk"
 
 def scenario_of(seed: int, folder: Path, services: Sequence[str] = SERVICES) -> tuple[Recorded, Scenario]:
     """Draw a service and what happens there."""
-    dice = random.Random(seed)
-    name = dice.choice(services)
+    name, dice = random.Random(f"{seed} service").choice(services), random.Random(seed)
     if name == DISK:
         directory = DirectoryInMemory(folder)
-        return directory, draw(dice, directory.abilities, more=True)
+        scenario = draw(dice, directory.abilities, more=True)
+        for wanted in scenario.manifests:
+            wanted.upkeep = True
+        return directory, scenario
     others = [one for one in SECOND_SERVICES if not name.startswith(one)]
     target = memory(name, folder, dice.choice(others) if dice.random() < 0.5 else "")
     second = target.second.abilities if target.second else None
@@ -334,8 +371,13 @@ def played(target: Recorded, scenario: Scenario, seed: int) -> Crashes:
         kind, text = _kind(violation), str(violation)
         smallest = shrunk(scenario, lambda smaller: kind == _violated(Crashes(target, smaller, str(seed)))[0])
         text = _violated(Crashes(target, smallest, str(seed)))[1] or text
-        raise Violation(f"seed {seed} on {target.name}: {text}\n  {told(smallest)}") from None
+        again = f"python -m tests.torture.crashes {_name_of(target)} --points 1 --seed {seed}"
+        raise Violation(f"{text}\n  {told(smallest)}\n  {again}") from None
     return made
+
+
+def _name_of(target: Recorded) -> str:
+    return DISK if isinstance(target, DirectoryInMemory) else target.name
 
 
 def _kind(violation: Violation) -> str:

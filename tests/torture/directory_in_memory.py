@@ -23,6 +23,7 @@ _WRITES = (
     *((DirManifest, name) for name in ("commit", "end_cleanup")),
     *((Listing, name) for name in ("_write_marker", "unmark")),
     *((storage, name) for name in ("create_empty", "add_columns", "evolve_columns", "annotate_columns", "write_tags")),
+    *((storage, name) for name in ("compact", "build_index", "optimize_index")),
 )
 
 

@@ -22,6 +22,7 @@ _COLUMNS: Sequence[Sequence[Mapping[str, Any]]] = (
 _MORE = {"name": "added", "type": "string"}
 _RENAMED = {"embedding": {**_COLUMNS[1][1], "name": "vector", "renamed_from": "embedding"}}
 _OTHER = [{"name": "id", "type": "string"}]
+_UPKEEP = {"compact": {"max_small_fragments": 1}, "indices": {"id": {"type": "BTREE"}}}
 _SPACES: tuple[Path_, ...] = (("a",), ("b",), ("c",), ("d",), ("moved_b",), ("a", "eu"), ("theirs",))
 
 
@@ -98,13 +99,17 @@ def _catalog(target: Target, room: Room, wanted: Wanted) -> dict[str, Any]:
     moved = [
         {"from": _joined(target, room, origin), "to": _joined(target, room, path)} for path, origin in _lines(wanted)
     ]
+    defaults = {
+        **({"properties": dict(wanted.defaults)} if wanted.defaults else {}),
+        **({"maintain": _UPKEEP} if wanted.upkeep else {}),
+    }
     policy = {"match": _joined(target, room, ("theirs", "*")), "properties": {WATCHED: wanted.policy}}
     return {
         "impl": target.impl,
         "config": dict(target.config(room)),
         "scope": list(target.scope(room)),
         "prune": wanted.prune,
-        **({"defaults": {"tables": {"properties": dict(wanted.defaults)}}} if wanted.defaults else {}),
+        **({"defaults": {"tables": defaults}} if defaults else {}),
         **({"moved": moved} if moved else {}),
         **({"policies": [policy]} if wanted.policy else {}),
         **tree,

@@ -57,7 +57,7 @@ class Wanted:
     ``moves`` are its renames, the old name by the new one. ``defaults`` are properties of every table, and ``policy``
     is what `watched` is to be on the tables of others in `theirs`; empty: there is no policy. ``spaces`` are renames of
     namespaces, each of whose tables is in ``moves``; ``globs``: lines with a star stand for moves within a namespace.
-    ``absent`` are the tables that must go, whoever made them.
+    ``absent`` are the tables that must go, whoever made them, and ``upkeep`` says whether `maintain` has work.
     """
 
     namespaces: dict[Path_, Mapping[str, str] | None] = field(default_factory=dict)
@@ -69,6 +69,7 @@ class Wanted:
     spaces: dict[Path_, Path_] = field(default_factory=dict)
     globs: bool = False
     absent: set[Path_] = field(default_factory=set)
+    upkeep: bool = False
 
     def properties_of(self, path: Path_) -> dict[str, str]:
         """Return the properties that a table is to have."""
