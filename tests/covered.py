@@ -53,10 +53,12 @@ class Covered:
     def __init__(self, folder: Path = COVERED) -> None:
         self._folder = folder
         self._noted: list[CoverageData] = []
+        self._costs: list[Path] = []
         for path in sorted(folder.glob("*.coverage")):
             data = CoverageData(str(path))
             data.read()
             self._noted.append(data)
+            self._costs.append(path.with_suffix(".costs"))
 
     @cached_property
     def version(self) -> str:
@@ -66,7 +68,7 @@ class Covered:
     @cached_property
     def costs(self) -> dict[str, float]:
         """Return the CPU seconds of each test."""
-        noted = [path.read_text("utf-8").splitlines() for path in sorted(self._folder.glob("*.costs"))]
+        noted = [path.read_text("utf-8").splitlines() for path in self._costs]
         return {test: seconds for lines in noted for test, seconds in map(json.loads, lines)}
 
     def tests(self, path: Path) -> dict[int, set[str]]:

@@ -27,7 +27,7 @@ def test_an_issue_is_opened_updated_and_closed(workspace: Workspace, api: GitHub
     assert "`features/users`" in issue["body"]
 
     workspace.edit("          events: {}\n", "")
-    drift(workspace)
+    assert drift(workspace).outputs["comment-url"] == drifted.outputs["comment-url"]
     assert states(api) == ["open"]
     assert "2 changes" in api.issues[0]["title"]
 

@@ -51,6 +51,19 @@ def test_catalogs_are_neither_made_nor_dropped(api: Api) -> None:
     assert api("GET", "/v1/namespace/%24/list").json == {"namespaces": ["lake", "prod"]}
 
 
+def test_a_fault_of_the_server_is_in_its_log_and_not_in_its_answer(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, api: Api
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a slip")
+
+    monkeypatch.setattr(MemoryBackend, "load_namespace", broken)
+    refused = api("POST", "/v1/namespace/lake%24a/describe", {})
+    assert refused.status == 500
+    assert "a slip" not in str(refused.json)
+    assert "RuntimeError: a slip" in caplog.text
+
+
 def test_another_catalog_is_not_found(api: Api) -> None:
     refused = api("POST", "/v1/namespace/other%24a/describe", {})
     assert refused.error == (404, 1)
