@@ -14,6 +14,7 @@ from math import isqrt
 from typing import Any
 
 from reconciler.model import locations
+from reconciler.model.errors import InvalidTableStateError
 from reconciler.model.live import Storage
 from reconciler.model.maintenance import (
     COMPACTION_READS,
@@ -284,11 +285,24 @@ def optimize_index(location: str, options: Mapping[str, str], name: str, executo
 
     Raises:
         ConcurrentModificationError: another writer's commit is in the way.
-        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as for :func:`rebased_versions`.
+        InvalidTableStateError: pylance left the index as it was; or as for :func:`rebased_versions`.
+        PermissionDeniedError, ServiceUnavailableError: as for :func:`rebased_versions`.
     """
     (executors or here)(partial(_optimize, location, options), [name])
 
 
 def _optimize(location: str, options: Mapping[str, str], name: str) -> None:
     with rebased_versions(location, options) as dataset:
+        lacking = dataset.count_rows() - sum(index.rows for index in _indices(dataset) if index.name == name)
+        before = _segments(dataset, name)
         dataset.optimize.optimize_indices(index_names=[name])
+        is_same = _segments(dataset, name) == before
+    if lacking and is_same:  # pylance only logs that it cannot read a scalar index, and commits nothing
+        raise InvalidTableStateError(
+            f"{locations.redact(location)}: pylance did not update index {name}, which lacks {lacking:,} rows; its "
+            "files are lost or cannot be read: create it again with `replace=True`"
+        )
+
+
+def _segments(dataset: Any, name: str) -> set[str]:
+    return {segment.uuid for index in dataset.describe_indices() if index.name == name for segment in index.segments}

@@ -568,6 +568,18 @@ def test_an_index_that_is_dropped_is_not_up_to_date(tmp_path: Path) -> None:
     assert (result.status, "id_idx" in result.message) == (Status.FAILED, True)
 
 
+def test_an_index_whose_files_are_lost_is_not_called_up_to_date(tmp_path: Path) -> None:
+    place = needy(tmp_path / "lake/a.lance", 1)
+    storage.build_index(place, {}, WantedIndex("id", IndexType.BTREE))
+    shutil.rmtree(Path(place) / "_indices")
+    append(place, 100, 1000)
+    manifest = load_manifest(tmp_path, manifest_of(["a"], {"optimize_indices": {"max_unindexed_rows": 50}}))
+    (end,) = maintain(plan_maintenance(manifest), manifest, journal=tmp_path / "journal").results
+    assert end.status is Status.FAILED
+    assert "index id_idx, which lacks 100 rows" in end.message
+    assert "replace=True" in end.message
+
+
 def test_an_index_that_another_run_builds_meanwhile_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = storage.build_index
 
