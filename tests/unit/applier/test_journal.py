@@ -248,7 +248,7 @@ def run_in_store(world: World) -> list[str]:
 def test_a_folder_that_cannot_hold_a_journal_is_an_error_before_any_change(world: World, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("")
-    with pytest.raises(ApplyError, match="name another folder with --journal"):
+    with pytest.raises(ApplyError, match=r"/taken: File exists; name another folder with --journal"):
         Journal.open(taken, world.plan(desired(claim("a"))))
 
 
