@@ -104,7 +104,7 @@ def run_faults(target: Target, seed: int, tally: Tally) -> None:
             for play in plays:
                 play.begin(number)
                 tally.acts += len(scenario.between) * number
-                tally.refused += bool(number) and play.expect_refused()
+                tally.refused += bool(number) and play.expect_refused(dice)
             _converge(plays[0], proxy, second, dice, tally, meanwhile)
             for clean in plays[1:]:
                 clean.others_act(meanwhile)
@@ -171,8 +171,7 @@ def _planned(play: Play, weather: _Weather, parallelism: int) -> Plan | None:
 
 def _applied(play: Play, plan: Plan, weather: _Weather, parallelism: int, tally: Tally) -> bool:
     """Apply ``plan``, and return whether all of it is done."""
-    play.touched.clear()  # what others did before is in the state already
-    before, faults = play.state(), len(weather.happened)
+    before, faults = play.look(), len(weather.happened)
     started = time.monotonic()
     tally.applies += 1
     problem = ""

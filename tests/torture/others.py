@@ -35,6 +35,7 @@ def draw_acts(dice: random.Random, able: Abilities, first: Wanted, edited: Wante
         properties = first.properties_of(path)
         stays = path in edited.tables and not edited.tables[path].differs and path not in renamed
         is_named = able.registers and (table.kind == "register" or (able.names_locations and table.kind != "known"))
+        acts.append(Act("describe", path))
         match dice.choice(("", "", "", "tag", "drift", "remove", "remake")):
             case "tag" if able.updates:
                 acts.append(Act("change", path, {"seen-by": "spark"}))
@@ -68,9 +69,10 @@ def draw_meanwhile(dice: random.Random, prune: str, phase: int, *, bare: bool, m
 def do(target: Target, room: Room, act: Act) -> None:
     """Carry it out, past lancens."""
     match act.what:
-        case "change" | "tag":
-            if target.abilities.updates:
-                target.change(room, act.path, act.properties)
+        case "change" | "tag" if target.abilities.updates:
+            target.change(room, act.path, act.properties)
+        case "describe":
+            target.describe(room, act.path)
         case "space":
             target.add_namespace(room, act.path, act.properties)
         case "add":

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 import reconciler
 from reconciler.manifest import Manifest
-from reconciler.model.errors import LancensError, StalePlanError
+from reconciler.model.errors import LancensError, PlanFileError, StalePlanError
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.plan import Plan
+from tests.plans import resealed
 from tests.torture.left import Storage
 from tests.torture.manifests import SECOND, set_up, write_manifest
 from tests.torture.model import Model
@@ -24,6 +26,7 @@ from tests.torture.others import Act, do, touched
 from tests.torture.scenario import Scenario, Wanted, draw
 from tests.torture.tally import Tally, Violation, difference
 from tests.torture.targets.base import Path_, Room, Target, plain_state
+from tests.torture.traces import Foreign, Journals, expect_no_secret, is_unclean, key_of
 
 __all__ = [
     "IMPATIENT_SECONDS",
@@ -31,7 +34,6 @@ __all__ = [
     "Play",
     "drawn",
     "failures",
-    "is_unclean",
     "plays_of",
     "unread_in",
     "within",
@@ -42,16 +44,11 @@ LONGEST_SECONDS = 600
 IMPATIENT_SECONDS = 2
 _PATIENT, _IMPATIENT = "60", str(IMPATIENT_SECONDS)
 _COMPARED = 0.2
+_DATA = '"lancens.data": "true"'
+"""The mark of an entry whose data lancens has written."""
 _REWRITTEN = re.compile(r"(.*/)?(\.lance-[^/]*|latest_version_hint\.json|_refs/tags/.*)")
 """Marks of a directory, tags, and Lance's hint: every commit writes it again, and readers list the versions instead."""
-_UNCLEAN = ("Traceback (most recent call last)", "fault of lancens")
-
 ResultT = TypeVar("ResultT")
-
-
-def is_unclean(text: str) -> bool:
-    """Return whether a text shows the insides of lancens."""
-    return any(part in text for part in _UNCLEAN)
 
 
 @dataclass
@@ -74,6 +71,8 @@ class Play:
     second_wanted: Wanted | None = field(init=False, default=None)
     storage: Storage | None = field(init=False)
     """None where nobody can say what is left there."""
+    foreign: Foreign = field(init=False)
+    journals: Journals = field(init=False)
     touched: set[str] = field(init=False, default_factory=set)
     """What others have changed in the state."""
 
@@ -83,6 +82,8 @@ class Play:
         self.files = self._lasting_files()
         self.storage = Storage(self.target.data(self.room))
         self.model = Model(self.target, self.room, tuple(self.scenario.before))
+        self.foreign = Foreign(self.target.state(self.room))
+        self.journals = Journals(self.room.folder / "journal")
         if self.second is not None:
             self.second_model = Model(self.second, self.room)
 
@@ -115,7 +116,10 @@ class Play:
             self.model.happened(act)
             if act.what == "write" and self.storage is not None:
                 self.storage.written("-".join(act.path))
-        self.touched |= touched(self.target, self.room, acts)
+        keys = touched(self.target, self.room, acts)
+        self.touched |= keys
+        if keys:
+            self.foreign.changed(self.target.state(self.room), keys)
         if cleans_up:
             self.files = self._lasting_files()
 
@@ -167,7 +171,7 @@ class Play:
 
     def state(self) -> dict[str, Any]:
         """Return what the server itself says is in the room."""
-        return {**self.target.state(self.room), **{f"second {key}": one for key, one in self.second_state().items()}}
+        return {**self.target.state(self.room), **{f"{SECOND} {key}": one for key, one in self.second_state().items()}}
 
     def second_state(self) -> dict[str, Any]:
         return dict(self.second.state(self.room)) if self.second else {}
@@ -198,7 +202,7 @@ class Play:
     def expect_only_planned(self, plan: Plan, before: Mapping[str, Any]) -> None:
         """Check that since ``before`` nothing has changed but what ``plan`` names."""
         planned = {
-            f"{'second ' * (change.catalog == SECOND)}{change.kind} {'/'.join(name)}"
+            key_of(change.catalog, change.kind, name)
             for change in plan.changes
             for name in (change.identifier, change.moved_from)
             if name is not None
@@ -210,6 +214,18 @@ class Play:
             left = {key: value for key, value in before.items() if key in others}
             right = {key: value for key, value in after.items() if key in others}
             raise Violation(f"changed and not planned:\n{difference(left, right)}")
+        self.expect_journalled(before, after)
+
+    def look(self) -> dict[str, Any]:
+        """Return what the server holds, from when on journals have to tell what changes."""
+        self.touched.clear()  # what others did before is in the state already
+        self.journals.forget()
+        return self.state()
+
+    def expect_journalled(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Check that the journals since the last look tell what has changed, and that nothing shows a secret."""
+        self.journals.expect(before, after, self.touched | self.target.implied(self.room, set(after)))
+        expect_no_secret(self.room.folder, after)
 
     def expect_done(self) -> None:
         """Check that the manifest is carried out: by lancens' own plan, and by the model, which knows of none."""
@@ -227,6 +243,10 @@ class Play:
         second = self.second_state()
         if self.second is not None and self.scenario.mirrors:
             self.model.expect_mirrored(self.wanted, state, second)
+        moves = self.wanted.moves.items()
+        self.foreign.expect(state, {self._table_key(new): self._table_key(old) for new, old in moves})
+        if self.target.abilities.names_locations and (unmarked := list(self._unmarked(state))):
+            raise Violation(f"no entry says that lancens has written data: {unmarked}")
         if twice := [key for key in (*state, *second) if key.endswith(" again")]:
             raise Violation(f"there twice: {twice}")
         if self.storage is not None:
@@ -234,6 +254,27 @@ class Play:
             manifests = [self.wanted, *([self.second_wanted] if self.second_wanted else [])]
             evolves = any(table.evolves for wanted in manifests for table in wanted.tables.values())
             self.storage.expect(data, entries, evolves=evolves)
+
+    def expect_agreed(self) -> None:
+        """Check that what both manifests say of a table is so, whichever of them was applied last."""
+        first, edited = self.scenario.manifests
+        state = self.target.state(self.room)
+        for path, table in first.tables.items():
+            properties = first.properties_of(path)
+            if edited.tables.get(path) == table and edited.properties_of(path) == properties:
+                entry = json.dumps(state.get(self._table_key(path)))
+                if entry == "null" or any(f'"{key}": "{value}"' not in entry for key, value in properties.items()):
+                    raise Violation(f"applied twice, and {'/'.join(path)} is {entry}, not {properties}")
+
+    def _unmarked(self, state: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the tables whose entries should say that there is data, as they came after it, and do not."""
+        for path, table in self.wanted.tables.items():
+            key = self._table_key(path)
+            if table.kind == "create" and not table.differs and _DATA not in json.dumps(state[key]):
+                yield key
+
+    def _table_key(self, path: Path_) -> str:
+        return key_of("", "table", self.target.identifier(self.room, path))
 
     def expect_no_more_to_do(self) -> None:
         plan = self.plan()
@@ -252,33 +293,47 @@ class Play:
         if expected != found:
             raise Violation(f"storage does not hold what it does without faults:\n{difference(expected, found)}")
 
-    def expect_refused(self) -> bool:
-        """Let somebody change what a saved plan is about to, and check that it is refused and nothing changes.
+    def expect_refused(self, dice: random.Random) -> bool:
+        """Let a saved plan be edited, or somebody change what it is about to, and check that nothing is carried out.
 
         Return whether there was such an object.
         """
         plan = Plan.from_json(self.plan().to_json())
-        paths = {self.target.identifier(self.room, path): path for path in self.scenario.manifests[0].tables}
-        found = [
-            (paths[one.moved_from or one.identifier], min(one.before.properties))
-            for one in plan.changes
-            if one.kind == "table" and one.catalog != SECOND and one.before is not None and one.before.properties
-            if (one.moved_from or one.identifier) in paths
-        ]
-        if not found or not self.target.abilities.updates:
+        changed = self._changed_properties(plan)
+        path = min((path for path, properties in changed.items() if properties), default=None)
+        if path is None or not self.target.abilities.updates:
             return False
-        path, key = min(found)
-        self.target.change(self.room, path, {key: "changed by somebody else"})
+        self._expect_refused(Plan.from_json(_forged(plan)), "it was edited", (StalePlanError, PlanFileError))
+        if self.target.can_be_pointed and dice.random() < 0.5:
+            place = self.target.place_of(self.room, path)
+            self.target.point(self.room, path, f"{place}-elsewhere")
+            self._expect_refused(plan, f"{'/'.join(path)} points elsewhere")
+            self.target.point(self.room, path, place)
+            return True
+        self.target.change(self.room, path, {min(changed[path]): "changed by somebody else"})
+        self._expect_refused(plan, f"{'/'.join(path)} has changed")
+        return True
+
+    def _expect_refused(self, plan: Plan, why: str, errors: tuple[type[LancensError], ...] = (StalePlanError,)) -> None:
         before = self.state()
         try:
             report = self.apply(plan)
-        except StalePlanError:
+        except errors:
             pass
         else:
-            raise Violation(f"a stale plan is carried out: {'/'.join(path)}: {key}; {failures(report)}")
+            raise Violation(f"a plan is carried out, although {why}: {failures(report)}")
         if (after := self.state()) != before:
-            raise Violation(f"a plan is refused as stale and changes\n{difference(before, after)}")
-        return True
+            raise Violation(f"a plan is refused and changes\n{difference(before, after)}")
+
+    def _changed_properties(self, plan: Plan) -> dict[Path_, Mapping[str, str]]:
+        """Return the tables of the first manifest that a plan changes, with their properties before."""
+        paths = {self.target.identifier(self.room, path): path for path in self.scenario.manifests[0].tables}
+        return {
+            paths[change.moved_from or change.identifier]: change.before.properties
+            for change in plan.changes
+            if change.kind == "table" and change.catalog != SECOND and change.before is not None
+            if (change.moved_from or change.identifier) in paths
+        }
 
     def forget(self) -> None:
         if self.second is not None:
@@ -319,6 +374,14 @@ def _changes(plan: Plan, without: Collection[tuple[str, Path_]] = ()) -> dict[st
         for one in plan.blocked
         if (one.catalog, one.identifier) not in without
     }
+
+
+def _forged(plan: Plan) -> str:
+    """Return a plan whose last change sets a property that nobody asked for, with the digest that fits it."""
+    document = json.loads(plan.to_json())
+    changes = [change for change in document["changes"] if change.get("after")] or document["changes"]
+    changes[-1].setdefault("after", {})["properties"] = {"forged": "yes"}
+    return resealed(document)
 
 
 def failures(report: reconciler.ApplyReport) -> str:

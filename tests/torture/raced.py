@@ -50,12 +50,14 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int 
         for clean in plays[1:]:
             clean.others_act(meanwhile)
             clean.calm()
+        before = raced.look()
         ended = _race(target, raced, ready, [_MANIFEST] * number, meanwhile)
         tally.racers += number
         tally.acts += len(meanwhile)
         limit = _limit(target, [one.text for one in ended])
         try:
             raced.expect_files()
+            raced.expect_journalled(before, raced.state())
             if all(one.code == 0 for one in ended):  # each says that it is done
                 raced.expect_modelled()
             raced.calm()
@@ -91,11 +93,15 @@ def _run_two_manifests(target: Target, play: Play, ready: Workers, number: int, 
     play.write(1)
     files = [_MANIFEST if one % 2 else _OTHER for one in range(number)]
     meanwhile = play.scenario.meanwhile[0]
+    before = play.look()
     ended = _race(target, play, ready, files, meanwhile)
     tally.racers += number
     tally.acts += len(meanwhile)
     try:
         play.expect_files()
+        play.expect_journalled(before, play.state())
+        if all(one.code == 0 for one in ended):
+            play.expect_agreed()
         play.calm()
         play.expect_files()
     except Exception as error:

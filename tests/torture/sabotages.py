@@ -13,13 +13,17 @@ from unittest import mock
 
 from reconciler import storage
 from reconciler.applier import check
-from reconciler.backends.glue import GlueBackend, service
+from reconciler.applier.journal import Journal
+from reconciler.applier.live import MovedField
+from reconciler.backends.glue import GlueBackend, service, structures
 from reconciler.backends.glue.service import Service as GlueService
-from reconciler.model import ownership
+from reconciler.model import ownership, redaction
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.tags import FoundTags
+from reconciler.operations import apply
 from reconciler.planner import outcome, tables
+from reconciler.planner.plan import Plan
 from reconciler.planner.schemas import SchemaDifference
 from tests.torture.targets.base import OWNER
 
@@ -78,6 +82,35 @@ def _remembered(self: GlueService, name: Identifier) -> Any:
     return _READ.setdefault(name, _TABLE(self, name))
 
 
+_MOVED = check._moved
+_INTENT = Journal.intent
+_INSERT = GlueBackend.insert_table
+
+
+def _places_apart(*arguments: Any) -> Sequence[MovedField]:
+    return [field for field in _MOVED(*arguments) if field.field != "location"]
+
+
+def _as_new(table: Any, wanted: LiveTable) -> Any:
+    name: str = table["Name"]
+    return structures.new_table(name, wanted.location, wanted.properties)
+
+
+def _unmarked(self: GlueBackend, name: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+    left = {key: value for key, value in properties.items() if key != ownership.DATA}
+    live = _INSERT(self, name, location, left)
+    return LiveTable(name, live.location, properties)
+
+
+def _loses_every_other(self: Journal, position: int, *arguments: Any) -> None:
+    if position % 2:
+        _INTENT(self, position, *arguments)
+
+
+def _as_saved(saved: Plan, *_: object) -> Plan:
+    return saved
+
+
 SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "loses-others": partial(mock.patch.object, PropertyChanges, "applied_to", _loses_others),
     "keeps-removed": partial(mock.patch.object, PropertyChanges, "applied_to", _keeps_removed),
@@ -92,6 +125,12 @@ SABOTAGES: Mapping[str, partial[AbstractContextManager[Any]]] = {
     "ignores-page-tokens": partial(mock.patch.object, service, "every_page", _first_page),
     "sets-no-tags": partial(mock.patch.object, storage, "write_tags", _nothing),
     "clears-tags-of-others": partial(mock.patch.object, storage, "write_tags", _clears),
+    "compares-no-places": partial(mock.patch.object, check, "_moved", _places_apart),
+    "carries-out-forged-plans": partial(mock.patch.object, apply, "follow", _as_saved),
+    "loses-lines-of-journals": partial(mock.patch.object, Journal, "intent", _loses_every_other),
+    "drops-fields-of-others": partial(mock.patch.object, structures, "with_state", _as_new),
+    "drops-data-marks": partial(mock.patch.object, GlueBackend, "insert_table", _unmarked),
+    "shows-secrets": partial(mock.patch.object, redaction, "is_sensitive_key", lambda _: False),
     "writes-what-it-read-first": partial(mock.patch.object, GlueService, "table", _remembered),
 }
 """What each of them breaks, by its name on the command line."""

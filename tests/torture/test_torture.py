@@ -19,13 +19,15 @@ from tests.soak import sampled
 from tests.torture.__main__ import main
 from tests.torture.faulted import run_faults
 from tests.torture.killed import expect_true, run_kill
+from tests.torture.left import Storage
 from tests.torture.play import Play
 from tests.torture.raced import run_race
 from tests.torture.sabotages import SABOTAGES
 from tests.torture.scenario import Existing, Scenario, Table, Wanted
 from tests.torture.tally import DRAWN, Tally, Violation, again, table
 from tests.torture.targets import SERVERS
-from tests.torture.targets.base import Target
+from tests.torture.targets.base import CANARY, Target
+from tests.torture.traces import Foreign
 from tests.torture.workers import Ended, Workers, workers
 
 
@@ -163,13 +165,47 @@ def test_what_is_lost_twice_or_not_planned_is_a_violation(tmp_path: Path) -> Non
         other.expect_only_planned(plan, before)
         other.expect_same(clean)
 
+        before = other.look()
         target.add_lance(other.room, ("a", "stray"), target.write_dataset(other.room, "stray", 1), {})
         with pytest.raises(Violation, match="table a/stray: nothing -> "):
             other.expect_same(clean)
         with pytest.raises(Violation, match="changed and not planned:\n  table a/stray"):
             other.expect_only_planned(plan, before)
+        with pytest.raises(Violation, match=r"in no journal: .*table a/stray"):
+            other.expect_journalled(before, other.state())
+        with pytest.raises(Violation, match="nobody's"):
+            other.expect_modelled()
+        (other.room.folder / "plan.json").write_text(CANARY, "utf-8")
+        with pytest.raises(Violation, match=r"shown in .*plan\.json"):
+            other.expect_journalled(other.look(), other.state())
         other.expect_files()
         [file, *_] = (other.room.lake / "raw/theirs-data.lance/data").iterdir()
         file.write_bytes(file.read_bytes()[:-1])
         with pytest.raises(Violation, match=r"changed: raw/theirs-data\.lance/data/"):
             other.expect_files()
+
+
+def test_what_is_lost_beside_what_is_managed_is_a_violation() -> None:
+    entry = {"properties": {}, "kept": {"Owner": "somebody"}}
+    foreign = Foreign({"table a/users": entry, "namespace a": {}})
+    foreign.expect({"table a/people": entry}, {"table a/people": "table a/users"})
+    with pytest.raises(Violation, match="Owner was 'somebody' and is None"):
+        foreign.expect({"table a/people": {**entry, "kept": {}}}, {})
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ({}, "has gone"),
+        ({"dataset raw/users.lance": {"rows": 2, "versions": 2}}, "holds"),
+        ({"dataset new.lance": {"rows": 1, "versions": 1}}, "is new and holds"),
+        ({"dataset new.lance": {"rows": 0, "versions": 1}}, "has no entry"),
+        ({"file new.lance/data/left.lance": ""}, "is left over"),
+    ],
+)
+def test_what_nobody_made_in_storage_is_a_violation(after: dict[str, object], told: str) -> None:
+    before = {"dataset raw/users.lance": {"rows": 3, "versions": 2}}
+    with pytest.raises(Violation, match=told):
+        Storage(before).expect({**(before if after else {}), **after}, [], evolves=False)
+    with_entry = {**before, "dataset new.lance": {"rows": 0, "versions": 1}, "file new.lance/.lance-reserved": ""}
+    Storage(before).expect(with_entry, [{"location": "/lake/new.lance"}], evolves=False)

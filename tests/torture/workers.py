@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.forked import ForkedCall, forking_server
-from tests.torture.play import LONGEST_SECONDS, is_unclean, within
+from tests.torture.play import LONGEST_SECONDS, within
 from tests.torture.tally import Violation
+from tests.torture.traces import is_unclean
 
 __all__ = ["Ended", "Run", "Workers", "run_behind", "workers"]
 

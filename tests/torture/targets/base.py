@@ -18,7 +18,20 @@ from tests.catalogs.hive.files import digests
 from tests.clock import simulated_time
 from tests.servers.fault_proxy import JSON_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
 
-__all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets", "insist", "write_versions"]
+__all__ = [
+    "CANARY",
+    "OWNER",
+    "STORAGE_SECRET",
+    "THEIR_SECRET",
+    "Abilities",
+    "Path_",
+    "Room",
+    "State",
+    "Target",
+    "datasets",
+    "insist",
+    "write_versions",
+]
 
 Path_: TypeAlias = tuple[str, ...]
 """The names of an object below what stands above a room, as a scenario writes them."""
@@ -27,6 +40,12 @@ State: TypeAlias = Mapping[str, Any]
 """What a server holds of a room: ``table a/users`` and what is said of it. A name that is there twice has two keys."""
 
 OWNER = "torture/lake"
+CANARY = "canary-51c0ffee"
+"""What every secret has in it."""
+STORAGE_SECRET: Mapping[str, str] = {"storage.session_token": f"{CANARY}-of-storage"}
+"""A storage option that must be shown nowhere."""
+THEIR_SECRET: Mapping[str, str] = {"db.password": f"{CANARY}-of-others"}
+"""A property that others set on entries."""
 _TOKEN = 9
 _NO_TABLE = ".lance-deregistered"
 _INSISTENCE = 20
@@ -82,6 +101,8 @@ class Target(ABC):
     abilities: ClassVar[Abilities]
     writes: ClassVar[re.Pattern[str]]
     """What the calls that change something are named."""
+    can_be_pointed: ClassVar[bool] = False
+    """Whether other clients can point an entry elsewhere."""
     limits: ClassVar[Mapping[str, str]] = {}
     """Limits that are documented: what an error of them says, and their name."""
 
@@ -140,6 +161,13 @@ class Target(ABC):
         """Set properties of a table as another client does, where ``abilities`` say that they can be changed."""
         raise NotImplementedError
 
+    def point(self, room: Room, path: Path_, place: str) -> None:
+        """Point the entry of a table elsewhere as another client does, where it ``can_be_pointed``."""
+        raise NotImplementedError
+
+    def describe(self, room: Room, path: Path_) -> None:  # noqa: B027 - many entries have nothing else
+        """Set a secret property and every field of a table's entry that lancens does not manage, where it has any."""
+
     @abstractmethod
     def remove(self, room: Room, path: Path_) -> None:
         """Remove the entry of a table as another client does."""
@@ -157,7 +185,7 @@ class Target(ABC):
 
     @abstractmethod
     def state(self, room: Room) -> State:
-        """Return everything that the server has of a room."""
+        """Return everything that the server has of a room; ``kept`` of an entry is what lancens does not manage."""
 
     def implied(self, room: Room, planned: Collection[str]) -> set[str]:
         """Return the keys of ``state`` that change with those that are planned."""

@@ -15,7 +15,19 @@ from typing import Any, ClassVar, cast
 
 from tests.servers.fault_proxy import Fault
 from tests.servers.process import free_port, running, status_of
-from tests.torture.targets.base import Abilities, Path_, Room, State, Target, datasets, insist, write_versions
+from tests.torture.targets.base import (
+    CANARY,
+    STORAGE_SECRET,
+    THEIR_SECRET,
+    Abilities,
+    Path_,
+    Room,
+    State,
+    Target,
+    datasets,
+    insist,
+    write_versions,
+)
 
 __all__ = ["Directory", "DirectoryInS3", "SecondDirectory", "directory", "directory_in_s3"]
 
@@ -45,7 +57,7 @@ class Directory(Target):
         return ()
 
     def config(self, room: Room) -> Mapping[str, Any]:
-        return {"root": self.root(room)}
+        return {"root": self.root(room), **STORAGE_SECRET}
 
     def scope(self, room: Room) -> Sequence[str]:
         return ["**"]
@@ -83,6 +95,9 @@ class Directory(Target):
         names = self.identifier(room, path)
         held = json.loads(self._row(room, names)["metadata"] or "{}")
         self._set_properties(room, names, {**held, **properties})
+
+    def describe(self, room: Room, path: Path_) -> None:
+        self.change(room, path, THEIR_SECRET)
 
     def remove(self, room: Room, path: Path_) -> None:
         from lance_namespace import DeregisterTableRequest
@@ -166,7 +181,7 @@ class DirectoryInS3(Directory):
         return {
             "aws_endpoint": f"http://127.0.0.1:{port or self._port}",
             "aws_access_key_id": "AKIDEXAMPLE",
-            "aws_secret_access_key": "torture-secret",
+            "aws_secret_access_key": f"{CANARY}-of-s3",
             "aws_region": "us-east-1",
             "allow_http": "true",
             "client_max_retries": "1",
@@ -174,7 +189,7 @@ class DirectoryInS3(Directory):
 
     def config(self, room: Room) -> Mapping[str, Any]:
         storage = {f"storage.{key}": value for key, value in self.options("${var:port}").items()}
-        return {**super().config(room), **storage}
+        return {"root": self.root(room), **storage}
 
     def write_dataset(self, room: Room, name: str, rows: int) -> str:
         place = self.raw_place(room, name)
@@ -194,7 +209,7 @@ class DirectoryInS3(Directory):
             endpoint_url=f"http://127.0.0.1:{self._port}",
             region_name="us-east-1",
             aws_access_key_id="AKIDEXAMPLE",
-            aws_secret_access_key="torture-secret",
+            aws_secret_access_key=f"{CANARY}-of-s3",
         )
 
     def make_bucket(self) -> None:

@@ -11,12 +11,20 @@ from unittest import mock
 from urllib.parse import urlsplit
 
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, GlueServer, glue_server
-from tests.torture.targets.base import Abilities, Path_, Room, State, Target
+from tests.torture.targets.base import STORAGE_SECRET, THEIR_SECRET, Abilities, Path_, Room, State, Target
 from tests.torture.targets.lance_rest import serve_beside
 
 __all__ = ["Glue", "glue"]
 
 _PAGE_SIZE = re.compile(rb'"MaxResults": ?100(?=[,}])')
+_COLUMN = {"Name": "id", "Type": "bigint", "Comment": "the key", "Parameters": {"pii": "no"}}
+_FIELDS = {"Description": "of others", "Owner": "somebody", "Retention": 30}
+_DESCRIPTOR = {
+    "Parameters": {"by": "the descriptor"},
+    "SerdeInfo": {"Name": "lance", "SerializationLibrary": "org.lance.SerDe", "Parameters": {"field.delim": ","}},
+    "Compressed": True,
+    "NumberOfBuckets": 7,
+}
 _TIMES = ("CreateTime", "UpdateTime", "VersionId", "CatalogId", "CreatedBy", "IsRegisteredWithLakeFormation")
 
 
@@ -26,6 +34,7 @@ class Glue(Target):
     name = "glue"
     impl = "glue"
     abilities = Abilities(names_locations=True)
+    can_be_pointed = True
     writes = re.compile(r"^(Create|Update|Delete|BatchDelete)")
 
     def __init__(self, folder: Path, server: GlueServer) -> None:
@@ -48,13 +57,14 @@ class Glue(Target):
             "region": REGION,
             "access_key_id": ACCESS_KEY,
             "secret_access_key": SECRET_KEY,
+            **STORAGE_SECRET,
         }
 
     def scope(self, room: Room) -> list[str]:
         return [f"{room.token}_*", f"{room.token}_*/**"]
 
     def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
-        given: Any = {"Name": self.identifier(room, path)[0], "Parameters": dict(properties)}
+        given: Any = {"Name": self.identifier(room, path)[0], "Parameters": dict(properties), "Description": "theirs"}
         self.server.client.create_database(DatabaseInput=given)
 
     def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
@@ -69,7 +79,8 @@ class Glue(Target):
             "Name": name,
             "TableType": "EXTERNAL_TABLE",
             "Parameters": dict(parameters),
-            "StorageDescriptor": {"Location": location, "Columns": [{"Name": "id", "Type": "bigint"}]},
+            **_FIELDS,
+            "StorageDescriptor": {"Location": location, "Columns": [_COLUMN], **_DESCRIPTOR},
         }
         self.server.client.create_table(DatabaseName=database, TableInput=given)
 
@@ -78,10 +89,23 @@ class Glue(Target):
         return self.server.client.get_table(DatabaseName=database, Name=name)["Table"]
 
     def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
-        found = self._table(room, path)
-        given: Any = {key: value for key, value in found.items() if key not in (*_TIMES, "DatabaseName")}
-        given["Parameters"] = {**found["Parameters"], **properties}
-        self.server.client.update_table(DatabaseName=found["DatabaseName"], TableInput=given)
+        entry = self._table(room, path)
+        self._update(entry, {"Parameters": {**entry["Parameters"], **properties}})
+
+    def point(self, room: Room, path: Path_, place: str) -> None:
+        entry = self._table(room, path)
+        self._update(entry, {"StorageDescriptor": {**entry["StorageDescriptor"], "Location": place}})
+
+    def describe(self, room: Room, path: Path_) -> None:
+        entry = self._table(room, path)
+        descriptor = {**entry["StorageDescriptor"], **_DESCRIPTOR}
+        self._update(
+            entry, {**_FIELDS, "StorageDescriptor": descriptor, "Parameters": {**entry["Parameters"], **THEIR_SECRET}}
+        )
+
+    def _update(self, entry: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
+        given: Any = {key: value for key, value in entry.items() if key not in (*_TIMES, "DatabaseName")}
+        self.server.client.update_table(DatabaseName=entry["DatabaseName"], TableInput=given | fields)
 
     def remove(self, room: Room, path: Path_) -> None:
         database, name = self.identifier(room, path)
@@ -100,11 +124,11 @@ class Glue(Target):
             for database in page["DatabaseList"]:
                 if not database["Name"].startswith(room.token):
                     continue
-                found[f"namespace {database['Name']}"] = _without_times(database)
+                found[f"namespace {database['Name']}"] = _entry(database)
                 for tables in self.server.client.get_paginator("get_tables").paginate(DatabaseName=database["Name"]):
                     for table in tables["TableList"]:
                         key = f"table {database['Name']}/{table['Name']}"
-                        found[key if key not in found else f"{key} again"] = _without_times(table)
+                        found[key if key not in found else f"{key} again"] = _entry(table)
         return found
 
     @contextmanager
@@ -123,8 +147,14 @@ class Glue(Target):
         super().forget(room)
 
 
-def _without_times(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if key not in _TIMES}
+def _entry(response: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry without times, and what of it lancens does not manage, by path."""
+    entry = {key: value for key, value in response.items() if key not in _TIMES}
+    kept = {key: entry[key] for key in ("Description", *_FIELDS) if key in entry}
+    descriptor = entry.get("StorageDescriptor", {})
+    kept |= {f"StorageDescriptor.{key}": descriptor[key] for key in _DESCRIPTOR if key in descriptor}
+    kept |= {f"column {column['Name']}": column for column in descriptor.get("Columns", ())}
+    return {**entry, "kept": kept}
 
 
 @contextmanager

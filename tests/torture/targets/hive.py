@@ -12,7 +12,7 @@ from reconciler.backends.hive.entries import catalog_in, wire
 from tests.catalogs.hive.raw import drop, fetch, fetch_database, plain_table, put, raw
 from tests.servers.fault_proxy import THRIFT_FAULTS
 from tests.servers.hive import Metastore, Version, metastore
-from tests.torture.targets.base import Abilities, Path_, Room, State, Target
+from tests.torture.targets.base import STORAGE_SECRET, THEIR_SECRET, Abilities, Path_, Room, State, Target
 from tests.torture.targets.directory import SecondDirectory
 
 __all__ = ["Hive", "hive"]
@@ -29,6 +29,7 @@ class Hive(Target):
     speaks = "thrift"
     faults = THRIFT_FAULTS
     abilities = Abilities()
+    can_be_pointed = True
     writes = re.compile(r"^(create|alter|drop)_")
 
     def __init__(self, folder: Path, server: Metastore) -> None:
@@ -47,6 +48,7 @@ class Hive(Target):
             "uri": "thrift://127.0.0.1:${var:port}",
             "root": str(room.lake),
             "client.timeout": "${var:patience}",
+            **STORAGE_SECRET,
         }
 
     def prepare(self, room: Room) -> None:
@@ -72,11 +74,28 @@ class Hive(Target):
         put(self.server.uri, plain_table(self.identifier(room, path), place, {"EXTERNAL": "TRUE"}))
 
     def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        entry = fetch(self.server.uri, self.identifier(room, path))
+        entry.parameters = {**entry.parameters, **properties}
+        self._alter(room, path, entry)
+
+    def point(self, room: Room, path: Path_, place: str) -> None:
+        entry = fetch(self.server.uri, self.identifier(room, path))
+        entry.sd.location = place
+        self._alter(room, path, entry)
+
+    def describe(self, room: Room, path: Path_) -> None:
+        entry = fetch(self.server.uri, self.identifier(room, path))
+        entry.owner, entry.retention = "somebody", 30
+        entry.parameters = {**entry.parameters, **THEIR_SECRET}
+        entry.sd.parameters = {"by": "the descriptor"}
+        entry.sd.serdeInfo.parameters = {"field.delim": ","}
+        entry.sd.numBuckets = 7
+        self._alter(room, path, entry)
+
+    def _alter(self, room: Room, path: Path_, entry: Any) -> None:
         from reconciler.backends.hive.gen.ttypes import EnvironmentContext
 
         identifier = self.identifier(room, path)
-        entry = fetch(self.server.uri, identifier)
-        entry.parameters = {**entry.parameters, **properties}
         with raw(self.server.uri) as client:
             database, context = wire(identifier[:-1]), EnvironmentContext()
             client.alter_table_with_environment_context(database, identifier[-1], entry, context)
@@ -121,7 +140,14 @@ class Hive(Target):
             "type": entry.tableType,
             "properties": properties,
             "columns": columns,
-            "owner": entry.owner if identifier[-1].startswith("their") else None,
+            "kept": {
+                "owners": [entry.owner],
+                "retention": entry.retention,
+                "buckets": entry.sd.numBuckets,
+                "sd.parameters": dict(entry.sd.parameters or {}),
+                "serde": [entry.sd.serdeInfo.serializationLib, dict(entry.sd.serdeInfo.parameters or {})],
+                **{f"column {column.name}": [column.type, column.comment] for column in entry.sd.cols},
+            },
         }
 
     def implied(self, room: Room, planned: Collection[str]) -> set[str]:

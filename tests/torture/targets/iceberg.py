@@ -14,13 +14,23 @@ import urllib3
 
 from tests.servers.iceberg import IcebergServer, iceberg_server
 from tests.servers.nessie import NessieServer, nessie_server
-from tests.torture.targets.base import Abilities, Path_, Room, State, Target, datasets
+from tests.torture.targets.base import (
+    CANARY,
+    STORAGE_SECRET,
+    THEIR_SECRET,
+    Abilities,
+    Path_,
+    Room,
+    State,
+    Target,
+    datasets,
+)
 from tests.torture.targets.directory import SecondDirectory
 from tests.torture.targets.http import Plain
 
 __all__ = ["Apache", "Nessie", "apache", "nessie"]
 
-_CREDENTIAL = "lancens:tests-secret-51d7"
+_CREDENTIAL = f"lancens:{CANARY}"
 _SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "n", "required": False, "type": "long"}]}
 _VOLATILE = re.compile(r"created-at|nessie\..*")
 _PAGE_SIZE = re.compile(rb"(?<=pageSize=)\d+")
@@ -54,6 +64,9 @@ class _Iceberg(Target):
     def change(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
         body = {"requirements": [], "updates": [{"action": "set-properties", "updates": dict(properties)}]}
         self._plain(room)("POST", self._table_route(room, path), body)
+
+    def describe(self, room: Room, path: Path_) -> None:
+        self.change(room, path, THEIR_SECRET)
 
     def remove(self, room: Room, path: Path_) -> None:
         self._plain(room)("DELETE", f"{self._table_route(room, path)}?purgeRequested=false")
@@ -151,6 +164,7 @@ class Apache(_Iceberg):
             "credential": _CREDENTIAL,
             "root": str(room.lake),
             "read_timeout": "${var:patience}000",
+            **STORAGE_SECRET,
         }
 
 

@@ -13,12 +13,12 @@ from reconciler.backends.dir import DirBackend
 from tests.catalogs.hive.files import digests
 from tests.servers.fault_proxy import JSON_FAULTS
 from tests.servers.lance_rest import served
-from tests.torture.targets.base import Abilities, Path_, Room
+from tests.torture.targets.base import CANARY, STORAGE_SECRET, Abilities, Path_, Room
 from tests.torture.targets.directory import Directory
 
 __all__ = ["SecondServe", "Serve", "serve", "serve_beside"]
 
-_TOKEN = "torture-token-8c21f0a7d4"
+_TOKEN = f"{CANARY}-token-8c21f0a7d4"
 
 
 class Serve(Directory):
@@ -63,6 +63,7 @@ class Serve(Directory):
             "auth_token": _TOKEN,
             "root": str(self._root),
             "read_timeout": "${var:patience}",
+            **STORAGE_SECRET,
         }
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from tests.servers.unity import ReferenceServer, reference_server, required_home
 from tests.servers.unity_contract import API, Contract
 from tests.servers.unity_contract_server import serving
-from tests.torture.targets.base import Abilities, Path_, Room, State, Target
+from tests.torture.targets.base import STORAGE_SECRET, Abilities, Path_, Room, State, Target
 from tests.torture.targets.http import Plain
 from tests.torture.targets.lance_rest import serve_beside
 
@@ -48,6 +48,7 @@ class Unity(Target):
             "catalog": room.token,
             "root": str(room.lake),
             "read_timeout": "${var:patience}",
+            **STORAGE_SECRET,
         }
 
     def prepare(self, room: Room) -> None:
