@@ -134,7 +134,7 @@ class Model:
         problems += [f"{key} has moved and is still there" for key in sorted(moved & state.keys())]
         if problems:
             raise Violation("not what the manifest and others ask for:\n" + "\n".join(f"  {one}" for one in problems))
-        self._remember(asked, blocked, going, wanted.prune)
+        self._remember(asked, blocked, going, wanted)
 
     def _going(self, asked: Mapping[str, object], prune: str) -> set[str]:
         """Return what the manifest removes."""
@@ -215,7 +215,10 @@ class Model:
                 yield f"{key}: {WATCHED} is still there"
             (self._watched.add if policy else self._watched.discard)(key)
 
-    def _remember(self, asked: Mapping[str, dict[str, str]], blocked: set[str], going: set[str], prune: str) -> None:
+    def _remember(
+        self, asked: Mapping[str, dict[str, str]], blocked: set[str], going: set[str], wanted: Wanted
+    ) -> None:
+        prune, marked = wanted.prune, {self._key("table", path) for path in wanted.tables if wanted.is_marked(path)}
         for key in (*going, *(asked.keys() - blocked)):
             self._drifted.pop(key, None)
         for key in going:
@@ -224,7 +227,13 @@ class Model:
         if prune == "never":
             for key in self._ours.keys() - asked.keys():
                 self._theirs[key] = {**self._theirs.get(key, {}), **self._ours.pop(key), **self._drifted.pop(key, {})}
-        self._ours |= {key: dict(values) for key, values in asked.items() if key not in blocked}
+        others = {key for key in asked if key not in marked and self._is_equal(key, asked[key])}
+        self._ours |= {key: dict(values) for key, values in asked.items() if key not in blocked | others}
+
+    def _is_equal(self, key: str, values: Mapping[str, str]) -> bool:
+        """Return whether a table of others is as its block says: then nothing is written to it, not even a mark."""
+        is_others = key.startswith("table ") and key in self._theirs and key not in self._ours
+        return is_others and values.items() <= self._theirs[key].items()
 
     def expect_tagged(self, wanted: Wanted, data: Mapping[str, Any]) -> None:
         """Check the tags of every dataset that was there before, once ``wanted`` has been applied.

@@ -75,6 +75,11 @@ class Wanted:
         """Return the properties that a table is to have."""
         return {**self.defaults, **self.tables[path].properties}
 
+    def is_marked(self, path: Path_) -> bool:
+        """Return whether a table gets the marks of its manifest, even if its properties are as they are to be."""
+        table = self.tables[path]
+        return bool(path in self.moves or table.protect or table.tags or table.evolves or table.renames)
+
     @property
     def blocked(self) -> frozenset[Path_]:
         """The tables that cannot be planned."""

@@ -49,3 +49,10 @@ def test_what_is_broken_on_purpose_is_seen_and_the_scenario_shrunk(tmp_path: Pat
     assert second.strip() == "table a/stale is still there"
     assert again.strip() == "python -m tests.torture.crashes hive2 --points 1 --seed 1"
     assert not {"users", "late", "team"} & {*str(raised.value).replace("'", " ").split()}
+
+
+def test_a_table_that_others_make_anew_as_its_block_says_stays_theirs(tmp_path: Path) -> None:
+    wanted = Wanted({("a",): None}, {("a", "clicks"): Table("register")})
+    acts = (Act("remake", ("a", "clicks")),)
+    scenario = Scenario(False, (), (wanted, wanted, Wanted({("a",): None})), between=acts, meanwhile=((), (), ()))
+    assert played(memory("hive3", tmp_path), scenario, 1).points
