@@ -273,7 +273,8 @@ class Model:
             there, found = location_in(state[named[key]]), location_in(mirror[key])
             if not (is_at(there, found) or is_at(found, there)):
                 problems.append(f"{key} is at {found}, and its source at {there}")
-            values, has = self._ours.get(named[key], {}), dict(_leaves(mirror[key]))
+            values = {**self._ours.get(named[key], {}), **self._drifted.get(named[key], {})}
+            has = dict(_leaves(mirror[key]))
             problems += [
                 f"{key}: {name} is {has.get(name)!r}, not {value!r}"
                 for name, value in sorted(values.items())
