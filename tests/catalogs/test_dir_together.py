@@ -40,6 +40,8 @@ def backend(lake: Path) -> DirBackend:
 
 
 IN_FLIGHT = 32 * DEFAULT_PARALLELISM
+_MOST_POLLS = 10_000
+"""Then a commit goes on without the changes that it waits for: one of them may itself wait for the commit."""
 
 
 class _Killed(BaseException):
@@ -169,8 +171,10 @@ def test_an_apply_of_many_tables_takes_few_commits_and_leaves_little(
 
     def gathered(manifest: DirManifest) -> Sequence[object]:
         wanted = min(IN_FLIGHT, left.pop() if len(left) > 1 else left[0])
-        while len(manifest._waiting) < wanted:
+        polls = 0
+        while len(manifest._waiting) < wanted and polls < _MOST_POLLS:
             threading.Event().wait(0.001)
+            polls += 1
         batch = genuine(manifest)
         left[0] -= len(batch) if wanted > 1 else 0
         return batch
