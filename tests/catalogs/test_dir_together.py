@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -40,8 +40,6 @@ def backend(lake: Path) -> DirBackend:
 
 
 IN_FLIGHT = 32 * DEFAULT_PARALLELISM
-_MOST_POLLS = 10_000
-"""Then a commit goes on without the changes that it waits for: one of them may itself wait for the commit."""
 
 
 class _Killed(BaseException):
@@ -142,6 +140,30 @@ def test_one_that_is_cut_off_is_there_whole_or_not_at_all(
     assert there == ({"old", "t0", "t1", "t2"} if committed else {"old"})
 
 
+def test_nobody_waits_for_the_commit_after_their_own(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that arrives during a commit is committed next, while the callers of the first go on."""
+    genuine = DirManifest.commit
+
+    def commit(manifest: DirManifest, before: ManifestRows, rows: ManifestRows) -> bool:
+        if not later:
+            later.append(pool.submit(insertion(backend, "a", "later")))
+            while not manifest._waiting:
+                threading.Event().wait(0.001)
+        else:
+            pending.extend(wait(sent, timeout=10).not_done)
+        return genuine(manifest, before, rows)
+
+    later: list[Future[LiveTable]] = []
+    pending: list[Future[object]] = []
+    with ThreadPoolExecutor(1) as pool:
+        with one_after_the_other(backend, [insertion(backend, "a", f"t{number}") for number in range(3)]) as sent:
+            monkeypatch.setattr(DirManifest, "commit", commit)
+        assert later[0].result().id == ("a", "later")
+    assert pending == []
+
+
 def test_columns_that_others_keep_of_a_row_outlive_changes_of_it(lake: Path, backend: DirBackend) -> None:
     place = str(lake / "__manifest")
     rows = lance.dataset(place).to_table()
@@ -171,10 +193,8 @@ def test_an_apply_of_many_tables_takes_few_commits_and_leaves_little(
 
     def gathered(manifest: DirManifest) -> Sequence[object]:
         wanted = min(IN_FLIGHT, left.pop() if len(left) > 1 else left[0])
-        polls = 0
-        while len(manifest._waiting) < wanted and polls < _MOST_POLLS:
+        while len(manifest._waiting) < wanted:
             threading.Event().wait(0.001)
-            polls += 1
         batch = genuine(manifest)
         left[0] -= len(batch) if wanted > 1 else 0
         return batch

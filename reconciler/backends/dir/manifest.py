@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, cast
 
 import pyarrow as pa
@@ -162,7 +162,8 @@ class DirManifest:
         mine = _Waiting(change, about)
         with self._waiting_guard:
             self._waiting.append(mine)
-        self._committer.submit(self._commit_waiting).result()
+        self._committer.submit(self._commit_waiting)
+        mine.ended.wait()  # the committer's next call may be another commit
         if mine.error is not None:
             raise mine.error
         return cast("T", mine.answer)
@@ -212,6 +213,9 @@ class DirManifest:
         except BaseException as error:  # noqa: BLE001 - each caller raises it
             for one in batch:
                 one.error = error
+        finally:
+            for one in batch:
+                one.ended.set()
 
     def commit(self, before: ManifestRows, after: ManifestRows) -> bool:
         """Return whether ``after`` was committed right after ``before``."""
@@ -267,6 +271,7 @@ class _Waiting(Generic[T]):
     about: str
     answer: T | None = None
     error: BaseException | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def made_of(self, contents: ManifestRows) -> ManifestRows:
         """Return ``contents`` after the change; unchanged when it raises."""
