@@ -8,8 +8,10 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from reconciler.backends import registry
+from reconciler.spark import spark_session
 from tests.forked import forking
 from tests.pages.blocks import ROOT, first_yaml
 from tests.pages.running import Place
@@ -42,6 +44,13 @@ def forking_lancens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Give a folder with a `lancens` that has imported all it needs."""
     with forking(tmp_path_factory.mktemp("forking")) as folder:
         yield folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Give the session of a notebook."""
+    with spark_session() as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

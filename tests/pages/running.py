@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import runpy
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, chdir, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -67,6 +70,14 @@ class Place:
         assert done.returncode == 0, done.stdout
         return done.stdout
 
+    def run(self, text: str, fixtures: Collection[str]) -> str:
+        """Run Python that starts from the fixtures by their names, in this process; return what it prints."""
+        self.write("typed.py", text)
+        names = {name: self.request.getfixturevalue(name) for name in fixtures}
+        with chdir(self.folder), patch.dict(os.environ, self.environment), redirect_stdout(io.StringIO()) as printed:
+            runpy.run_path("typed.py", names, "__main__")
+        return printed.getvalue()
+
     @contextmanager
     def serving(self, command: str) -> Iterator[None]:
         """Run ``lancens serve`` as it is typed until the block ends; the block starts when it listens."""
@@ -89,21 +100,24 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a section is run: what makes the place, what is to be printed, and what its Python starts from."""
+    """How a section is run: what makes the place, what is to be printed, and the fixtures that its Python starts from.
 
-    make: Callable[[Place], None]
+    Without ``make``, its reader has typed the sections above it on the page.
+    """
+
+    make: Callable[[Place], None] | None
     shows: tuple[str, ...] = ()
-    given: str = ""
+    given: tuple[str, ...] = ()
 
     def type(self, section: Section, place: Place, leave_out: Collection[str] = ()) -> None:
         """Type the blocks of a section one after the other, without the lines that begin like one in ``leave_out``."""
-        self.make(place)
+        if self.make is not None:
+            self.make(place)
         shown: list[str] = []
         with ExitStack() as servers:
             for block in section.blocks:
                 if block.language == "python":
-                    place.write("typed.py", self.given + place.written(block.text))
-                    shown.append(place.type(sys.executable, "typed.py"))
+                    shown.append(place.run(place.written(block.text), self.given))
                 else:
                     shown.append(self._shell(block, place, servers, tuple(leave_out)))
         for text in self.shows:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from reconciler.auditor import history
 from reconciler.backends import registry
 from tests.catalogs.maintained import example
-from tests.pages.blocks import ROOT, Section, first_yaml, sections
+from tests.pages.blocks import ROOT, Section, first_yaml
 from tests.pages.running import Place, Run
 from tests.servers.glue import GlueServer
 from tests.servers.go_tools import opa
@@ -80,6 +80,17 @@ def _prod_alone(place: Place) -> None:
 def _kept(place: Place) -> None:
     """A folder with the history of an audit."""
     history.append(str(place.folder / "audits.lance"), small_document(), {})
+    _for_spark(place, "audits.lance")
+
+
+def _queried(place: Place) -> None:
+    _prod_alone(place)
+    _for_spark(place, "lancens.yaml")
+
+
+def _for_spark(place: Place, name: str) -> None:
+    """Name a file by its whole path: the Spark that the pages share was not started in this folder."""
+    place.instead[f'"{name}"'] = f'"{place.folder / name}"'
 
 
 def _prod_without_manifest(place: Place) -> None:
@@ -102,23 +113,8 @@ def _in_one_process(place: Place, *commands: str) -> None:
 def _audited(place: Place) -> None:
     _prod(place)
     _hive(place)
-    _in_one_process(place, "audit prod.yaml")  # the first audit of the page is on Spark
+    _in_one_process(place, "audit")
     place.instead["s3://ops/lancens-audits.lance"] = "audits.lance"
-
-
-def _after(page: str, make: Callable[[Place], None]) -> Callable[[Place], None]:
-    """The folder of a reader of a page, who has typed the sections above."""
-
-    def made(place: Place) -> None:
-        make(place)
-        here = place.request.node.callspec.params["section"]
-        for section in (one for one in sections() if str(one).startswith(f"{page}#")):
-            if section == here:
-                break
-            if str(section) in RUNS or NOT_RUN.get(str(section)) == _TYPED_BEFORE:
-                Run(_nothing).type(section, place)
-
-    return made
 
 
 def _of_spark(place: Place) -> None:
@@ -188,6 +184,7 @@ def _behind_a_proxy(place: Place) -> None:
 
 def _conforming(place: Place) -> None:
     place.instead["/tmp/lake"] = str(place.folder / "lake")
+    place.instead["pytest "] = "pytest -k register "  # the command above makes all of the same checks
 
 
 def _upkeep(place: Place) -> None:
@@ -217,11 +214,7 @@ def _nothing(place: Place) -> None:
 
 # ---- what is run where, and what is not
 
-_SPARK = (
-    "import atexit\nfrom reconciler.spark import spark_session\nopened = spark_session()\n"
-    # Left to the end of Python, the session would be stopped by what is half gone itself, and wait for ever.
-    "spark = opened.__enter__()\natexit.register(opened.__exit__, None, None, None)\n"
-)
+_SPARK = ("spark",)
 
 RUNS: Mapping[str, Run] = {
     "README.md#Try it": Run(
@@ -230,11 +223,9 @@ RUNS: Mapping[str, Run] = {
     "README.md#A fleet of tables": Run(_fleet, ("Wrote inventory.lance", "Report: report/audit.html", "No changes.")),
     "README.md#Documentation": Run(_changed),
     f"{ADOPTING}#Write the manifest": Run(_of_spark, ("Wrote lancens.yaml", "1 to register", "No data is deleted")),
-    f"{ADOPTING}#Set defaults": Run(_after(ADOPTING, _of_spark), ("+ owner: ml-platform",)),
-    f"{ADOPTING}#Adopt": Run(_after(ADOPTING, _of_spark), ("No changes.",)),
-    f"{ADOPTING}#Keep up with new tables": Run(
-        _after(ADOPTING, _of_spark), ("Added to lancens.yaml: 0 namespaces, 1 table", "No changes.")
-    ),
+    f"{ADOPTING}#Set defaults": Run(None, ("+ owner: ml-platform",)),
+    f"{ADOPTING}#Adopt": Run(None, ("No changes.",)),
+    f"{ADOPTING}#Keep up with new tables": Run(None, ("Added to lancens.yaml: 0 namespaces, 1 table", "No changes.")),
     "docs/apply.md": Run(_changed, ("Only `yes` is accepted", "Applied 1 of 1 change")),
     "docs/audit.md": Run(_audited, ("Report: report/audit.html",)),
     "docs/catalogs/memory.md": Run(_nothing),
@@ -252,13 +243,17 @@ RUNS: Mapping[str, Run] = {
     "docs/manifest.md#Environments": Run(
         _environments, ("at ./dev-lake/users.lance", "at ./prod-lake/users.lance", "Applied 1 of 1 change")
     ),
+    f"{MIGRATING}#Mirror": Run(_of_hive),
+    f"{MIGRATING}#While both are in use": Run(None),
+    f"{MIGRATING}#Check": Run(None),
+    f"{MIGRATING}#Cut over": Run(None),
     f"{MIGRATING}#Take the entries out of Hive": Run(
-        _after(MIGRATING, _of_hive), ("2 to deregister, 1 to drop", "Applied 3 of 3 changes", "No changes.")
+        None, ("2 to deregister, 1 to drop", "Applied 3 of 3 changes", "No changes.")
     ),
     "docs/pipeline.md": Run(_shop, ("Wrote inventory.lance",)),
-    "docs/pipeline.md#Plans": Run(_changed),
+    "docs/pipeline.md#Plans": Run(_changed, given=_SPARK),
     "docs/pipeline.md#In a notebook": Run(_prod_alone, ("kind",), _SPARK),
-    "docs/pipeline.md#Your own queries": Run(_prod_alone, ("count",), _SPARK),
+    "docs/pipeline.md#Your own queries": Run(_queried, ("count",), _SPARK),
     "docs/pipeline.md#What an audit found": Run(_kept, ("reclaimable",), _SPARK),
     "docs/plan.md": Run(_changed, ("tier: gold -> silver",)),
     "docs/plan.md#JSON": Run(_changed),
@@ -273,32 +268,27 @@ RUNS: Mapping[str, Run] = {
     "docs/recovery.md#The catalog is lost": Run(_shop, ("No changes.", "Wrote found.yaml")),
     "docs/serve.md": Run(_served),
     "docs/tutorial.md#Write a manifest and apply it": Run(
-        _after(TUTORIAL, _from_page(TUTORIAL)), ("Plan: 2 to create", "No changes.", "user_id: int64")
+        _from_page(TUTORIAL), ("Plan: 2 to create", "No changes.", "user_id: int64")
     ),
-    "docs/tutorial.md#Change something": Run(_after(TUTORIAL, _from_page(TUTORIAL)), ("Applied 1 of 1 change",)),
+    "docs/tutorial.md#Change something": Run(None, ("Applied 1 of 1 change",)),
     "docs/tutorial.md#Adopt a table that is there already": Run(
-        _after(TUTORIAL, _from_page(TUTORIAL)),
+        None,
         ("1 table in lake is not managed", "Added to lancens.yaml", "No changes."),
     ),
     f"{UPKEEP}#Say what you want": Run(_from_page(UPKEEP)),
     f"{UPKEEP}#Review the jobs, then run them": Run(
-        _after(UPKEEP, _from_page(UPKEEP)), ("1 dataset to compact, 1 index to build", "No jobs.", "ScalarIndexQuery")
+        None, ("1 dataset to compact, 1 index to build", "No jobs.", "ScalarIndexQuery")
     ),
-    f"{UPKEEP}#Add rows": Run(_after(UPKEEP, _from_page(UPKEEP)), ("Jobs: 1 index to bring up to date",)),
+    f"{UPKEEP}#Add rows": Run(None, ("Jobs: 1 index to bring up to date",)),
     "docs/serve.md#Behind a proxy": Run(_behind_a_proxy),
 }
 """How each section is run; each answer of the page of answers is run alike."""
 
-_TYPED_BEFORE = "typed before the last section of the page, which starts from it"
 NOT_RUN: Mapping[str, str] = {
     "make demo": "tests/cli/test_examples.py runs the demo",
     "make test": "runs this test",
     "make torture": "takes hours; tests/torture has a sample",
     ".venv/bin/python -m tests.torture": "takes hours; tests/torture has a sample",
-    **dict.fromkeys(
-        (f"{MIGRATING}#Mirror", f"{MIGRATING}#While both are in use", f"{MIGRATING}#Check", f"{MIGRATING}#Cut over"),
-        _TYPED_BEFORE,
-    ),
     "docs/tutorial.md#Install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "pip install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "gh attestation verify": "needs GitHub, and a release",
