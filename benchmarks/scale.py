@@ -102,7 +102,7 @@ def run_one(manifest_path: str) -> dict[str, Any]:
     from reconciler.backends.registry import connect
     from reconciler.output import render
     from reconciler.planner.catalog import plan_catalog
-    from reconciler.planner.facts import CatalogInput
+    from reconciler.planner.facts import Answers, CatalogInput
     from reconciler.planner.plan import ManifestRef, Plan
     from reconciler.planner.planning import Planning
 
@@ -123,7 +123,7 @@ def run_one(manifest_path: str) -> dict[str, Any]:
         if earlier is not None:
             return earlier(reference, manifest.thresholds, [source])
         planning = Planning()
-        planning.add(source, plan_catalog(source))
+        planning.add(source, plan_catalog(source, Answers()))
         return planning.plan(reference, manifest.thresholds)
 
     plan = measured(report, "diff", diff)

@@ -27,8 +27,8 @@ from reconciler.operations.manifests import expect
 from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
 from reconciler.operations.profile import Profile
 from reconciler.planner.entries import Action, Key
-from reconciler.planner.facts import CatalogInput, Facts, TableFacts
-from reconciler.planner.integrity import Recorded, check_catalogs, follow
+from reconciler.planner.facts import CatalogInput, TableFacts
+from reconciler.planner.integrity import PresentPlaces, Recorded, check_catalogs, follow
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.plan import Plan, check_blocked, check_removals
 from reconciler.storage import Executors
@@ -136,13 +136,13 @@ def verified(
     sources = {name: _source(plan, connection) for name, connection in connections.items()}
     known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
 
-    def places_in(one: Recorded) -> Facts:
-        places = _places(one, connections[one.source.desired.name], parallelism)
-        asked = (place.location for place in places.values())
-        return Facts(tables=places, places=links_to(asked, one.source.live.tables.values()))
+    def present_places(recorded: Recorded) -> PresentPlaces:
+        tables = _places(recorded, connections[recorded.source.desired.name], parallelism)
+        locations = (facts.location for facts in tables.values())
+        return PresentPlaces(tables, links_to(locations, recorded.source.live.tables.values()))
 
     with _missing_values(manifest):
-        whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in, places_of(manifest))
+        whole = follow(plan, reference(manifest), manifest.thresholds, known, present_places, places_of(manifest))
     return whole, sources
 
 
@@ -238,7 +238,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     return hindering | {change.key for change in named}
 
 
-def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
+def _places(recorded: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
     """Return where the tables in question are or would be, without opening storage.
 
     Raises:
@@ -246,11 +246,12 @@ def _places(states: Recorded, connection: Connection, parallelism: int) -> Mappi
     """
     backend = connection.backend
     with connection.spec.errors():
-        found = ask_places(backend, states.questions, parallelism)
+        questions = recorded.questions.storage
+        places = ask_places(backend, questions, parallelism)
         return {
             question.table.id: TableFacts(place, Storage(StorageKind.UNKNOWN), problem_of(backend, question, place))
-            for question in states.questions
-            for place in (found[question.table.id],)
+            for question in questions
+            for place in (places[question.table.id],)
         }
 
 

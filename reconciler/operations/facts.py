@@ -14,12 +14,21 @@ from reconciler.backends import optional
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
-from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Evolve
+from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
-from reconciler.model.live import ForeignTable, LiveTable, Snapshot, Storage, StorageKind
+from reconciler.model.live import ForeignTable, LiveTable, Storage, StorageKind
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.planner.entries import Change
-from reconciler.planner.facts import CatalogInput, EntryColumns, LiveTables, StorageQuestion, Stored, TableFacts
+from reconciler.planner.facts import (
+    Answers,
+    CatalogInput,
+    EntryColumns,
+    LiveTables,
+    Questions,
+    StorageQuestion,
+    Stored,
+    TableFacts,
+)
 from reconciler.planner.schemas import planned
 from reconciler.planner.stored import schema_difference
 
@@ -30,6 +39,29 @@ if TYPE_CHECKING:
 
 _NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
+
+
+def answers_to(
+    questions: Questions,
+    backend: Backend,
+    spaces: Collection[Identifier],
+    written: Mapping[Identifier, Storage],
+    parallelism: int,
+) -> Answers:
+    """Return the answers of storage and of the catalog.
+
+    Args:
+        questions: those of some tables.
+        backend: the catalog.
+        spaces: its live namespaces.
+        written: what a mirror's source will have written by then; those locations are not opened.
+        parallelism: how many requests and storage probes run at once.
+
+    Raises:
+        BackendError: the catalog could not tell where a table goes, or what has its name.
+    """
+    tables = ask_storage(backend, questions.storage, parallelism, written) if questions.storage else {}
+    return Answers(tables, ask_held(backend, questions.names, spaces, parallelism) if questions.names else {})
 
 
 def ask_storage(
@@ -223,24 +255,6 @@ def links_to(wanted: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping
     """
     here = [location for location in wanted if location is not None and storage.local_path(location) is not None]
     return storage.real_places(chain(here, (table.location for table in live))) if here else {}
-
-
-def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts]) -> Iterator[Schema]:
-    """Yield the columns of tables without an entry, for the catalog to show."""
-    for question in questions:
-        schema = question.table.schema or found[question.table.id].storage.schema
-        if schema is not None and question.in_force is None:
-            yield schema
-
-
-def missing_blocks(desired: DesiredCatalog, live: Snapshot) -> Iterator[DesiredNamespace | DesiredTable]:
-    """Yield the blocks of objects that should exist and do not."""
-    for namespace in desired.namespaces.values():
-        if not namespace.absent and namespace.id not in live.namespaces:
-            yield namespace
-    for table in desired.tables.values():
-        if not table.absent and table.refused is None and table.id not in live.tables:
-            yield table
 
 
 def names_kept(

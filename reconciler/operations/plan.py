@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC
-from itertools import chain
 from typing import Any
 
 from reconciler import storage
@@ -18,37 +16,16 @@ from reconciler.model.figures import UNKNOWN
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import slow_digest
-from reconciler.operations.connections import Connection, open_connections, places_of, read_all
-from reconciler.operations.facts import (
-    ask_held,
-    ask_occupants,
-    ask_storage,
-    check_selection,
-    find_stored,
-    links_to,
-    missing_blocks,
-    names_kept,
-    schemas_to_show,
-)
+from reconciler.operations.connections import Connection, open_connections, places_of
+from reconciler.operations.driver import Driver, Engine, LocalEngine
+from reconciler.operations.facts import check_selection
 from reconciler.operations.manifests import expect
 from reconciler.operations.profile import Profile
-from reconciler.planner.catalog import compare_namespaces, plan_catalog
-from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Change, Key
-from reconciler.planner.facts import (
-    CatalogInput,
-    Facts,
-    PlanOptions,
-    TablesInMemory,
-    names_in_question,
-    new_names,
-    storage_questions,
-)
-from reconciler.planner.mirrors import waves, with_sources
-from reconciler.planner.moves import moves_of, pairs
+from reconciler.planner.facts import CatalogInput, PlanOptions
+from reconciler.planner.mirrors import with_sources
 from reconciler.planner.placeholders import hide_places, show_places
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Options, Plan, check_removals
-from reconciler.planner.planning import Planning
 
 
 def plan(
@@ -82,69 +59,47 @@ def plan(
     """
     expect("plan", manifest, Manifest, "a manifest, such as reconciler.load('lancens.yaml')")
     expect("plan", select, (list, tuple, set, frozenset), "a list of globs as `select`, such as ['lake/**']")
-    _, concerned = selected_catalogs(manifest, select)
-    asked = Options(select=tuple(select), adopt=adopt, take_over=take_over, recreate_lost=tuple(recreate_lost))
-    planning, profile = Planning(), profile or Profile()
+    profile = profile or Profile()
+    return plan_with(
+        lambda connections, _: LocalEngine(connections, parallelism, profile),
+        manifest,
+        Options(select=tuple(select), adopt=adopt, take_over=take_over, recreate_lost=tuple(recreate_lost)),
+        allow_mass_removal=allow_mass_removal,
+        parallelism=parallelism,
+        profile=profile,
+    )
 
-    def read(connection: Connection) -> tuple[CatalogInput, Outcomes]:
-        options = options_in(connection, asked)
-        return read_catalog(connection, options, parallelism, planning, profile, connections.values())
 
-    inputs: list[CatalogInput] = []
+def plan_with(
+    engine_of: Callable[[Mapping[str, Connection], Sequence[str]], Engine],
+    manifest: Manifest,
+    options: Options,
+    *,
+    allow_mass_removal: bool,
+    parallelism: int,
+    profile: Profile,
+) -> Plan:
+    """Return the plan that makes the catalogs match ``manifest``, read by an engine.
+
+    Args:
+        engine_of: returns the engine for the catalogs, given the globs of the user.
+        options: how to plan.
+
+    The other arguments and the errors raised are those of :func:`plan`.
+    """
+    _, concerned = selected_catalogs(manifest, options.select)
+    globs = [*options.select, *options.recreate_lost]
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
-        for names in waves({name: connection.desired for name, connection in connections.items()}):
-            for source, namespaces in read_all([connections[name] for name in names], read, parallelism):
-                inputs.append(source)
-                with profile.stage("compare", connections[source.desired.name]):
-                    planning.add(source, plan_catalog(planning.with_written(source), namespaces))
-    check_selection([*select, *recreate_lost], [(source, TablesInMemory(source.live.tables)) for source in inputs])
+        driver = Driver(engine_of(connections, globs), connections, parallelism, profile)
+        read = driver.plan(
+            {name: input_of(connection, options_in(connection, options)) for name, connection in connections.items()}
+        )
+    check_selection(globs, read)
     with profile.stage("order"):
-        made = planning.plan(reference(manifest), manifest.thresholds, asked)
+        made = driver.planning.plan(reference(manifest), manifest.thresholds, options)
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(manifest))
-
-
-def read_catalog(
-    connection: Connection,
-    options: PlanOptions,
-    parallelism: int,
-    planning: Planning,
-    profile: Profile,
-    others: Collection[Connection],
-) -> tuple[CatalogInput, Outcomes]:
-    """Return the planner's input for one catalog, and how its namespaces differ.
-
-    ``planning`` has the catalog that it mirrors, ``profile`` records stages, and ``others`` may mirror it.
-
-    Raises:
-        BackendError: something could not be read.
-    """
-    backend, scope = connection.backend, connection.desired.scope
-    with profile.stage("scan", connection):
-        scanned = connection.spec.scan(backend, scope)
-    own, live = replace(input_of(connection, options), live=scanned), scanned
-    source = planning.with_mirror(own)
-    kept = names_kept(backend, missing_blocks(source.desired, live), chain(live.namespaces, live.tables))
-    if kept:
-        source = planning.with_mirror(own, kept)
-    desired = source.desired
-    asked = list(storage_questions(desired, live, options.select))
-    with profile.stage("storage", connection):
-        found = ask_storage(backend, asked, parallelism, source.mirrored.written if source.mirrored else {})
-    notes = optional.schema_notes(backend, schemas_to_show(asked, found))
-    source = replace(source, live=replace(live, notes=(*live.notes, *notes)), facts=Facts(found))
-    namespaces = compare_namespaces(source)
-    missing = [pair for pair in pairs(moves_of(desired), desired.tables, live.tables) if pair.live is None]
-    names = names_in_question(missing, options.select)
-    with profile.stage("questions", connection):
-        occupants = ask_occupants(backend, source, namespaces.drops, parallelism)
-        held = live.held | ask_held(backend, names, live.namespaces, parallelism)
-        leftovers = optional.leftovers(backend, scope)
-        stored = find_stored(connection, dict(new_names(missing, options.select)), others, parallelism)
-    places = chain((one.location for one in found.values()), *stored.values())
-    links = links_to(places, live.tables.values())
-    return replace(source, facts=Facts(found, occupants, leftovers, held, links, stored)), namespaces
 
 
 def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:

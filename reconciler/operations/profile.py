@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -30,17 +30,31 @@ class ProfiledStage:
     calls: int | None = None
     bytes: int | None = None
 
+    def after(self, earlier: ProfiledStage) -> ProfiledStage:
+        """Return both turns of a stage as one."""
+        return replace(
+            earlier,
+            seconds=round(earlier.seconds + self.seconds, 6),
+            calls=None if self.calls is None else (earlier.calls or 0) + self.calls,
+            bytes=None if self.bytes is None else (earlier.bytes or 0) + self.bytes,
+        )
+
 
 @dataclass
 class Profile:
-    """The stages of one run, in the order in which they ended.
+    """The stages of one run, in the order in which they first ended; what a catalog goes through in turns is one stage.
 
     Catalogs are read in parallel, so their seconds add up to more than the run took. Each stage is a span of
     OpenTelemetry where the process has that set up.
     """
 
-    stages: list[ProfiledStage] = field(default_factory=list)
+    _stages: dict[tuple[str, str | None], ProfiledStage] = field(default_factory=dict)
     _began: float = field(default_factory=perf_counter)
+
+    @property
+    def stages(self) -> list[ProfiledStage]:
+        """All stages."""
+        return [*self._stages.values()]
 
     @property
     def seconds(self) -> float:
@@ -56,11 +70,15 @@ class Profile:
             yield
         timed = (name, round(began - self._began, 6), round(perf_counter() - began, 6))
         if not connections:
-            self.stages.append(ProfiledStage(*timed))
+            self._add(ProfiledStage(*timed))
         for connection, earlier in zip(connections, before, strict=True):
             now = optional.traffic(connection.backend)
             sent = [] if earlier is None or now is None else [now.calls - earlier.calls, now.bytes - earlier.bytes]
-            self.stages.append(ProfiledStage(*timed, connection.spec.name, connection.spec.impl, *sent))
+            self._add(ProfiledStage(*timed, connection.spec.name, connection.spec.impl, *sent))
+
+    def _add(self, stage: ProfiledStage) -> None:
+        key = stage.stage, stage.catalog
+        self._stages[key] = stage.after(self._stages[key]) if key in self._stages else stage
 
     def to_json(self) -> str:
         """Return a JSON document, without any value, location or address of a catalog."""

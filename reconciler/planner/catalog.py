@@ -14,11 +14,12 @@ from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTa
 from reconciler.model.live import LIST_OF_OBJECTS, UNKNOWN_FEATURES, LiveNamespace, LiveTable
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode, Why
-from reconciler.planner.comparison import Outcomes, compare_tables
+from reconciler.planner.comparison import Outcomes, TableComparison
 from reconciler.planner.conflicts import resolve
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Key, Kind
-from reconciler.planner.facts import CatalogInput, LiveTables, TablesInMemory
+from reconciler.planner.facts import Answers, CatalogInput, LiveTables
 from reconciler.planner.mirrors import Mirrored
+from reconciler.planner.moves import pairs
 from reconciler.planner.namespaces import diff_namespace
 from reconciler.planner.notes import notes_on, notes_on_renames
 from reconciler.planner.outcome import CatalogContext, change_of
@@ -37,24 +38,24 @@ class CatalogPlan:
     fingerprints: list[Fingerprint]
 
 
-def plan_catalog(source: CatalogInput, namespaces: Outcomes | None = None) -> CatalogPlan:
-    """Return the plan of one catalog, in time linear in the number of objects.
-
-    ``namespaces`` are the outcomes of :func:`compare_namespaces`, if they are known already.
-    """
-    outcomes = compare_tables(source)
-    outcomes.merge(namespaces or compare_namespaces(source))
-    return conclude(source, outcomes, TablesInMemory(source.live.tables, source.facts.places))
+def plan_catalog(source: CatalogInput, answers: Answers) -> CatalogPlan:
+    """Return the plan of one catalog whose answers are all known, in time linear in the number of objects."""
+    context, compared = CatalogContext.of(source), TableComparison()
+    compared.compare(context, pairs(context.moves, source.desired.tables, source.live.tables, source.live.held))
+    compared.answer(context, compared.questions(context), answers)
+    return conclude(source, compared.outcomes, compare_namespaces(source), LiveTables(source.live.tables))
 
 
-def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> CatalogPlan:
+def conclude(source: CatalogInput, outcomes: Outcomes, namespaces: Outcomes, tables: LiveTables) -> CatalogPlan:
     """Return the plan of a catalog whose objects have been compared.
 
     Args:
-        source: the catalog; its live tables and the facts about tables are not read.
-        outcomes: those of all its tables and namespaces.
+        source: the catalog; its live tables are not read.
+        outcomes: those of all its tables.
+        namespaces: those of :func:`compare_namespaces`.
         tables: answers questions about the live tables as a whole.
     """
+    outcomes.merge(namespaces)
     context = CatalogContext.of(source)
     outcomes.compare_written(source, tables)
     outcomes.blocked = {**dict(_damaged(source, context)), **outcomes.blocked}

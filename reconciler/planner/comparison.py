@@ -6,17 +6,28 @@ Parts of a catalog can be compared apart and merged.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from reconciler.model import locations
+from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredMove
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier
 from reconciler.model.ownership import owner_of
 from reconciler.model.reasons import NoteCode
 from reconciler.planner.entries import Action, Blocked, Change, Key, Note, Protection
-from reconciler.planner.facts import CatalogInput, EntryColumns, LiveTables, TableFacts
-from reconciler.planner.moves import MovedTable, pairs
+from reconciler.planner.facts import (
+    Answers,
+    CatalogInput,
+    EntryColumns,
+    LiveTables,
+    Questions,
+    TableFacts,
+    has_questions,
+    new_names,
+)
+from reconciler.planner.moves import TablePair, pairs
 from reconciler.planner.moving import diff_moved
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark
 from reconciler.planner.policies import with_policies
@@ -82,7 +93,7 @@ class Outcomes:
         for key, remark in other.remarks.items():
             self.remarks[key] = remark.with_others(self.remarks.get(key))
 
-    def compare(self, context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> None:
+    def compare(self, context: CatalogContext, pair: TablePair, facts: TableFacts | None) -> None:
         """Compare one table, selected or not, and add the outcome."""
         counts = self.counts
         for live in pair.there:
@@ -99,7 +110,7 @@ class Outcomes:
             (self.moved if pair.origin is None else self.moving).add(pair.line)
         self._compare(context, pair, facts)
 
-    def _compare(self, context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> None:
+    def _compare(self, context: CatalogContext, pair: TablePair, facts: TableFacts | None) -> None:
         if pair.origin is None:
             outcome = diff_table(context, pair.desired, pair.live, facts, pair.held)
             if pair.desired is None and pair.live is not None:
@@ -143,9 +154,60 @@ def entry_columns(change: Change) -> EntryColumns | None:
     return None if shown is None or to_show is None else EntryColumns(shown, to_show)
 
 
-def compare_tables(source: CatalogInput) -> Outcomes:
-    """Return the outcomes of comparing every table of a catalog."""
-    context, outcomes = CatalogContext.of(source), Outcomes()
-    for pair in pairs(context.moves, source.desired.tables, source.live.tables, source.facts.held):
-        outcomes.compare(context, pair, source.facts.tables.get(pair.desired.id) if pair.desired else None)
-    return outcomes
+@dataclass(slots=True)
+class TableComparison:
+    """The comparison of some tables of a catalog with their blocks.
+
+    Tables that need no answer are compared at once; the others wait in ``open``. Parts of a catalog can be compared
+    apart and merged.
+
+    Args:
+        outcomes: those of the compared tables.
+        open: the tables that wait for the answers to :meth:`questions`.
+        schemas: the schema of each entry to be made, for the catalog to show.
+        missing: the names of the blocks without an entry.
+        new: those of them whose data may be elsewhere, with their former names (see ``facts.new_names``).
+    """
+
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    open: list[TablePair] = field(default_factory=list)
+    schemas: list[Schema] = field(default_factory=list)
+    missing: set[Identifier] = field(default_factory=set)
+    new: dict[Identifier, Identifier | None] = field(default_factory=dict)
+
+    def compare(self, context: CatalogContext, tables: Iterable[TablePair]) -> None:
+        """Compare the tables that need no answer, and keep the others."""
+        for pair in tables:
+            desired = pair.desired
+            if desired is not None and pair.live is None and not desired.absent and desired.refused is None:
+                self.missing.add(desired.id)
+                self.new.update(new_names([pair], context.select))
+            if has_questions(pair, context.select):
+                self.open.append(pair)
+            else:
+                self.outcomes.compare(context, pair, None)
+
+    def questions(self, context: CatalogContext) -> Questions:
+        """Return what must be known to compare the open tables."""
+        return Questions.about(self.open, context.select)
+
+    def answer(self, context: CatalogContext, questions: Questions, answers: Answers) -> None:
+        """Compare the open tables with the answers to their questions."""
+        for question in questions.storage:
+            schema = question.table.schema or answers.tables[question.table.id].storage.schema
+            if schema is not None and question.in_force is None:
+                self.schemas.append(schema)
+        for pair in self.open:
+            name = pair.desired.id if pair.desired is not None else ()
+            by = answers.held.get(name)
+            told = pair if by is None else replace(pair, held=by)
+            self.outcomes.compare(context, told, answers.tables.get(name))
+        self.open.clear()
+
+    def merge(self, other: TableComparison) -> None:
+        """Add the comparison of other tables of the same catalog."""
+        self.outcomes.merge(other.outcomes)
+        self.open += other.open
+        self.schemas += other.schemas
+        self.missing |= other.missing
+        self.new.update(other.new)

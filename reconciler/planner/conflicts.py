@@ -234,7 +234,7 @@ def _shared_locations(
     }
     if not created:
         return
-    for table in sorted(tables.at(created), key=lambda table: table.id, reverse=True):
+    for table in sorted(tables.at(created, source.facts), key=lambda table: table.id, reverse=True):
         if table.id not in touched:
             change = created[place_of(table.location)]
             yield _Conflict(change, Why(ReasonCode.LOCATION_TAKEN, {"name": address(change.catalog, table.id)}), table)
@@ -268,7 +268,7 @@ def _changed_data(
     for one, place in placed:
         sharing[place][one.identifier] = None
     touched = _touched(changes)
-    for table in tables.at({place for _, place in changing}):
+    for table in tables.at({place for _, place in changing}, source.facts):
         if table.id in blocks and table.id not in touched:
             sharing[place_of(table.location)][table.id] = table
     columns = {one.identifier: one.after_columns for one, _ in changing if changes_columns(one)}
@@ -308,7 +308,7 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
     if not found:
         return
     leaving = {change.identifier for change in changes if change.action is Action.DEREGISTER_TABLE}
-    for table in sorted(tables.at(found), key=lambda table: table.id, reverse=True):
+    for table in sorted(tables.at(found, source.facts), key=lambda table: table.id, reverse=True):
         change = found[place_of(table.location)]
         if table.id not in leaving and table.id != change.identifier:
             shown = locations.redact(table.location)
@@ -345,7 +345,7 @@ def _hidden(source: CatalogInput, changes: Collection[Change], tables: LiveTable
         return
     leaving = {change.identifier for change in changes if change.before and (change.after is None or _enters(change))}
     wanted = source.desired.tables
-    for table in sorted(tables.at(entering), key=lambda table: table.id, reverse=True):
+    for table in sorted(tables.at(entering, source.facts), key=lambda table: table.id, reverse=True):
         change = entering[place_of(table.location)]
         if len(table.id) != 1 or table.properties or table.id in leaving or table.id == change.identifier:
             continue
@@ -365,7 +365,7 @@ def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: Liv
     ]
     if not doubts:
         return
-    taken = {place_of(one.location) for one in tables.at({place_of(place) for _, place in doubts})}
+    taken = {place_of(one.location) for one in tables.at({place_of(place) for _, place in doubts}, source.facts)}
     taken |= {place_of(one.destination) for one in changes if one.destination}
     for change, place in doubts:
         if place_of(place) not in taken:

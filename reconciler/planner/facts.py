@@ -1,11 +1,11 @@
-"""The planner's input: states, options, and answers to its questions."""
+"""The planner's input: states, options, its questions, and the answers."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
@@ -16,7 +16,7 @@ from reconciler.model.names import EVERYTHING, NOTHING, Identifier, Scope
 from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true, recorded_tags
 from reconciler.model.tags import FoundTags
 from reconciler.planner.mirrors import Mirrored
-from reconciler.planner.moves import MovedTable, moves_of, pairs
+from reconciler.planner.moves import TablePair
 
 Stored: TypeAlias = Mapping[Identifier, Sequence[str]]
 """Where else than at their default locations the data of new tables may be."""
@@ -82,21 +82,19 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The answers of storage and the catalog to the planner's questions.
+    """What the catalog as a whole answers, once its tables are compared.
 
-    ``tables``: for each table of :func:`storage_questions`. ``occupants``: what namespaces to drop hold beside the
-    objects of the snapshot. ``leftovers``: entries of lancens' own that an interrupted run left; the snapshot has none
-    of them. ``held``: for :func:`names_in_question`, the objects with those names that are no Lance tables, in words.
-    ``places``: the targets of locations that are symbolic links, all normalised. ``stored``: where else data of
-    :func:`new_names` may be.
+    ``occupants``: what namespaces to drop hold beside the objects of the snapshot. ``leftovers``: entries of lancens'
+    own that an interrupted run left; the snapshot has none of them. ``places``: the targets of locations that are
+    symbolic links, all normalised. ``stored``: where else data of :func:`new_names` may be. ``notes``: sentences about
+    columns that entries to be made cannot show.
     """
 
-    tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
     occupants: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
     leftovers: Sequence[LiveNamespace | LiveTable] = ()
-    held: Mapping[Identifier, str] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
     stored: Stored = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     def place_of(self, location: str) -> str:
         """Return the normalised location with symbolic links resolved."""
@@ -104,45 +102,35 @@ class Facts:
         return self.places.get(place, place)
 
 
-class LiveTables(Protocol):
-    """The live tables of one catalog, queried only when needed."""
+@dataclass(frozen=True, slots=True)
+class LiveTables:
+    """The live tables of one catalog.
+
+    An engine may keep in memory only those that other objects' changes depend on; then ``counts`` is the number of
+    tables in each namespace, and ``selected`` are the globs of the user that match a table.
+    """
+
+    tables: Mapping[Identifier, LiveTable]
+    counts: Mapping[Identifier, int] | None = None
+    selected: Collection[Scope] | None = None
 
     def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
         """Return how many tables are directly in each of ``namespaces``; one without any may be left out."""
-
-    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
-        """Return the tables among ``identifiers``."""
-
-    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
-        """Return the tables whose location is one of ``places`` (see ``Facts.place_of``)."""
-
-    def any_in(self, scope: Scope) -> bool:
-        """Return whether ``scope`` contains a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class TablesInMemory:
-    """Live tables in memory; ``links`` are the ``Facts.places`` of their locations."""
-
-    tables: Mapping[Identifier, LiveTable]
-    links: Mapping[str, str] = field(default_factory=dict)
-
-    def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
-        """Return how many tables are directly in each of ``namespaces``."""
+        if self.counts is not None:
+            return {namespace: self.counts.get(namespace, 0) for namespace in namespaces}
         return Counter(identifier[:-1] for identifier in self.tables if identifier[:-1] in namespaces)
 
     def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
         """Return the tables among ``identifiers``."""
         return [self.tables[identifier] for identifier in identifiers if identifier in self.tables]
 
-    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
+    def at(self, places: Collection[str], facts: Facts) -> Iterable[LiveTable]:
         """Return the tables whose location is one of ``places`` (see ``Facts.place_of``)."""
-        normalised = ((table, locations.normalise(table.location)) for table in self.tables.values())
-        return [table for table, place in normalised if self.links.get(place, place) in places]
+        return [table for table in self.tables.values() if facts.place_of(table.location) in places]
 
     def any_in(self, scope: Scope) -> bool:
-        """Return whether ``scope`` contains a table."""
-        return any(map(scope.contains, self.tables))
+        """Return whether ``scope``, a glob of the user, contains a table."""
+        return any(map(scope.contains, self.tables)) if self.selected is None else scope in self.selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,25 +202,17 @@ def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
     )
 
 
-def names_in_question(found: Iterable[MovedTable], select: Scope = EVERYTHING) -> Iterator[Identifier]:
-    """Yield the names of new tables, which objects of another kind may have."""
-    for pair in found:
-        desired = pair.wanted_in(select) if pair.live is None else None
-        if desired is not None:
-            yield desired.id
-
-
 def new_names(
-    found: Iterable[MovedTable], select: Scope = EVERYTHING
+    tables: Iterable[TablePair], select: Scope = EVERYTHING
 ) -> Iterator[tuple[Identifier, Identifier | None]]:
     """Yield each new table without a location, with its name before a move, if any."""
-    for pair in found:
+    for pair in tables:
         desired = pair.wanted_in(select) if pair.in_force is None else None
         if desired is not None and desired.location is None and desired.probe:
             yield desired.id, pair.former
 
 
-def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQuestion | None:
+def storage_question(pair: TablePair, select: Scope = EVERYTHING) -> StorageQuestion | None:
     """Return what storage must be opened to compare a table; None if nothing must be.
 
     Storage decides about new tables (data is registered), about relocations, and about live tables with a schema or
@@ -253,9 +233,40 @@ def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQue
     return None
 
 
-def storage_questions(desired: DesiredCatalog, live: Snapshot, select: Scope = EVERYTHING) -> Iterator[StorageQuestion]:
-    """Yield the :func:`storage_question` of every table that has one."""
-    for pair in pairs(moves_of(desired), desired.tables, live.tables):
-        question = storage_question(pair, select)
-        if question is not None:
-            yield question
+def has_questions(pair: TablePair, select: Scope = EVERYTHING) -> bool:
+    """Return whether something must be known to compare a table."""
+    desired = pair.wanted_in(select)
+    return desired is not None and (pair.live is None or storage_question(pair, select) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What must be known to compare some tables.
+
+    Args:
+        storage: the tables whose storage must be opened.
+        names: the names of new tables, which objects of another kind may have.
+    """
+
+    storage: Sequence[StorageQuestion]
+    names: Sequence[Identifier]
+
+    @classmethod
+    def about(cls, tables: Collection[TablePair], select: Scope = EVERYTHING) -> Questions:
+        """Return the questions about ``tables``; there may be none."""
+        storage = [question for pair in tables if (question := storage_question(pair, select)) is not None]
+        new = (pair.wanted_in(select) for pair in tables if pair.live is None)
+        return cls(storage, [desired.id for desired in new if desired is not None])
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers to :class:`Questions`.
+
+    Args:
+        tables: what storage holds for each table of ``Questions.storage``.
+        held: the objects of ``Questions.names`` that are no Lance tables, in words.
+    """
+
+    tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
+    held: Mapping[Identifier, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ with the live ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import TypeAlias
@@ -27,9 +27,9 @@ from reconciler.model.reasons import ReasonCode
 from reconciler.model.redaction import is_stand_in, redact_value
 from reconciler.model.tags import FoundTags
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.comparison import entry_columns
+from reconciler.planner.comparison import TableComparison, entry_columns
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
-from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, TablesInMemory, storage_question
+from reconciler.planner.facts import Answers, CatalogInput, Facts, LiveTables, Questions, StorageQuestion, TableFacts
 from reconciler.planner.maintenance import MaintainedTable, MaintainedTables, plan_jobs
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
@@ -46,16 +46,25 @@ _Said: TypeAlias = Sequence[Entry] | Sequence[Fingerprint]
 class Recorded:
     """The recorded states of one catalog, as an input to the planner.
 
-    ``tables`` and ``namespaces`` are the objects in the plan, existing or not, ``columns`` the columns of their data.
-    ``questions`` are the tables whose location must be known, ``entries`` what the plan says of tables.
+    ``compared`` is the comparison of the tables in the plan, as far as no answer is needed, and ``questions`` are those
+    about the others. ``namespaces`` are the names of namespaces in the plan, existing or not, ``columns`` the columns
+    of the data of tables, ``entries`` what the plan says of tables.
     """
 
     source: CatalogInput
-    tables: Sequence[Identifier]
+    compared: TableComparison
+    questions: Questions
     namespaces: Sequence[Identifier]
     columns: Mapping[Identifier, Schema]
-    questions: Sequence[StorageQuestion]
     entries: Mapping[Identifier, Change | Blocked]
+
+
+@dataclass(frozen=True, slots=True)
+class PresentPlaces:
+    """Where the tables in question are now, and the targets of symbolic links (``Facts.places``)."""
+
+    tables: Mapping[Identifier, TableFacts]
+    links: Mapping[str, str]
 
 
 def check_catalogs(
@@ -129,26 +138,24 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Key]) -> R
             if one.code is ReasonCode.ENTRY_DAMAGED
         },
     )
-    found = pairs(moves, _blocks(desired, tables), live.tables)
-    questions = [storage_question(pair, source.options.select) for pair in found]
     facts = Facts(
         occupants={one.identifier: ("something",) for one in own if one.occupied},
         leftovers=[(_live_table if one.kind == "table" else _live_namespace)(one, None) for one in aside if one.view],
-        held={one.identifier: one.held_by for one in blocked if one.held_by},
         stored={one.identifier: (one.unreferenced,) for one in blocked if one.unreferenced is not None},
     )
+    held = {one.identifier: one.held_by for one in blocked if one.held_by}
+    blocks = {key: block for key, block in desired.tables.items() if key in tables or block.refused is not None}
+    source = replace(source, live=live, facts=facts)
+    context, compared = CatalogContext.of(source), TableComparison()
+    compared.compare(context, pairs(moves, blocks, live.tables, held))
     return Recorded(
-        replace(source, live=live, facts=facts),
-        (*tables, *(key for key, block in desired.tables.items() if block.refused is not None and key not in tables)),
+        source,
+        compared,
+        compared.questions(context),
         tuple(namespaces),
         {wanted_as[key]: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
-        [question for question in questions if question is not None],
         entries,
     )
-
-
-def _blocks(desired: DesiredCatalog, tables: Iterable[Identifier]) -> Mapping[Identifier, DesiredTable]:
-    return {key: desired.tables[key] for key in tables if key in desired.tables}
 
 
 def follow(
@@ -156,7 +163,7 @@ def follow(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
-    places_of: Callable[[Recorded], Facts],
+    places_of: Callable[[Recorded], PresentPlaces],
     shown: Mapping[str, str],
 ) -> Plan:
     """Return ``saved`` with real locations, and its changes as replanned, sensitive values included.
@@ -196,7 +203,7 @@ def _changes_again(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Key]]],
-    places_of: Callable[[Recorded], Facts],
+    places_of: Callable[[Recorded], PresentPlaces],
     moved: list[str],
 ) -> Plan:
     """Return the plan of `apply` in the recorded states; add the locations to ``moved`` that it is not based on."""
@@ -204,11 +211,10 @@ def _changes_again(
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
         kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
-        one = _recorded(plan, planning.with_written(planning.with_mirror(source, kept)), leftovers)
-        found = places_of(one)
-        moved += _moved_places(one, found.tables)
-        one = replace(one, source=replace(one.source, facts=replace(one.source.facts, places=found.places)))
-        planning.add(one.source, _planned_again(one, found.tables))
+        recorded = _recorded(plan, planning.with_written(planning.with_mirror(source, kept)), leftovers)
+        places = places_of(recorded)
+        moved += _moved_places(recorded, places.tables)
+        planning.add(*_planned_again(recorded, places))
     return planning.plan(manifest, thresholds, plan.options)
 
 
@@ -230,7 +236,7 @@ def _jobs_again(plan: Plan, manifest: ManifestRef, thresholds: Thresholds, sourc
 
 def _moved_places(one: Recorded, places: Mapping[Identifier, TableFacts]) -> Iterator[str]:
     """Yield a line for each location that the catalog chooses or takes otherwise than when the plan was made."""
-    for question in one.questions:
+    for question in one.questions.storage:
         entry, place = one.entries.get(question.table.id), places[question.table.id]
         if entry is None:
             continue
@@ -241,13 +247,17 @@ def _moved_places(one: Recorded, places: Mapping[Identifier, TableFacts]) -> Ite
             yield f"  {entry.address}   location   {now} is refused now: {place.problem}"
 
 
-def _planned_again(one: Recorded, places: Mapping[Identifier, TableFacts]) -> CatalogPlan:
-    source = one.source
-    facts = {question.table.id: _facts(one, question, places[question.table.id]) for question in one.questions}
-    context, outcomes = CatalogContext.of(source), compare_namespaces(source, one.namespaces)
-    for pair in pairs(context.moves, _blocks(source.desired, one.tables), source.live.tables, source.facts.held):
-        outcomes.compare(context, pair, facts.get(pair.desired.id) if pair.desired else None)
-    return conclude(source, outcomes, TablesInMemory(source.live.tables, source.facts.places))
+def _planned_again(recorded: Recorded, places: PresentPlaces) -> tuple[CatalogInput, CatalogPlan]:
+    """Return the plan of a catalog in its recorded states, and the input that it was made from."""
+    source, questions, outcomes = recorded.source, recorded.questions, recorded.compared.outcomes
+    source = replace(source, facts=replace(source.facts, places=places.links))
+    tables = {
+        question.table.id: _facts(recorded, question, places.tables[question.table.id])
+        for question in questions.storage
+    }
+    recorded.compared.answer(CatalogContext.of(source), questions, Answers(tables))
+    namespaces = compare_namespaces(source, recorded.namespaces)
+    return source, conclude(source, outcomes, namespaces, LiveTables(source.live.tables))
 
 
 def _facts(one: Recorded, question: StorageQuestion, place: TableFacts) -> TableFacts:

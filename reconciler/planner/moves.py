@@ -116,7 +116,7 @@ def moves_of(desired: DesiredCatalog) -> Moves:
 
 
 @dataclass(frozen=True, slots=True)
-class MovedTable:
+class TablePair:
     """A table's block, its entry, and its entry under the old name, where they exist.
 
     ``line`` is the ``moved`` line with the old name. ``held`` describes an object with the block's name that is no
@@ -186,7 +186,7 @@ def pairs(
     blocks: Mapping[Identifier, DesiredTable],
     live: Mapping[Identifier, LiveTable],
     held: Mapping[Identifier, str] = _NOTHING_HELD,
-) -> Iterator[MovedTable]:
+) -> Iterator[TablePair]:
     """Yield every table of ``blocks`` and ``live`` once, moved ones with both names.
 
     ``held`` describes objects with the names of blocks, or old names of moved ones, that are no Lance tables.
@@ -198,7 +198,7 @@ def pairs(
         if found is None:
             # Only a mirror asks for a name that a table leaves: what has it is not what is asked for.
             leaves = desired.refused is not None and moves.target_of(identifier) in blocks
-            yield MovedTable(desired, None if leaves else live.get(identifier), held=held.get(identifier, ""))
+            yield TablePair(desired, None if leaves else live.get(identifier), held=held.get(identifier, ""))
             continue
         before, line = found
         origin = live.get(before)
@@ -207,13 +207,13 @@ def pairs(
         by = held.get(identifier, "")
         if origin is None and before in held:
             by = by or f"{'/'.join(before)}: {held[before]}"  # creating the new name would leave the table behind
-        yield MovedTable(desired, live.get(identifier), origin, line, by)
+        yield TablePair(desired, live.get(identifier), origin, line, by)
     for identifier, table in live.items() if moves.keeper else ():
         kept = moves.kept(table) if identifier not in taken else None
         found = moves.origin_of(kept.id) if kept is not None else None
         if kept is not None and found is not None:
             taken |= {identifier, kept.id}
-            yield MovedTable(kept, live.get(kept.id), table, found[1])
+            yield TablePair(kept, live.get(kept.id), table, found[1])
     for identifier, table in live.items():
         if identifier not in blocks and identifier not in taken:
-            yield MovedTable(None, table)
+            yield TablePair(None, table)

@@ -10,13 +10,13 @@ from reconciler.model.live import LiveTable
 from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts
-from reconciler.planner.moves import MovedTable
+from reconciler.planner.moves import TablePair
 from reconciler.planner.outcome import CatalogContext, Outcome, change_of
 from reconciler.planner.tables import diff_table
 from reconciler.planner.views import ObjectView
 
 
-def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> Outcome:
+def diff_moved(context: CatalogContext, pair: TablePair, facts: TableFacts | None) -> Outcome:
     """Return the outcome for a table whose entry has its old name.
 
     It is renamed and updated in one change. If an interrupted run made the new entry without removing the old one, the
@@ -25,7 +25,7 @@ def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | No
     Args:
         context: the catalog.
         pair: the table, with a block, a ``moved`` line and an entry under its old name.
-        facts: what storage holds, for tables of ``facts.storage_questions``.
+        facts: what storage holds, for tables of ``Questions.storage``.
     """
     desired, origin, line, renamed = pair.desired, pair.origin, pair.line, pair.renamed
     if desired is None or origin is None or line is None or renamed is None:
@@ -70,7 +70,7 @@ def _able(context: CatalogContext, *, is_made: bool) -> CatalogContext:
 
 
 def _kept(
-    context: CatalogContext, blocked: Blocked, pair: MovedTable, desired: DesiredTable, origin: LiveTable
+    context: CatalogContext, blocked: Blocked, pair: TablePair, desired: DesiredTable, origin: LiveTable
 ) -> Blocked:
     """Return the blocked entry with the states of both names."""
     return blocked.model_copy(

@@ -28,8 +28,8 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
     A topic with many namespaces is one note.
     """
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
-    for said in source.live.notes:
-        yield Note(catalog=catalog, code=NoteCode.SCAN, params={"detail": said})
+    for sentence in (*source.live.notes, *source.facts.notes):
+        yield Note(catalog=catalog, code=NoteCode.SCAN, params={"detail": sentence})
     safeguard = source.capabilities.safeguard
     guards: dict[NoteCode, Params] = {}
     if safeguard is not None:

@@ -17,7 +17,7 @@ from reconciler.model.policies import Policies
 from reconciler.model.redaction import is_sensitive, is_stand_in
 from reconciler.planner.catalog import CatalogPlan, fingerprint_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint
-from reconciler.planner.facts import CatalogInput
+from reconciler.planner.facts import CatalogInput, Facts
 from reconciler.planner.mirrors import NOTHING_KEPT, Remaining, Remains, mirrored
 from reconciler.planner.ordering import order
 from reconciler.planner.outcome import CatalogContext
@@ -51,9 +51,9 @@ class Planning:
         found = mirrored(source.desired, mirror, source.capabilities, remains, kept)
         return replace(source, desired=found.desired, mirrored=found)
 
-    def with_written(self, source: CatalogInput) -> CatalogInput:
-        """Return a catalog with the data that the plans of the others write."""
-        return replace(source, written=self._written)
+    def with_written(self, source: CatalogInput, facts: Facts | None = None) -> CatalogInput:
+        """Return a catalog with the data that the plans of the others write, and with ``facts`` if they are given."""
+        return replace(source, facts=source.facts if facts is None else facts, written=self._written)
 
     def add(self, source: CatalogInput, plan: CatalogPlan) -> None:
         """Add the plan of a catalog; a mirrored one needs its live tables in ``source``."""

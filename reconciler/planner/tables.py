@@ -16,7 +16,7 @@ from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
-from reconciler.planner.moves import MovedTable
+from reconciler.planner.moves import TablePair
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark, change_of, unmarkable, unwanted
 from reconciler.planner.schema_calls import rename_hint
 from reconciler.planner.schemas import SchemaDifference, evolved, without_renames
@@ -46,7 +46,7 @@ def diff_table(
         context: the catalog.
         desired: the manifest's block; None if there is none.
         live: the catalog's entry; None if there is none.
-        facts: what storage holds, for tables of ``facts.storage_questions``.
+        facts: what storage holds, for tables of ``Questions.storage``.
         held: describes an object with the name of a new table; empty if there is none.
     """
     if desired is None or desired.absent:
@@ -193,7 +193,7 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
 
 
 def remarks_on(
-    context: CatalogContext, pair: MovedTable, facts: TableFacts | None, outcome: Outcome
+    context: CatalogContext, pair: TablePair, facts: TableFacts | None, outcome: Outcome
 ) -> Iterator[Remark]:
     """Yield remarks about a table beside its ``outcome``."""
     safeguard = context.capabilities.safeguard

@@ -9,8 +9,7 @@ listed.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, groupby
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,26 +17,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from reconciler import storage
 from reconciler.manifest import collector_paused
 from reconciler.model import locations
-from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredNamespace, DesiredTable
+from reconciler.model.desired import DesiredTable
 from reconciler.model.errors import CatalogError
 from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot, Storage
 from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
-from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
-from reconciler.planner.comparison import Outcomes
+from reconciler.operations.driver import ReadCatalog
+from reconciler.operations.facts import answers_to, links_to
+from reconciler.planner.comparison import TableComparison
 from reconciler.planner.conflicts import hiding_places
 from reconciler.planner.entries import Action, Change
-from reconciler.planner.facts import (
-    CatalogInput,
-    Facts,
-    Stored,
-    TableFacts,
-    names_in_question,
-    new_names,
-    storage_question,
-)
-from reconciler.planner.moves import NO_MOVES, MovedTable, pairs
+from reconciler.planner.facts import Facts
+from reconciler.planner.moves import NO_MOVES, TablePair, pairs
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.sharing import changes_columns, changes_tags
 from reconciler.spark.reading import readings_of
@@ -49,110 +40,15 @@ if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
 
-_QUESTIONS_TOGETHER = 16
+_OPEN_TOGETHER = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
-    """Some tables whose comparison needs an answer; ``load`` has them, packed."""
+class OpenTables:
+    """Some tables whose comparison waits for answers; ``load`` has them, packed, since the driver never reads them."""
 
     count: int
     load: bytes
-
-
-@dataclass(slots=True)
-class Compared:
-    """The comparison of some tables of a catalog.
-
-    Args:
-        outcomes: the changes and the blocked tables.
-        schemas: the schemas of the entries to be created.
-        counts: the number of live tables in each namespace.
-        missing: the desired tables that no scan found.
-        new: those of them whose data may be elsewhere (see ``facts.new_names``).
-        aside: the tables that may have had another name.
-        questions: the tables that are not compared yet.
-    """
-
-    outcomes: Outcomes = field(default_factory=Outcomes)
-    schemas: Counter[Schema] = field(default_factory=Counter)
-    counts: Counter[Identifier] = field(default_factory=Counter)
-    missing: set[Identifier] = field(default_factory=set)
-    new: dict[Identifier, Identifier | None] = field(default_factory=dict)
-    aside: list[MovedTable] = field(default_factory=list)
-    questions: list[Questions] = field(default_factory=list)
-
-    def merge(self, other: Compared) -> None:
-        """Add the comparison of other tables of the same catalog."""
-        self.outcomes.merge(other.outcomes)
-        self.schemas.update(other.schemas)
-        self.counts.update(other.counts)
-        self.missing |= other.missing
-        self.new.update(other.new)
-        self.aside += other.aside
-        self.questions += other.questions
-
-    def compare(self, context: CatalogContext, found: Iterable[MovedTable]) -> None:
-        """Compare the tables that need no answer, and keep the others."""
-        waiting: list[MovedTable] = []
-        for pair in found:
-            one = pair.desired or pair.live
-            if one is not None and context.moves and context.moves.concerns(one.id):
-                self.aside.append(pair)
-            elif _is_in_question(pair, context.select):
-                waiting.append(pair)
-            else:
-                self._add(context, pair, None)
-        self.questions += (Questions(len(some), packed(some)) for some in chunks(waiting, _QUESTIONS_TOGETHER))
-
-    def ask(
-        self,
-        context: CatalogContext,
-        together: Sequence[MovedTable],
-        spaces: Collection[Identifier],
-        written: Mapping[Identifier, Storage],
-        connect: Callable[[], AbstractContextManager[Backend]],
-    ) -> None:
-        """Compare tables, and ask storage and the catalog where that is needed.
-
-        Args:
-            context: the rules of the comparison.
-            together: the tables.
-            spaces: the live namespaces.
-            written: what storage will hold by the plan of another catalog.
-            connect: opens a connection to the catalog; called only if there is a question.
-
-        Raises:
-            CatalogError: the catalog could not say where a table goes, or what has its name.
-        """
-        asked = [question for pair in together if (question := storage_question(pair, context.select))]
-        names = [*names_in_question(together, context.select)]
-        facts: Mapping[Identifier, TableFacts] = {}
-        held: Mapping[Identifier, str] = {}
-        if asked or names:
-            with connect() as backend:
-                facts = ask_storage(backend, asked, backend.parallelism, written)
-                held = ask_held(backend, names, spaces, backend.parallelism)
-        self.schemas.update(schemas_to_show(asked, facts))
-        for pair in together:
-            name = pair.desired.id if pair.desired else ()
-            self._add(context, replace(pair, held=held.get(name, pair.held)), facts.get(name))
-
-    def unfound(self, source: CatalogInput) -> list[DesiredNamespace | DesiredTable]:
-        """Return the blocks of the namespaces and tables that were not found."""
-        blocks = missing_blocks(source.desired, source.live)
-        return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in self.missing]
-
-    def _add(self, context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> None:
-        self.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
-        self.outcomes.compare(context, pair, facts)
-        if pair.desired is not None and pair.live is None and not pair.desired.absent:
-            self.missing.add(pair.desired.id)
-            self.new.update(new_names([pair], context.select))
-
-
-def _is_in_question(pair: MovedTable, select: Scope) -> bool:
-    return storage_question(pair, select) is not None or any(True for _ in names_in_question([pair], select))
 
 
 # ---- reading and comparing -------------------------------------------------------------------------------------------
@@ -190,6 +86,9 @@ class ComparedUnits:
 
     Args:
         compared: the comparison.
+        open: the tables that are not compared yet.
+        aside: the tables that may have had another name: the driver pairs them.
+        counts: the number of tables in each namespace.
         namespaces: the live namespaces.
         notes: the notes of the scans.
         odd: the entries that the scans leave out.
@@ -197,10 +96,12 @@ class ComparedUnits:
         tables: all tables, where the driver needs them.
         selected: the globs that match a table.
         failures: what could not be read, each with the first namespace concerned.
-        count: the number of tables.
     """
 
-    compared: Compared = field(default_factory=Compared)
+    compared: TableComparison = field(default_factory=TableComparison)
+    open: list[OpenTables] = field(default_factory=list)
+    aside: list[TablePair] = field(default_factory=list)
+    counts: Counter[Identifier] = field(default_factory=Counter)
     namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
     notes: set[str] = field(default_factory=set)
     odd: dict[Identifier, OddEntry] = field(default_factory=dict)
@@ -208,11 +109,34 @@ class ComparedUnits:
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     selected: set[Scope] = field(default_factory=set)
     failures: list[tuple[Identifier, CatalogError]] = field(default_factory=list)
-    count: int = 0
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The live state that the driver needs."""
+        return Snapshot(self.namespaces, self.tables, tuple(sorted(self.notes)), self.odd)
+
+    @property
+    def count(self) -> int:
+        """The number of tables."""
+        return self.counts.total()
+
+    def compare(self, context: CatalogContext, tables: Iterable[TablePair]) -> None:
+        """Compare the tables that need no answer and never had another name, and keep the others."""
+        here: list[TablePair] = []
+        for pair in tables:
+            block = pair.desired or pair.live
+            is_moved = block is not None and bool(context.moves) and context.moves.concerns(block.id)
+            (self.aside if is_moved else here).append(pair)
+        self.compared.compare(context, here)
+        self.open += (OpenTables(len(some), packed(some)) for some in chunks(self.compared.open, _OPEN_TOGETHER))
+        self.compared.open.clear()
 
     def merge(self, other: ComparedUnits) -> None:
         """Add the content of other units of the same catalog."""
         self.compared.merge(other.compared)
+        self.open += other.open
+        self.aside += other.aside
+        self.counts.update(other.counts)
         self.namespaces.update(other.namespaces)
         self.notes |= other.notes
         self.odd.update(other.odd)
@@ -220,7 +144,6 @@ class ComparedUnits:
         self.tables.update(other.tables)
         self.selected |= other.selected
         self.failures += other.failures
-        self.count += other.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,14 +180,14 @@ class Reader:
             found.odd.update(reading.found.odd)
             is_known = set(reading.namespaces) <= set(unit.namespaces)
             (here if is_known else found.late).update(reading.found.tables)
-        found.count = len(here) + len(found.late)
+        found.counts.update(table[:-1] for table in chain(here, found.late))
         if name in self.whole:
             found.tables = {**here, **found.late}
         for scope in self.globs[name]:
             if any(map(scope.contains, (*here, *found.late))):
                 found.selected.add(scope)
         held = Snapshot(odd=found.odd).held
-        found.compared.compare(self.contexts[name], pairs(NO_MOVES, blocks, here, held))
+        found.compare(self.contexts[name], pairs(NO_MOVES, blocks, here, held))
         return found
 
 
@@ -272,34 +195,45 @@ class Reader:
 
 
 Asked: TypeAlias = tuple[str, tuple[bytes, ...]]
-"""A catalog, and the loads of some of its :class:`Questions`."""
+"""A catalog, and the loads of some of its :class:`OpenTables`."""
 
 
-def asked_together(catalog: str, questions: Sequence[Questions], size: int) -> Iterator[Asked]:
-    """Yield the questions about a catalog in groups of about ``size`` tables."""
-    before = accumulate((some.count for some in questions), initial=0)
-    for _, together in groupby(zip(before, questions, strict=False), key=lambda pair: pair[0] // size):
+def asked_together(catalog: str, open_tables: Sequence[OpenTables], size: int) -> Iterator[Asked]:
+    """Yield the open tables of a catalog in groups of about ``size``."""
+    before = accumulate((some.count for some in open_tables), initial=0)
+    for _, together in groupby(zip(before, open_tables, strict=False), key=lambda pair: pair[0] // size):
         yield catalog, tuple(some.load for _, some in together)
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Asks storage and the catalogs, and compares; see :meth:`Compared.ask`."""
+    """Asks storage and the catalogs, and compares open tables; runs on the executors."""
 
     specs: Mapping[str, CatalogSpec]
     contexts: Mapping[str, CatalogContext]
     spaces: Mapping[str, frozenset[Identifier]]
     written: Mapping[str, Mapping[Identifier, Storage]]
 
-    def __call__(self, asked: Asked, _: bool) -> Compared | CatalogError:
+    def __call__(self, asked: Asked, _: bool) -> TableComparison | CatalogError:
         """Return the comparison of some tables, or the error of the catalog."""
-        (name, loads), compared = asked, Compared()
-        together = [pair for load in loads for pair in unpacked(load)]
+        name, loads = asked
+        compared = TableComparison(open=[pair for load in loads for pair in unpacked(load)])
         try:
-            compared.ask(self.contexts[name], together, self.spaces[name], self.written[name], self.specs[name].connect)
+            with self.specs[name].connect() as backend:
+                self.answer(compared, name, backend)
         except CatalogError as error:
             return error
         return compared
+
+    def answer(self, compared: TableComparison, name: str, backend: Backend) -> None:
+        """Compare the open tables of a catalog.
+
+        Raises:
+            BackendError: the catalog could not say where a table goes, or what has its name.
+        """
+        questions = compared.questions(self.contexts[name])
+        answers = answers_to(questions, backend, self.spaces[name], self.written[name], backend.parallelism)
+        compared.answer(self.contexts[name], questions, answers)
 
 
 # ---- finding clashing tables -----------------------------------------------------------------------------------------
@@ -314,25 +248,19 @@ class Lookup:
     folded: frozenset[Identifier]
 
     @classmethod
-    def of(cls, source: CatalogInput, compared: Compared, places: Sequence[str], stored: Stored) -> Lookup:
-        """Return the names and places that new objects of the plan may clash with.
-
-        Args:
-            source: the catalog.
-            compared: its comparison.
-            places: the places of all tables of the plan.
-            stored: other places where the data of new tables may be.
-        """
+    def of(cls, catalog: ReadCatalog) -> Lookup:
+        """Return the names and places that new objects of the plan may clash with."""
+        source, changes = catalog.source, catalog.compared.outcomes.changes
         new = source.desired.namespaces.keys() - source.live.namespaces.keys()
-        place_of = Facts(places=links_to(places, ())).place_of
-        destinations = (change.destination for change in compared.outcomes.changes if _may_conflict(change))
-        written = chain(destinations, *stored.values())
-        unfound = () if source.capabilities.folds_case else (block.id for block in compared.unfound(source))
-        hiding = hiding_places(source.capabilities, compared.outcomes.changes, place_of)
+        place_of = Facts(places=links_to(catalog.places(), ())).place_of
+        destinations = (change.destination for change in changes if _may_conflict(change))
+        written = chain(destinations, *catalog.facts.stored.values())
+        missing = () if source.capabilities.folds_case else (block.id for block in catalog.missing())
+        hiding = hiding_places(source.capabilities, changes, place_of)
         return cls(
             frozenset(new if source.capabilities.one_name_space else ()),
             frozenset({*hiding, *(place_of(place) for place in written if place is not None)}),
-            frozenset(map(folded, unfound)),
+            frozenset(map(folded, missing)),
         )
 
     def __bool__(self) -> bool:

@@ -26,13 +26,12 @@ from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Sna
 from reconciler.model.names import EVERYTHING, Identifier
 from reconciler.model.ownership import REQUESTED_LOCATION
 from reconciler.operations.connections import CatalogSpec, Connection
-from reconciler.operations.plan import read_catalog
-from reconciler.operations.profile import Profile
+from reconciler.operations.driver import Driver, LocalEngine
+from reconciler.operations.plan import input_of
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
-from reconciler.planner.planning import Planning
 from tests.states import held_names, option_sets, situations
-from tests.unit.planner.building import CATALOG, OWNER, desired, live, live_table, plan_alone, table
+from tests.unit.planner.building import CATALOG, OWNER, desired, live, live_table, table
 
 
 class Recorded(MemoryBackend):
@@ -94,8 +93,10 @@ def filled(state: Snapshot, foreign: Iterable[Identifier] = ()) -> Recorded:
 
 def planned(backend: Recorded, wanted: DesiredCatalog, options: PlanOptions) -> Plan:
     connection = Connection(CatalogSpec(CATALOG, "memory"), wanted, backend)
-    source, _ = read_catalog(connection, options, 1, Planning(), Profile(), ())
-    return plan_alone(source, ManifestRef(name="store", digest="", files=()), Thresholds())
+    connections = {CATALOG: connection}
+    driver = Driver(LocalEngine(connections, 1), connections, 1)
+    driver.plan({CATALOG: input_of(connection, options)})
+    return driver.planning.plan(ManifestRef(name="store", digest="", files=()), Thresholds())
 
 
 def applied(backend: Recorded, plan: Plan) -> ApplyReport:

@@ -27,12 +27,11 @@ from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Sna
 from reconciler.model.names import Identifier, join
 from reconciler.model.tags import FoundTags, TagTarget
 from reconciler.operations.connections import CatalogSpec, Connection
-from reconciler.operations.plan import read_catalog
-from reconciler.operations.profile import Profile
+from reconciler.operations.driver import Driver, LocalEngine
+from reconciler.operations.plan import input_of
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
-from reconciler.planner.planning import Planning
-from tests.unit.planner.building import CATALOG, MANIFEST, plan_alone
+from tests.unit.planner.building import CATALOG, MANIFEST
 
 ResultT = TypeVar("ResultT")
 
@@ -264,11 +263,12 @@ class World:
 
     def plan(self, wanted: DesiredCatalog, **options: Any) -> Plan:
         connection = Connection(CatalogSpec(CATALOG, "memory"), wanted, self.backend)
+        connections = {CATALOG: connection}
+        driver = Driver(LocalEngine(connections, 1), connections, 1)
         # Every world is a service of its own, and plans of two worlds are compared.
-        found, _ = read_catalog(connection, PlanOptions(**options), 1, Planning(), Profile(), ())
-        source = replace(found, service="")
+        driver.plan({CATALOG: replace(input_of(connection, PlanOptions(**options)), service="")})
         reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
-        return plan_alone(source, reference, Thresholds(100, 10))
+        return driver.planning.plan(reference, Thresholds(100, 10))
 
     def apply(
         self,

@@ -20,7 +20,7 @@ from reconciler.model.desired import (
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.planner.catalog import plan_catalog
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
+from reconciler.planner.facts import Answers, CatalogInput, Facts, PlanOptions, Questions, StorageQuestion, TableFacts
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.planner.planning import Planning
@@ -126,11 +126,20 @@ def stored(kind: StorageKind, location: str = "/data/new.lance", schema: Schema 
     return TableFacts(location, Storage(kind, schema))
 
 
-def plan_alone(source: CatalogInput, reference: ManifestRef, thresholds: Thresholds) -> Plan:
+def plan_alone(source: CatalogInput, answers: Answers, reference: ManifestRef, thresholds: Thresholds) -> Plan:
     """Plan a catalog that no other one mirrors."""
     planning = Planning()
-    planning.add(source, plan_catalog(source))
+    planning.add(source, plan_catalog(source, answers))
     return planning.plan(reference, thresholds)
+
+
+def _expected(question: StorageQuestion) -> TableFacts:
+    location = question.location or f"/data/{'/'.join(question.table.id)}.lance"
+    if question.in_force is None:
+        return stored(StorageKind.NOTHING, location)
+    if not question.table.probe:
+        return stored(StorageKind.UNKNOWN, location)
+    return stored(StorageKind.DATASET, location, question.table.schema)
 
 
 def plan_of(
@@ -146,21 +155,21 @@ def plan_of(
     links: Mapping[str, str] | None = None,
     elsewhere: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
-    """Plan one catalog; a table to be made finds nothing at a default location unless ``storage`` says otherwise."""
-    tables = {
-        pair.desired.id: stored(
-            StorageKind.NOTHING, pair.desired.location or f"/data/{'/'.join(pair.desired.id)}.lance"
-        )
-        for pair in pairs(moves_of(wanted), wanted.tables, there.tables)
-        if pair.desired and pair.renamed is None and not pair.desired.absent
-    }
+    """Plan one catalog.
+
+    Unless ``storage`` says otherwise, a table to be made finds nothing at a default location, and another one the data
+    that it should have.
+    """
+    tables_there = [*pairs(moves_of(wanted), wanted.tables, there.tables)]
+    questions = Questions.about(tables_there, (options or PlanOptions()).select).storage
+    tables = {question.table.id: _expected(question) for question in questions}
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
-    facts = Facts(tables, {identifier(path): names for path, names in (occupants or {}).items()}, leftovers)
+    facts = Facts({identifier(path): names for path, names in (occupants or {}).items()}, leftovers)
     data = {identifier(path): places for path, places in (elsewhere or {}).items()}
     facts = replace(facts, places=links or {}, stored=data)
     source = CatalogInput(wanted, there, capabilities or Capabilities(), "memory", facts, options or PlanOptions())
     reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
-    return plan_alone(source, reference, thresholds or Thresholds())
+    return plan_alone(source, Answers(tables), reference, thresholds or Thresholds())
 
 
 def steps(plan: Plan) -> list[str]:

@@ -13,9 +13,9 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.planner.catalog import compare_namespaces, conclude
-from reconciler.planner.comparison import Outcomes
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts, TablesInMemory, storage_questions
-from reconciler.planner.moves import pairs
+from reconciler.planner.comparison import TableComparison
+from reconciler.planner.facts import Answers, CatalogInput, LiveTables, PlanOptions, Questions, TableFacts
+from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import ManifestRef
 from reconciler.planner.planning import Planning
@@ -33,34 +33,41 @@ ABILITIES = st.builds(
 )
 
 
-def text_of(source: CatalogInput, parts: int | None, seed: int) -> str:
-    """Return the plan as JSON; made in ``parts`` parts where that is given."""
-    if parts is None:
-        return plan_alone(source, REFERENCE, Thresholds()).to_json()
-    outcomes = Outcomes()
-    for part in compared(source, parts, seed):
-        outcomes.merge(pickle.loads(part))  # noqa: S301 - made here
-    without_tables = replace(
-        source, live=replace(source.live, tables={}), facts=Facts(occupants=source.facts.occupants)
-    )
-    outcomes.merge(compare_namespaces(without_tables))
+def text_of(source: CatalogInput, answers: Answers) -> str:
+    """Return the plan as JSON."""
+    return plan_alone(source, answers, REFERENCE, Thresholds()).to_json()
+
+
+def text_of_parts(source: CatalogInput, answers: Answers, parts: int, seed: int) -> str:
+    """Return the plan as JSON, made by comparing the tables in ``parts`` parts, in any order."""
+    compared = TableComparison()
+    for part in compared_parts(source, answers, parts, seed):
+        compared.merge(pickle.loads(part))  # noqa: S301 - made here
+    without_tables = replace(source, live=replace(source.live, tables={}))
+    tables, namespaces = LiveTables(source.live.tables), compare_namespaces(without_tables)
     planning = Planning()
-    planning.add(without_tables, conclude(without_tables, outcomes, TablesInMemory(source.live.tables)))
+    planning.add(without_tables, conclude(without_tables, compared.outcomes, namespaces, tables))
     return planning.plan(REFERENCE, Thresholds()).to_json()
 
 
-def compared(source: CatalogInput, parts: int, seed: int) -> list[bytes]:
-    """Compare the tables in ``parts`` parts, in any order."""
-    shuffle = random.Random(seed)
-    context = CatalogContext.of(source)
-    found = [Outcomes() for _ in range(parts)]
+def compared_parts(source: CatalogInput, answers: Answers, parts: int, seed: int) -> list[bytes]:
+    """Compare the tables apart; some are answered where they are compared, and others in a part of their own."""
+    shuffle, context = random.Random(seed), CatalogContext.of(source)
     tables = [*pairs(context.moves, source.desired.tables, source.live.tables)]
     shuffle.shuffle(tables)
+    compared = [TableComparison() for _ in range(parts)]
     for pair in tables:
-        facts = source.facts.tables.get(pair.desired.id) if pair.desired else None
-        shuffle.choice(found).compare(context, pair, facts)
-    shuffle.shuffle(found)
-    return [pickle.dumps(part) for part in found]
+        shuffle.choice(compared).compare(context, [pair])
+    asked = TableComparison()
+    for part in compared:
+        if shuffle.random() < 0.5:
+            asked.open += part.open
+            part.open = []
+    compared.append(asked)
+    for part in compared:
+        part.answer(context, part.questions(context), answers)
+    shuffle.shuffle(compared)
+    return [pickle.dumps(part) for part in compared]
 
 
 @given(situations(), option_sets, ABILITIES, st.integers(1, 4), st.integers())
@@ -68,15 +75,16 @@ def test_parts_make_the_same_plan(
     situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions, abilities: Capabilities, parts: int, seed: int
 ) -> None:
     wanted, live = situation
-    facts = Facts(
+    questions = Questions.about([*pairs(moves_of(wanted), wanted.tables, live.tables)], options.select)
+    answers = Answers(
         {
             question.table.id: TableFacts(question.location or f"/lake/{question.table.id[-1]}", Storage(kind))
-            for question, kind in zip(storage_questions(wanted, live), _kinds(seed), strict=False)
+            for question, kind in zip(questions.storage, _kinds(seed, len(questions.storage)), strict=True)
         }
     )
-    source = CatalogInput(wanted, live, abilities, "memory", facts, options)
-    assert text_of(source, parts, seed) == text_of(source, None, seed)
+    source = CatalogInput(wanted, live, abilities, "memory", options=options)
+    assert text_of_parts(source, answers, parts, seed) == text_of(source, answers)
 
 
-def _kinds(seed: int) -> list[StorageKind]:
-    return random.Random(seed).choices(list(StorageKind), k=20)
+def _kinds(seed: int, number: int) -> list[StorageKind]:
+    return random.Random(seed).choices(list(StorageKind), k=number)

@@ -1,0 +1,242 @@
+"""Drive the planner through some catalogs: read them, answer its questions, and conclude each.
+
+An engine reads catalogs and compares their tables, in this process or on executors. What the planner asks of a catalog
+as a whole is answered here, whichever the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
+
+from reconciler.backends import optional
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.desired import DesiredNamespace, DesiredTable
+from reconciler.model.live import Snapshot, Storage
+from reconciler.model.names import Identifier
+from reconciler.operations.connections import Connection
+from reconciler.operations.facts import answers_to, ask_occupants, find_stored, links_to, names_kept
+from reconciler.operations.profile import Profile
+from reconciler.planner.catalog import compare_namespaces, conclude
+from reconciler.planner.comparison import Outcomes, TableComparison
+from reconciler.planner.facts import CatalogInput, Facts, LiveTables
+from reconciler.planner.mirrors import NOTHING_KEPT, waves
+from reconciler.planner.moves import pairs
+from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.planning import Planning
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+
+
+_NOTHING_KEPT: Mapping[str, Mapping[Identifier, Identifier]] = {}
+
+
+@dataclass(slots=True)
+class ReadCatalog:
+    """A catalog that an engine has read, on its way to a plan.
+
+    Args:
+        source: the planner's input, with the live namespaces, and with the live tables where others mirror it.
+        compared: the comparison of its tables.
+        namespaces: the comparison of its namespaces.
+        tables: its live tables, at least those that compared objects depend on.
+        facts: what it answers as a whole.
+    """
+
+    source: CatalogInput
+    compared: TableComparison
+    namespaces: Outcomes = field(default_factory=Outcomes)
+    tables: LiveTables = field(default_factory=lambda: LiveTables({}))
+    facts: Facts = field(default_factory=Facts)
+
+    @property
+    def context(self) -> CatalogContext:
+        """What is the same for all objects of the catalog."""
+        return CatalogContext.of(self.source)
+
+    @property
+    def written(self) -> Mapping[Identifier, Storage]:
+        """What the source of a mirror will have written by then."""
+        return self.source.mirrored.written if self.source.mirrored is not None else {}
+
+    def missing(self) -> Iterator[DesiredNamespace | DesiredTable]:
+        """Yield the blocks of objects that should exist and do not."""
+        desired, live = self.source.desired, self.source.live
+        for namespace in desired.namespaces.values():
+            if not namespace.absent and namespace.id not in live.namespaces:
+                yield namespace
+        missing = self.compared.missing
+        for table in desired.tables.values() if missing else ():
+            if table.id in missing:
+                yield table
+
+    def places(self) -> Iterator[str]:
+        """Yield the places of planned tables, and others where their data may be."""
+        destinations = (entry.destination for entry in self.compared.outcomes.entries)
+        yield from (place for place in destinations if place is not None)
+        yield from chain.from_iterable(self.facts.stored.values())
+
+
+class Engine(Protocol):
+    """Reads catalogs, and compares their tables with their blocks."""
+
+    @property
+    def reads_together(self) -> bool:
+        """Whether catalogs that do not mirror each other share tasks; if not, each is read on its own."""
+
+    def read(self, sources: Mapping[str, CatalogInput]) -> dict[str, ReadCatalog]:
+        """Read catalogs, and compare the tables that need no answer.
+
+        Raises:
+            CatalogError: something could not be read.
+        """
+
+    def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:
+        """Compare the other tables with the answers of storage and of their catalog.
+
+        Raises:
+            CatalogError: a catalog could not say where a table goes, or what has its name.
+        """
+
+    def live_tables(self, catalogs: Mapping[str, ReadCatalog]) -> Mapping[str, LiveTables]:
+        """Return the live tables of each catalog, at least those that compared objects depend on.
+
+        Raises:
+            CatalogError: something could not be read again.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Reads catalogs and compares their tables in this process."""
+
+    connections: Mapping[str, Connection]
+    parallelism: int
+    profile: Profile = field(default_factory=Profile)
+    _scans: dict[str, Snapshot] = field(default_factory=dict)
+
+    reads_together = False
+
+    def read(self, sources: Mapping[str, CatalogInput]) -> dict[str, ReadCatalog]:
+        """Scan catalogs that were not scanned yet, and compare the tables that need no answer."""
+        return {name: self._read(self.connections[name], source) for name, source in sources.items()}
+
+    def _read(self, connection: Connection, source: CatalogInput) -> ReadCatalog:
+        name = connection.spec.name
+        if name not in self._scans:
+            with self.profile.stage("scan", connection), connection.spec.errors():
+                self._scans[name] = connection.spec.scan(connection.backend, connection.desired.scope)
+        live = self._scans[name]
+        catalog = ReadCatalog(replace(source, live=live), TableComparison())
+        with self.profile.stage("compare", connection):
+            context = catalog.context
+            tables = pairs(context.moves, source.desired.tables, live.tables, live.held)
+            catalog.compared.compare(context, tables)
+        return catalog
+
+    def ask(self, catalogs: Mapping[str, ReadCatalog]) -> None:
+        """Compare the other tables, with the answers to one set of questions a catalog."""
+        for name, catalog in catalogs.items():
+            connection, context = self.connections[name], catalog.context
+            questions = catalog.compared.questions(context)
+            with self.profile.stage("storage", connection), connection.spec.errors():
+                spaces = catalog.source.live.namespaces
+                answers = answers_to(questions, connection.backend, spaces, catalog.written, self.parallelism)
+            with self.profile.stage("compare", connection):
+                catalog.compared.answer(context, questions, answers)
+
+    def live_tables(self, catalogs: Mapping[str, ReadCatalog]) -> Mapping[str, LiveTables]:
+        """Return all live tables."""
+        return {name: LiveTables(catalog.source.live.tables) for name, catalog in catalogs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """Plans catalogs, each after the one that it mirrors."""
+
+    engine: Engine
+    connections: Mapping[str, Connection]
+    parallelism: int
+    profile: Profile = field(default_factory=Profile)
+    planning: Planning = field(default_factory=Planning)
+
+    def plan(self, sources: Mapping[str, CatalogInput]) -> list[tuple[CatalogInput, LiveTables]]:
+        """Add the plan of each catalog to ``planning``; return the catalogs as read.
+
+        Args:
+            sources: the catalogs, with their own blocks only and without live state.
+
+        Raises:
+            CatalogError: something could not be read.
+        """
+        read: list[tuple[CatalogInput, LiveTables]] = []
+        for names in waves({name: source.desired for name, source in sources.items()}):
+            group = {name: sources[name] for name in names}
+            groups = [group] if self.engine.reads_together else [{name: source} for name, source in group.items()]
+            answered = chain.from_iterable(in_parallel(self._answered, groups, self.parallelism))
+            read += [(self._conclude(catalog), catalog.tables) for catalog in answered]
+        return read
+
+    def _answered(
+        self,
+        own: Mapping[str, CatalogInput],
+        kept: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
+    ) -> list[ReadCatalog]:
+        """Return catalogs with all that their plans need.
+
+        Args:
+            own: the catalogs, with their own blocks only; none mirrors another of them.
+            kept: for catalogs that are read again, the names that their service keeps in another form.
+        """
+        catalogs = self.engine.read(
+            {name: self.planning.with_mirror(source, kept.get(name, NOTHING_KEPT)) for name, source in own.items()}
+        )
+        self.engine.ask(catalogs)
+        for name, catalog in catalogs.items():
+            with self._asking(name) as connection:
+                new, others = catalog.compared.new, self.connections.values()
+                catalog.facts = Facts(stored=find_stored(connection, new, others, self.parallelism))
+        for name, tables in self.engine.live_tables(catalogs).items():
+            catalogs[name].tables = tables
+        again: dict[str, Mapping[Identifier, Identifier]] = {}
+        for name, catalog in catalogs.items():
+            with self._asking(name) as connection:
+                there = chain(catalog.source.live.namespaces, catalog.tables.tables)
+                again[name] = names_kept(connection.backend, catalog.missing(), there)
+                if not again[name]:
+                    self._answer(catalog, connection.backend)
+        again = {name: names for name, names in again.items() if names}
+        if again:
+            answered = self._answered({name: own[name] for name in again}, again)
+            catalogs |= dict(zip(again, answered, strict=True))
+        return [*catalogs.values()]
+
+    @contextmanager
+    def _asking(self, name: str) -> Iterator[Connection]:
+        connection = self.connections[name]
+        with self.profile.stage("questions", connection), connection.spec.errors():
+            yield connection
+
+    def _answer(self, catalog: ReadCatalog, backend: Backend) -> None:
+        """Answer what the planner asks of a catalog as a whole."""
+        source = catalog.source
+        catalog.namespaces = compare_namespaces(source)
+        catalog.facts = Facts(
+            ask_occupants(backend, source, catalog.namespaces.drops, self.parallelism),
+            optional.leftovers(backend, source.desired.scope),
+            links_to(catalog.places(), catalog.tables.tables.values()),
+            catalog.facts.stored,
+            optional.schema_notes(backend, catalog.compared.schemas),
+        )
+
+    def _conclude(self, catalog: ReadCatalog) -> CatalogInput:
+        """Add the plan of a catalog, and return what it was made from."""
+        with self.profile.stage("compare", self.connections[catalog.source.desired.name]):
+            source = self.planning.with_written(catalog.source, catalog.facts)
+            plan = conclude(source, catalog.compared.outcomes, catalog.namespaces, catalog.tables)
+            self.planning.add(source, plan)
+        return source
