@@ -30,12 +30,12 @@ _UNIT = {"applier", "cli", "unit"}
 _SECONDS = {
     "catalogs": 450,
     "pipeline": 400,
-    "torture": 395,
     "hive": 350,
     "action": 325,
     "pages": 320,
     "security": 245,
     "server": 140,
+    "torture": 140,
     "glue": 135,
     "iceberg": 130,
     "end-to-end": 90,

@@ -7,6 +7,7 @@ runs the command line as the installed script does.
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -23,6 +24,7 @@ from types import FrameType
 from typing import Any
 
 from reconciler.cli import main
+from tests.servers.glue import one_loader
 from tests.servers.process import running
 
 __all__ = ["ForkedCall", "forking", "forking_server"]
@@ -31,7 +33,8 @@ _MOST = 1 << 20
 _FIELD = 8
 """How long the process id and the exit code are that a fork sends."""
 _PRELOADED = (
-    *("lance", "boto3", "requests", "encodings.idna", "thrift.transport.TSocket", "urllib3", "deepdiff"),
+    *("lance", "lance.namespace", "boto3", "requests", "encodings.idna", "thrift.transport.TSocket"),
+    *("urllib3", "deepdiff"),
     *("reconciler.operations.apply", "reconciler.operations.plan", "reconciler.output.text"),
     *(f"reconciler.backends.{impl}" for impl in ("dir", "glue", "hive", "iceberg", "unity", "rest")),
 )
@@ -154,8 +157,9 @@ def _serve(address: str) -> None:
     warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # nothing was opened yet
     for module in _PRELOADED:
         importlib.import_module(module)
+    gc.freeze()  # a fork that looks through all of this for garbage as it ends, copies it first
     signal.signal(signal.SIGCHLD, _reap)
-    with socket.socket(socket.AF_UNIX) as server:
+    with one_loader(), socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()
         while True:

@@ -10,16 +10,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from tests.servers.process import HUNG_SECONDS, free_port, running
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
 
-__all__ = ["ACCESS_KEY", "ACCOUNT", "REGION", "SECRET_KEY", "Call", "GlueServer", "glue_server"]
+__all__ = ["ACCESS_KEY", "ACCOUNT", "REGION", "SECRET_KEY", "Call", "GlueServer", "glue_server", "one_loader"]
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -151,6 +152,16 @@ def glue_server(directory: Path) -> Iterator[GlueServer]:
         server.client.get_databases()
         return True
 
-    with running(command, directory / "glue.log", answers, environment=environment, directory=_ROOT):
+    log = directory / "glue.log"
+    with one_loader(), running(command, log, answers, environment=environment, directory=_ROOT):
         server.reset()
         yield server
+
+
+@contextmanager
+def one_loader() -> Iterator[None]:
+    """Within this process, let botocore read its models of services once, and not for every client."""
+    import botocore.loaders
+
+    with mock.patch("botocore.session.create_loader", cache(botocore.loaders.create_loader)):
+        yield

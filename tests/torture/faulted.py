@@ -18,12 +18,12 @@ from tests.torture.play import IMPATIENT_SECONDS, Play, drawn, failures, plays_o
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
 
-__all__ = ["run_faults"]
+__all__ = ["BUSY", "run_faults"]
 
 _CALM_TRIES = 3
 _CALLS = 40
 """Others act at one of the first calls."""
-_BUSY = "it failed without a fault, and took longer than it had to wait: a busy machine, or not"
+BUSY = "it failed without a fault, and took longer than it had to wait: a busy machine, or not"
 _DYING_CALLS = 12
 """A second catalog dies at one of the first calls of an apply."""
 
@@ -163,7 +163,7 @@ def _planned(play: Play, weather: _Weather, parallelism: int) -> Plan | None:
         if len(weather.happened) == before:
             if not _gave_up(started):
                 raise Violation(f"a calm plan fails: {error}") from None
-            weather.tally.limits[_BUSY] += 1
+            weather.tally.limits[BUSY] += 1
         return None
     play.expect_complete(plan)
     return None if unread_in(plan) else Plan.from_json(plan.to_json())
@@ -193,7 +193,7 @@ def _applied(play: Play, plan: Plan, weather: _Weather, parallelism: int, tally:
     if not done and len(weather.happened) == faults:
         if not took_long:
             raise Violation(f"a calm apply fails: {problem}")
-        tally.limits[_BUSY] += 1
+        tally.limits[BUSY] += 1
     return done
 
 

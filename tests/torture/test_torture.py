@@ -5,6 +5,7 @@ A seed that fails here is run again alone with the command it prints.
 
 from __future__ import annotations
 
+import random
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,18 +16,19 @@ from typing import NoReturn
 import pytest
 
 from tests.servers.fault_proxy import Fault
-from tests.soak import sampled
+from tests.soak import in_full
 from tests.torture.__main__ import main
-from tests.torture.faulted import run_faults
+from tests.torture.faulted import BUSY, run_faults
 from tests.torture.killed import expect_true, run_kill
 from tests.torture.left import Storage
+from tests.torture.others import Act
 from tests.torture.play import Play
 from tests.torture.raced import run_race
 from tests.torture.sabotages import SABOTAGES
 from tests.torture.scenario import Existing, Scenario, Table, Wanted
 from tests.torture.tally import DRAWN, Tally, Violation, again, table
 from tests.torture.targets import SERVERS
-from tests.torture.targets.base import CANARY, Target
+from tests.torture.targets.base import CANARY, OWNER, Target
 from tests.torture.traces import Foreign
 from tests.torture.workers import Ended, Workers, workers
 
@@ -37,39 +39,46 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
         yield made
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module")
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Target]]:
     name: str = request.param
     with SERVERS[name](tmp_path_factory.mktemp(name)) as running:
         yield name, running
 
 
-_SEED = 20261123
+_SAMPLE = (
+    ("hive-3.1", "kills", 141),  # with a mirror, tags and blocked tables
+    ("hive-4.1", "races", 62),  # of two manifests
+    ("iceberg", "runs", 95),  # compared with a run in peace
+    ("nessie", "kills", 52),
+    ("glue", "runs", 20261123),  # a second catalog dies
+    ("unity", "runs", 91),
+    ("unity-stand-in", "runs", 91),
+    ("serve", "races", 54),  # of one manifest
+    ("dir-s3", "runs", 134),
+    ("dir", "kills", 85),  # a disk that fails, then SIGTERM
+    ("dir", "kills", 134),  # SIGINT, then a full disk
+    ("dir", "races", 97),
+)
+"""Every server, and each kind of run on each kind of server; the seeds draw much of what there is in few tables."""
 
 
-def _play(server: tuple[str, Target], what: str, run: Callable[[Target, int, Tally], None]) -> Tally:
+@pytest.mark.parametrize(("server", "what", "seed"), _SAMPLE, indirect=["server"])
+def test_under_faults_killed_and_raced_it_ends_as_without(
+    server: tuple[str, Target], what: str, seed: int, ready: Workers
+) -> None:
     name, target = server
     tally = Tally(name)
+    runs: dict[str, Callable[[], None]] = {
+        "runs": partial(run_faults, target, seed, tally),
+        "kills": partial(run_kill, target, seed, tally, ready),
+        "races": partial(run_race, target, seed, tally, ready, most=3),
+    }
     try:
-        run(target, _SEED, tally)
+        runs[what]()
     except Violation as violation:
-        pytest.fail(f"{again(name, what, _SEED)}\n{violation}", pytrace=False)
-    return tally
-
-
-def test_under_faults_it_ends_as_without(server: tuple[str, Target]) -> None:
-    if not server[1].faults:
-        pytest.skip("nothing stands between lancens and a directory on this machine; it is killed below")
-    _play(server, "runs", run_faults)
-
-
-def test_killed_anywhere_it_ends_as_without(server: tuple[str, Target], ready: Workers) -> None:
-    _play(server, "kills", partial(run_kill, ready=ready))
-
-
-def test_many_at_once_end_as_one(server: tuple[str, Target], ready: Workers) -> None:
-    tally = _play(server, "races", partial(run_race, ready=ready, most=3))
-    assert set(tally.limits) <= set(server[1].limits.values())
+        pytest.fail(f"{again(name, what, seed)}\n{violation}", pytrace=False)
+    assert set(tally.limits) <= {*target.limits.values(), BUSY}
 
 
 def test_the_table_says_that_unity_is_skipped_without_its_server(
@@ -82,14 +91,61 @@ def test_the_table_says_that_unity_is_skipped_without_its_server(
     assert "Skipped unity: needs" in capsys.readouterr().out
 
 
-def test_every_sabotage_still_finds_what_it_breaks() -> None:
-    for breaks in SABOTAGES.values():
-        with breaks():
-            pass
+@pytest.fixture(scope="module")
+def telling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], None]]:
+    """Give a run in peace of a scenario that has what each sabotage breaks; it is on Glue, whose backend some break."""
+    before = [
+        *(Existing("namespace", (name,)) for name in ("a", "theirs")),
+        Existing("lance", ("theirs", "data")),
+        Existing("lance", ("a", "unowned")),
+        Existing("lance", ("a", "stale"), {"lancens.managed-by": OWNER}),
+    ]
+    users, clicks, views = (("a", name) for name in ("users", "clicks", "views"))
+    first = Wanted({("a",): None, ("b",): {"team": "ml"}})
+    first.tables[users] = Table("create", {"tier": "gold", "note": "gold"})
+    first.tables |= {clicks: Table("register", tags={"prod": 1}), views: Table("register", tags={"prod": 1})}
+    edited = Wanted({("a",): None}, {users: Table("create", {"tier": "silver"}, evolves=True)})
+    edited.tables |= {
+        clicks: Table("register", tags={"prod": 2}),
+        views: Table("register", tags={"prod": 1}, moved=True),
+    }
+    change, label = Act("change", users, {"seen-by": "spark"}), Act("label", properties={"place": "a-clicks"})
+    scenario = Scenario(False, before, (first, edited), between=(Act("describe", users), change, label))
+    with SERVERS["glue"](tmp_path_factory.mktemp("telling")) as target, target.proxy() as proxy:
+
+        def run() -> None:
+            play = Play(target, scenario, proxy.port)
+            try:
+                play.write(0)
+                play.calm()
+                play.begin(1)
+                for seed in (1, 2):  # a table is pointed elsewhere, then gets another property
+                    assert play.expect_refused(random.Random(seed))
+                plan, before = play.plan(faulty=True), play.look()
+                play.expect_complete(plan)
+                play.apply(plan, faulty=True)
+                play.expect_only_planned(plan, before)
+                play.expect_done()
+            finally:
+                play.forget()
+
+        yield run
 
 
-@pytest.mark.parametrize("name", sampled([*SABOTAGES], 3))
-def test_the_harness_sees_what_is_broken_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_sees_nothing_where_nothing_is_broken(telling: Callable[[], None]) -> None:
+    telling()
+
+
+@pytest.mark.parametrize("name", SABOTAGES)
+def test_the_harness_sees_what_is_broken_on_purpose(name: str, telling: Callable[[], None]) -> None:
+    with SABOTAGES[name](), pytest.raises(Violation):
+        telling()
+
+
+@in_full
+@pytest.mark.soak
+@pytest.mark.parametrize("name", SABOTAGES)
+def test_it_sees_it_in_what_it_draws(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SERVERS["glue"](tmp_path) as target, SABOTAGES[name]():
         monkeypatch.setattr(target, "faults", (Fault.RESET,))  # which nobody waits for
         runs = (partial(run_faults, target, seed, Tally("glue")) for seed in range(11, 31))

@@ -159,12 +159,8 @@ def _entry(response: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def glue(folder: Path) -> Iterator[Glue]:
-    """Run the server; botocore reads its model of Glue once, and not for every client of every run."""
-    import botocore.loaders
-
-    loader = botocore.loaders.create_loader()
-    patched = mock.patch("botocore.loaders.create_loader", return_value=loader)
-    with glue_server(folder) as server, patched, serve_beside(folder) as second:
+    """Run the server."""
+    with glue_server(folder) as server, serve_beside(folder) as second:
         made = Glue(folder, server)
         made.second = second
         yield made
