@@ -4,17 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.catalogs.vending import wrong_environment
+from tests.forked import ForkedCall, forking_server
 from tests.servers.glue import glue_server
 from tests.servers.hive import Version, metastore
 from tests.servers.iceberg import iceberg_server
 from tests.servers.s3 import GuardedS3, guarded_s3
 
 StartOnce = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """Runs ``lancens`` in a fork in the current folder, which is first prepared by :mod:`tests.catalogs.doomed`."""
+
+    address: str
+
+    def __call__(self, prepare: str, *arguments: str, **options: object) -> tuple[int | None, str]:
+        """Return the exit code, None where it was killed, and what it has printed."""
+        call = ForkedCall(self.address, Path.cwd(), arguments, f"tests.catalogs.doomed:{prepare}", options)
+        return call.run()
+
+    def killed(self, lives: int) -> None:
+        """Apply what the manifest here says, and kill the process after so many changes."""
+        code, printed = self("after_changes", "apply", "--auto-approve", lives=lives)
+        assert code is None, printed
+
+
+@pytest.fixture(scope="session")
+def doomed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doomed]:
+    with forking_server(tmp_path_factory.mktemp("forked")) as address:
+        yield Doomed(address)
 
 
 @pytest.fixture(scope="session")

@@ -20,8 +20,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends import registry
-from tests.catalogs.conftest import StartOnce
-from tests.catalogs.test_killed import killed
+from tests.catalogs.conftest import Doomed, StartOnce
 from tests.cli.running import lancens
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY
 from tests.soak import count, seeded
@@ -96,7 +95,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, start_once: StartOnce,
 
 @pytest.mark.soak
 def test_columns_and_tags_follow_the_manifest_and_no_data_file_changes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: Place
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], doomed: Doomed, place: Place
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names = [f"t{number:03}" for number in range(TABLES)]
@@ -127,7 +126,7 @@ def test_columns_and_tags_follow_the_manifest_and_no_data_file_changes(
     place.write(dict.fromkeys(names, block))
     plan = lancens(capsys, "plan")
     assert "metadata only" in plan.out
-    killed(seeded(f"kill columns and tags {place.impl}").randrange(1, TABLES))
+    doomed.killed(seeded(f"kill columns and tags {place.impl}").randrange(1, TABLES))
     again = lancens(capsys, "apply", "--auto-approve")
     assert again.code == 0, again
     assert lancens(capsys, "drift").code == 0

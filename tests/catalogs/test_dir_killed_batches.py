@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,42 +15,12 @@ import pytest
 from lance_namespace import ListTablesRequest
 
 from reconciler.applier.journal_reader import read_journal
+from tests.catalogs.conftest import Doomed
+from tests.catalogs.doomed import BATCHES
 from tests.cli.running import lancens
 from tests.soak import count, seeded
 from tests.writing import write_manifest
 
-CHILD = """
-import json, os, signal, sys
-import lance.fragment
-from reconciler.backends.dir.manifest import DirManifest
-from reconciler.cli import main
-
-number, point = int(sys.argv[1]), sys.argv[2]
-commit, write, commits = DirManifest.commit, lance.fragment.write_fragments, []
-
-def die(reached):
-    if (len(commits), reached) == (number, point):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-def logged(manifest, before, after):
-    made = {name: row and [row.object_type, row.location, row.metadata] for name, row in after.changed.items()}
-    commits.append(made)
-    with open("batches.jsonl", "a") as file:
-        file.write(json.dumps(made) + chr(10))
-    die("read")
-    done = commit(manifest, before, after)
-    die("committed")
-    return done
-
-def written(*arguments, **more):
-    fragments = write(*arguments, **more)
-    die("written")
-    return fragments
-
-DirManifest.commit, lance.fragment.write_fragments = logged, written
-# At most 64 changes in flight, so that there are three commits however fast or slow they are.
-main(["apply", "--auto-approve", "--allow-mass-removal", "--parallelism", "2"])
-"""
 STORAGE = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "kill-secret", "aws_region": "us-east-1"}
 TABLES = count(150, 600)
 IN_A_STORE = count(40, 100)
@@ -91,7 +58,12 @@ class Catalog:
 
 
 def _killed_and_finished(
-    catalog: Catalog, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int, point: str
+    catalog: Catalog,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    doomed: Doomed,
+    number: int,
+    point: str,
 ) -> None:
     monkeypatch.chdir(catalog.folder)
     catalog.write({f"t{one:03}": {"properties": {"tier": "bronze"}} for one in range(catalog.size // 2)})
@@ -100,12 +72,12 @@ def _killed_and_finished(
     catalog.write(silver)
     expected = catalog.rows()
 
-    process = subprocess.run(
-        [sys.executable, "-c", CHILD, str(number), point], capture_output=True, text=True, check=False
-    )
-    assert process.returncode == -signal.SIGKILL, process.stderr
+    # At most 64 changes in flight, so that there are three commits however fast or slow they are.
+    apply = ("apply", "--auto-approve", "--allow-mass-removal", "--parallelism", "2")
+    code, printed = doomed("in_batch", *apply, number=number, point=point)
+    assert code is None, printed
 
-    batches = [json.loads(line) for line in (catalog.folder / "batches.jsonl").read_text().splitlines()]
+    batches = [json.loads(line) for line in (catalog.folder / BATCHES).read_text().splitlines()]
     unfinished = batches[-1]
     assert len(unfinished) > 1, "a batch of one shows nothing"
     for batch in batches if point == "committed" else batches[:-1]:
@@ -134,25 +106,30 @@ def _killed_and_finished(
 @pytest.mark.parametrize("round_", range(count(1, 20)))
 @pytest.mark.soak
 def test_killed_in_any_batch(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, round_: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, doomed: Doomed, round_: int
 ) -> None:
     dice = seeded(f"batch {round_}")
     point = dice.choice(("read", "written", "committed"))
     _killed_and_finished(
-        Catalog(tmp_path, str(tmp_path / "lake"), {}), capsys, monkeypatch, dice.randrange(2, 4), point
+        Catalog(tmp_path, str(tmp_path / "lake"), {}), capsys, monkeypatch, doomed, dice.randrange(2, 4), point
     )
 
 
 @pytest.mark.parametrize("point", ["written", "committed"])
 def test_killed_in_a_batch(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, point: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, doomed: Doomed, point: str
 ) -> None:
-    _killed_and_finished(Catalog(tmp_path, str(tmp_path / "lake"), {}), capsys, monkeypatch, 2, point)
+    _killed_and_finished(Catalog(tmp_path, str(tmp_path / "lake"), {}), capsys, monkeypatch, doomed, 2, point)
 
 
 @pytest.mark.parametrize("point", ["written", "committed"])
 def test_killed_in_a_batch_in_an_object_store(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, endpoint: str, point: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    doomed: Doomed,
+    endpoint: str,
+    point: str,
 ) -> None:
     client: Any = boto3.client(
         "s3",
@@ -163,4 +140,6 @@ def test_killed_in_a_batch_in_an_object_store(
     )
     client.create_bucket(Bucket=point)
     options = {**STORAGE, "aws_endpoint": endpoint, "allow_http": "true"}
-    _killed_and_finished(Catalog(tmp_path, f"s3://{point}/lake", options, IN_A_STORE), capsys, monkeypatch, 2, point)
+    _killed_and_finished(
+        Catalog(tmp_path, f"s3://{point}/lake", options, IN_A_STORE), capsys, monkeypatch, doomed, 2, point
+    )

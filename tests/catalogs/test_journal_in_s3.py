@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,35 +13,13 @@ from reconciler.applier.journal_reader import JournalFolder, describe_journal, l
 from reconciler.backends import registry
 from reconciler.storage import ObjectFolder
 from reconciler.storage.files import session_at
+from tests.catalogs.conftest import Doomed
 from tests.cli.running import lancens
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, guarded_s3
 from tests.soak import count
 from tests.writing import write_manifest
 
 TABLES = 6
-# Ends the process at one of its calls that create an object or change the directory, before or after it.
-_KILLED = """
-import os, signal, sys
-from reconciler.backends.dir.manifest import DirManifest
-from reconciler.cli import main
-from reconciler.storage.files import ObjectFolder
-lives, after = int(sys.argv[1]), sys.argv[2] == "after"
-def deadly(call):
-    def called(*args, **more):
-        global lives
-        lives -= 1
-        last = lives == 0  # another call may begin before this one ends
-        if last and not after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        answer = call(*args, **more)
-        if last:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return answer
-    return called
-ObjectFolder.create = deadly(ObjectFolder.create)
-DirManifest.commit = deadly(DirManifest.commit)
-main(["apply", "--auto-approve", "--journal", sys.argv[3], "--parallelism", "1"])
-"""
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +90,14 @@ def test_an_object_that_is_lost_is_missed_and_the_rest_is_shown(
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(count(4, 20)))
 def test_a_kill_leaves_a_journal_that_says_what_was_begun(
-    journals: str, capsys: pytest.CaptureFixture[str], seed: int
+    journals: str, capsys: pytest.CaptureFixture[str], doomed: Doomed, seed: int
 ) -> None:
     dice = random.Random(seed)
     # However the tables' intents are put together, there are the header, intent and commit twice each, and the summary.
-    arguments = [str(dice.randint(2, 6)), dice.choice(("before", "after")), journals]
-    done = subprocess.run([sys.executable, "-c", _KILLED, *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    point = {"lives": dice.randint(2, 6), "after": dice.choice((False, True))}
+    apply = ("apply", "--auto-approve", "--journal", journals, "--parallelism", "1")
+    code, printed = doomed("at_write", *apply, **point)
+    assert code is None, printed
     there = registry.connect("dir", {"root": "lake"}).scan()
     made = {"/".join(name) for name in (*there.tables, *there.namespaces)}
     begun: set[str] = set()

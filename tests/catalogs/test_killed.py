@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
 from contextlib import closing
@@ -20,7 +17,7 @@ from lance_namespace import DescribeTableRequest, LanceNamespace
 from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
 from reconciler.backends import registry
-from tests.catalogs.conftest import StartOnce
+from tests.catalogs.conftest import Doomed, StartOnce
 from tests.catalogs.test_real_input import files_of
 from tests.cli.running import lancens
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY
@@ -29,35 +26,7 @@ from tests.writing import blocks_of, write_manifest
 
 TABLES = count(30, 300)
 ON_A_SERVER = count(12, 30)
-# A process that ends itself: somebody who watches it might be slower than what is left of its work.
-CHILD = """
-import os, signal, sys
-from reconciler.cli import main
-
-class Deadly:
-    def __init__(self, real, lives):
-        self.real, self.lives = real, lives
-
-    def __getattr__(self, name):
-        return getattr(self.real, name)
-
-    def write(self, text):
-        self.real.write(text)
-        self.lives -= text.count("\u2713")
-        if self.lives <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.stderr = Deadly(sys.stderr, int(sys.argv[1]))
-main(["apply", "--auto-approve"])
-"""
 MANIFEST = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n    namespaces:\n"
-
-
-def killed(lives: int) -> None:
-    """Apply what the manifest here says, and kill the process after so many changes."""
-    apply = [sys.executable, "-c", CHILD, str(lives)]
-    done = subprocess.run(apply, capture_output=True, text=True, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 def place_of(client: LanceNamespace, namespace: str, name: str) -> str | None:
@@ -71,7 +40,7 @@ def place_of(client: LanceNamespace, namespace: str, name: str) -> str | None:
 @pytest.mark.soak
 @pytest.mark.parametrize("round_", range(count(1, 10)))
 def test_killed_while_tables_get_other_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], round_: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], doomed: Doomed, round_: int
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names = [f"t{number:03}" for number in range(TABLES)]
@@ -87,7 +56,7 @@ def test_killed_while_tables_get_other_names(
     before = files_of(tmp_path / "lake")
     moved = MANIFEST.replace("    namespaces:", "    moved: [{from: old, to: new}]\n    namespaces:")
     manifest.write_text(f"{moved}      new:\n        tables:\n{tables}")
-    killed(seeded(f"kill moves {round_}").randrange(1, TABLES))
+    doomed.killed(seeded(f"kill moves {round_}").randrange(1, TABLES))
 
     there = {name: [place for one in ("old", "new") if (place := place_of(client, one, name))] for name in names}
     assert there == {name: [place] for name, place in places.items()}
@@ -152,7 +121,12 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, start_once: StartOnce) 
 @pytest.mark.parametrize("round_", range(count(1, 10)))
 @pytest.mark.parametrize("lake", ["hive2", "glue", "iceberg", "hive3"][: count(2, 4)], indirect=True)
 def test_killed_while_tables_of_a_server_get_other_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lake: Lake, round_: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    doomed: Doomed,
+    lake: Lake,
+    round_: int,
 ) -> None:
     """Every table has a name all the time: one where the service renames, and else the old one, the new one or both."""
     monkeypatch.chdir(tmp_path)
@@ -166,7 +140,7 @@ def test_killed_while_tables_of_a_server_get_other_names(
     before, stored = {name: seen(places[name]) for name in names}, files_of(tmp_path / "lake")
     assert set(before.values()) == {(1000, 499_500, 2)}
     lake.write("new", {name: {**block, "properties": {"tier": "gold"}} for name in names}, was="old")
-    killed(seeded(f"kill moves {lake.impl} {round_}").randrange(1, ON_A_SERVER))
+    doomed.killed(seeded(f"kill moves {lake.impl} {round_}").randrange(1, ON_A_SERVER))
 
     old, new = lake.places("old"), lake.places("new")
     assert old | new == places
@@ -183,7 +157,12 @@ def test_killed_while_tables_of_a_server_get_other_names(
 @pytest.mark.parametrize("round_", range(count(1, 10)))
 @pytest.mark.parametrize("lake", ["dir", "hive2", "hive3"][: count(2, 3)], indirect=True)
 def test_killed_while_tables_get_other_columns(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lake: Lake, round_: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    doomed: Doomed,
+    lake: Lake,
+    round_: int,
 ) -> None:
     """Columns are added to data and others may be null, while properties of the entries change."""
     monkeypatch.chdir(tmp_path)
@@ -200,7 +179,7 @@ def test_killed_while_tables_get_other_columns(
     block["properties"] = {"tier": "gold"}
     block["schema"] = [{**key, "nullable": True}, {"name": "age", "type": "int32"}]
     lake.write("n", dict.fromkeys(names, block))
-    killed(seeded(f"kill columns {round_}").randrange(1, ON_A_SERVER))
+    doomed.killed(seeded(f"kill columns {round_}").randrange(1, ON_A_SERVER))
 
     assert lake.places("n") == places
     assert {lance.dataset(place).count_rows() for place in places.values()} == {1000}

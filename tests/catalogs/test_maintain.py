@@ -40,6 +40,7 @@ from reconciler.operations.plan import plan
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan, WorkLimits
 from reconciler.storage import forecast, segments
+from tests.catalogs.conftest import Doomed
 from tests.catalogs.maintained import (
     MAINTAIN,
     WIDTH,
@@ -54,7 +55,7 @@ from tests.catalogs.maintained import (
     rows,
 )
 from tests.cli.running import lancens
-from tests.soak import sampled
+from tests.soak import in_full, sampled
 from tests.writing import load_manifest
 
 
@@ -204,6 +205,8 @@ def test_an_index_finds_exactly_what_the_same_call_by_hand_finds(
     assert recall(place) == recall(str(hand))
 
 
+@pytest.mark.soak
+@in_full
 def test_an_index_is_trained_as_well_as_by_the_same_call_by_hand(tmp_path: Path) -> None:
     """The mean of many trainings may differ by chance, by five standard errors at most."""
     needed, number = needy(tmp_path / "a.lance"), 20
@@ -623,28 +626,16 @@ def test_files_of_earlier_versions_are_not_called_new(tmp_path: Path) -> None:
     assert files.unneeded() == []
 
 
-_MAINTAIN_ON_A_FULL_DISK = """
-import resource, sys
-import lance
-from reconciler.cli import main
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-main(["maintain", "--auto-approve", "--journal", "journal"])
-"""
-
-
 @pytest.mark.parametrize("largest", sampled(range(500, 60_500, 5_000), 4))
-def test_a_disk_that_fills_up_commits_nothing_unreadable(tmp_path: Path, largest: int) -> None:
+def test_a_disk_that_fills_up_commits_nothing_unreadable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doomed: Doomed, largest: int
+) -> None:
     manifest, place = managed(tmp_path, "a"), str(tmp_path / "lake/a.lance")
     before = fingerprint(place)
-    done = subprocess.run(
-        [sys.executable, "-c", _MAINTAIN_ON_A_FULL_DISK, str(largest)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.chdir(tmp_path)
+    code, printed = doomed("with_full_disk", "maintain", "--auto-approve", "--journal", "journal", largest=largest)
+    assert code in (0, 1), printed
+    assert "Traceback" not in printed
     assert fingerprint(place) == before
     assert recall(place) > 0
     assert lance.dataset(place).to_table(filter="id = 5").num_rows == 1

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from reconciler.applier.report import ChangeResult, Event, Status
 from reconciler.manifest import Manifest
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.planner.entries import Change
+from tests.catalogs.conftest import Doomed
 from tests.catalogs.maintained import WIDTH, append, fingerprint, manifest_of, needy, rows
 from tests.soak import count, seeded
 from tests.torture.disk import DiskFault, is_there
@@ -175,48 +176,28 @@ def test_no_commit_cleans_up_while_others_take_the_next_version(tmp_path: Path) 
     assert {one["version"] for one in dataset.versions()} == set(range(1, dataset.version + 1))
 
 
-_KILLED = """
-import os, sys, threading
-from reconciler.cli import main
-left, later = int(sys.argv[1]), float(sys.argv[2])
-
-def count(frame, event, what):
-    global left
-    if "/reconciler/storage/" in frame.f_code.co_filename or "/lance/" in frame.f_code.co_filename:
-        left -= 1
-        if left == 0:
-            threading.Timer(later, os.kill, (os.getpid(), 9)).start()
-
-threading.setprofile(count)
-try:
-    main(["maintain", "--auto-approve"])
-finally:
-    print(-left)
-"""
-
-
-def _maintained(folder: Path, calls: int, later: float = 0) -> str:
-    """Maintain in a process that is killed ``later`` than so many calls of pylance; return how many there were."""
-    command = [sys.executable, "-c", _KILLED, str(calls), str(later)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
-
-
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory: pytest.TempPathFactory) -> int:
+def calls(tmp_path_factory: pytest.TempPathFactory, doomed: Doomed) -> int:
     """How many calls of pylance it takes to maintain one dataset."""
     folder = tmp_path_factory.mktemp("calls")
     needy(folder / "lake/a.lance")
     load_manifest(folder, manifest_of(["a"]))
-    return int(_maintained(folder, 0).splitlines()[-1])
+    with chdir(folder):
+        _, printed = doomed("after_calls", "maintain", "--auto-approve", calls=0, later=0)
+    return int(printed.splitlines()[-1])
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("number", range(count(3, 20)))
-def test_a_killed_run_leaves_equal_rows_and_the_next_one_ends_it(tmp_path: Path, calls: int, number: int) -> None:
+def test_a_killed_run_leaves_equal_rows_and_the_next_one_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doomed: Doomed, calls: int, number: int
+) -> None:
     place = needy(tmp_path / "lake/a.lance")
     manifest = load_manifest(tmp_path, manifest_of(["a"]))
     before, source = fingerprint(place), seeded(f"kill {number}")
-    _maintained(tmp_path, source.randrange(1, calls), source.choice((0, source.uniform(0, 0.03))))
+    point = {"calls": source.randrange(1, calls), "later": source.choice((0, source.uniform(0, 0.03)))}
+    monkeypatch.chdir(tmp_path)
+    doomed("after_calls", "maintain", "--auto-approve", **point)
     _ends(manifest, place, before)
 
 
