@@ -12,7 +12,7 @@ import textwrap
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,13 @@ from reconciler import storage
 from reconciler.backends import registry
 from reconciler.backends.http.client import HttpClient
 from reconciler.backends.http.limits import Scans, ServiceLimits
-from reconciler.backends.http.refusals import Refusal, excerpt
+from reconciler.backends.http.refusals import Refusal, excerpt, excerpt_without
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.iceberg.answers import translate as iceberg
 from reconciler.backends.unity.error_codes import translate as unity
 from reconciler.model.errors import BackendError, InternalError, ServiceUnavailableError
 from reconciler.model.live import StorageKind
+from reconciler.model.redaction import scrub
 from tests.servers.lance_rest import Request, scripted
 from tests.servers.listening import socket_server
 from tests.servers.process import HUNG_SECONDS, free_port, running, status_of
@@ -120,6 +121,21 @@ def test_the_text_of_an_error_is_read_in_time(start: str) -> None:
     iceberg(Refusal(404, {"error": {"message": text}}))
     unity(Refusal(401, {"message": text}))
     assert time.process_time() - began < 5
+
+
+def test_a_long_error_is_searched_for_secrets_up_to_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 MB of it took five seconds at each attempt. What is cut off in the middle is not shown."""
+    searched: list[int] = []
+
+    def counted(text: str, secrets: Collection[str]) -> str:
+        searched.append(len(text))
+        return scrub(text, secrets)
+
+    monkeypatch.setattr("reconciler.backends.http.refusals.scrub", counted)
+    secret = "hunter2-hunter2"
+    shown = {excerpt_without([secret], "\n" * blanks + secret + "x" * 1_000_000) for blanks in (1, (1 << 16) - 8)}
+    assert not [text for text in shown if "hunter" in text]
+    assert max(searched) <= 1 << 16
 
 
 def test_a_large_answer_names_the_service_and_the_option() -> None:

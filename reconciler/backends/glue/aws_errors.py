@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.backends.aws_login import NO_MFA, login_refusal, plain_code, unreadable_file
 from reconciler.backends.http.limits import TooMuchError
-from reconciler.backends.http.refusals import excerpt, is_html
+from reconciler.backends.http.refusals import excerpt_without, is_html
 from reconciler.backends.http.retry import THROTTLED, Attempts
 from reconciler.model import errors
 from reconciler.model.redaction import scrub
@@ -281,4 +281,4 @@ def _detail(message: str, secrets: Collection[str]) -> str:
 
     A web page is shown by its title.
     """
-    return excerpt(" ".join(scrub(message, secrets).split()))
+    return " ".join(excerpt_without(secrets, message).split())

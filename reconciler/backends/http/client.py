@@ -26,7 +26,7 @@ from reconciler.backends.http.refusals import (
     UnknownRouteError,
     VendorError,
     decode,
-    excerpt,
+    excerpt_without,
     is_html,
     kind_of,
     redirect_target,
@@ -430,7 +430,7 @@ class HttpClient:
         refusal = _refusal_of(answer)
         vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
         kind = kind_of(refusal, vendor, expected)
-        said = excerpt(self._without_secrets(vendor.message)) if vendor else self._excerpt(answer)
+        said = excerpt_without(tuple(self._secrets), vendor.message) if vendor else self._excerpt(answer)
         if 300 <= answer.status_code < 400:
             text += f": it redirects to {redirect_target(refusal)}, which is not followed"
         elif said:
@@ -465,8 +465,7 @@ class HttpClient:
         return scrub(text, tuple(self._secrets))
 
     def _excerpt(self, answer: Response) -> str:
-        # Secrets go first: one that is cut off in the middle would no longer be known as one.
-        return excerpt(self._without_secrets(answer.text), answer.headers.get("Content-Type", ""))
+        return excerpt_without(tuple(self._secrets), answer.text, answer.headers.get("Content-Type", ""))
 
 
 def _end_of(token: str) -> datetime | None:

@@ -8,13 +8,16 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from reconciler.model import errors
+from reconciler.model.redaction import scrub
 
 _LONGEST_EXCERPT = 400
+_LONGEST_SCRUBBED = 1 << 16
+"""Answers may be a thousand times as long, and looking for secrets takes seconds then."""
 _BY_STATUS: Mapping[int, type[errors.BackendError]] = {
     400: errors.InvalidInputError,
     401: errors.UnauthenticatedError,
@@ -120,6 +123,14 @@ def excerpt(text: str, content_type: str = "") -> str:
         text = f"a web page titled `{html.unescape(title[1]).strip()}`" if title else "a web page"
     line = _UNPRINTABLE.sub(" ", text).strip()
     return line if len(line) <= _LONGEST_EXCERPT else line[: _LONGEST_EXCERPT - 1] + "…"
+
+
+def excerpt_without(secrets: Collection[str], text: str, content_type: str = "") -> str:
+    """Return :func:`excerpt` of a text without its secrets."""
+    # A secret that is cut off in the middle is no longer known as one: only what stands well before the cut is shown.
+    scrubbed = scrub(text[:_LONGEST_SCRUBBED], secrets)
+    shown = scrubbed if len(text) <= _LONGEST_SCRUBBED else scrubbed[: _LONGEST_SCRUBBED // 2]
+    return excerpt(shown, content_type)
 
 
 def redirect_target(refusal: Refusal) -> str:
