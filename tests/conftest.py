@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
+import botocore.client
 import botocore.loaders
 import pytest
 from hypothesis import HealthCheck, settings
@@ -40,8 +42,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _models_read_once() -> Iterator[None]:
-    """Let botocore read each model of a service once, and not for every client: that takes most of what one costs."""
-    read = botocore.loaders.JSONFileLoader().load_file
+    """Let botocore read each model of a service and make its class once, and not for every client.
+
+    That takes most of what a client costs. All clients are of boto3's sessions, which have one way to make a class.
+    """
+    creator: Any = botocore.client.ClientCreator
+    classes: dict[str, object] = {}
+    loader, read = botocore.loaders.Loader, botocore.loaders.JSONFileLoader().load_file
+    listed = loader.list_available_services
+    services = cache(lambda kind: listed(loader([loader.BUILTIN_DATA_PATH]), kind))
+    make_class = creator._create_client_class
+
+    def made(self: Any, service: str, model: object) -> object:
+        return classes.get(service) or classes.setdefault(service, make_class(self, service, model))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(botocore.loaders.JSONFileLoader, "load_file", staticmethod(cache(read)))
+        patch.setattr(loader, "list_available_services", lambda _, type_name: services(type_name))
+        patch.setattr(creator, "_create_client_class", made)
         yield

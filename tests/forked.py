@@ -27,7 +27,7 @@ from reconciler.cli import main
 from tests.servers.glue import one_loader
 from tests.servers.process import running
 
-__all__ = ["ForkedCall", "forking", "forking_server"]
+__all__ = ["ForkedCall", "ForkedProcess", "forking", "forking_server"]
 
 _MOST = 1 << 20
 _FIELD = 8
@@ -96,18 +96,57 @@ class ForkedCall:
     def run(self) -> tuple[int | None, str]:
         """Run it to its end, and return its exit code, None where a signal has ended it, and what it has printed."""
         prepare = [self.prepare, dict(self.options)] if self.prepare else None
-        asked = json.dumps([list(self.arguments), str(self.folder), dict(os.environ), prepare]).encode()
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as printed, socket.socket(socket.AF_UNIX) as server:
-            with os.fdopen(writing, "wb"), Path(os.devnull).open("rb") as nothing:
+            with os.fdopen(writing, "wb"):
                 server.connect(self.address)
-                streams = [nothing.fileno(), writing, writing]
-                socket.send_fds(server, [len(asked).to_bytes(4, "big")], streams)
-                server.sendall(asked)
-                self.pid.set_result(int(server.recv(_FIELD, socket.MSG_WAITALL)))
+                self.pid.set_result(_begun(server, self.folder, self.arguments, writing, writing, prepare))
             text = printed.read().decode("utf-8", "replace")
             code = server.recv(_FIELD)
         return int(code) if code else None, text
+
+
+class ForkedProcess:
+    """A run of ``lancens`` beside its caller, with what of `subprocess.Popen` its tests need."""
+
+    def __init__(self, address: str, folder: Path, arguments: Sequence[str], output: int, errors: int) -> None:
+        self._server = socket.socket(socket.AF_UNIX)
+        self._server.connect(address)
+        self._ended = False
+        self.pid = _begun(self._server, folder, arguments, output, errors)
+
+    def send_signal(self, number: int) -> None:
+        """Send the process a signal, unless it is known to have ended."""
+        if not self._ended:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code once the process has ended, negative where a signal has ended it."""
+        self._server.settimeout(timeout)
+        code = self._server.recv(_FIELD)
+        self._ended = True
+        return int(code) if code else -signal.SIGKILL
+
+    def close(self) -> None:
+        """End the process, and what reaches it."""
+        self.kill()
+        self._server.close()
+
+
+def _begun(
+    server: socket.socket, folder: Path, arguments: Sequence[str], output: int, errors: int, prepare: object = None
+) -> int:
+    """Ask for a run whose streams are ``output`` and ``errors``; return the process's id."""
+    asked = json.dumps([list(arguments), str(folder), dict(os.environ), prepare]).encode()
+    with Path(os.devnull).open("rb") as nothing:
+        socket.send_fds(server, [len(asked).to_bytes(4, "big")], [nothing.fileno(), output, errors])
+        server.sendall(asked)
+        return int(server.recv(_FIELD, socket.MSG_WAITALL))
 
 
 def _run(caller: socket.socket) -> None:

@@ -27,6 +27,7 @@ from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, apply, carried_out, files, opened, planned
+from tests.soak import count
 from tests.writing import blocks_of, write_manifest
 
 __all__ = ["CutMoves", "Moves", "Place"]
@@ -39,6 +40,7 @@ class Place:
     ``raw`` is where the server itself says that a table is, past lancens; None where it has none. ``above`` is there
     already. ``data`` is the folder of everything, where that is on this machine. ``loses`` is what a plan says that a
     move loses, empty where it is in place. ``place_of`` is where a new table goes on a catalog with no default for it.
+    A change is cut off after each call that writes, and with a ``step`` of 1 before it as well.
     """
 
     impl: str
@@ -49,6 +51,7 @@ class Place:
     data: Path | None = None
     loses: str = ""
     place_of: Callable[[Identifier], str] = lambda _: ""
+    step: int = count(2, 1)
     suffix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     def namespace(self, name: str) -> Identifier:
@@ -200,8 +203,8 @@ class CutMoves(_InOwnFolder):
     """Moves and changes of columns that are cut off at each write, which a folder may run on one of its servers."""
 
     def test_cut_off_anywhere_the_table_has_a_name_and_the_end_is_the_same(self, place: Place, tmp_path: Path) -> None:
-        """At each call that writes, before it and after it; gone on with by the same plan and by another one."""
-        one, cut = place.namespace("one"), 0
+        """At each call that writes; gone on with by the same plan and by another one."""
+        one, cut = place.namespace("one"), place.step - 1
         while True:
             old, new = (*one, f"old{cut}"), (*one, f"new{cut}")
             apply(place.manifest(tmp_path, {old: USERS}))
@@ -222,11 +225,11 @@ class CutMoves(_InOwnFolder):
             shown = place.connect().load_table(new).properties
             assert (shown["tier"], shown.get("team"), shown[MANAGED_BY]) == ("silver", None, "store/lake")
             assert planned(manifest).is_empty
-            cut += 1
+            cut += place.step
 
     def test_cut_off_anywhere_columns_converge(self, place: Place, tmp_path: Path) -> None:
         """Data of 1,000 rows gets a column, and another may be null; the table is registered all the time."""
-        one, cut = place.namespace("one"), 0
+        one, cut = place.namespace("one"), place.step - 1
         while True:
             table = (*one, f"t{cut}")
             apply(place.manifest(tmp_path, {table: STRICT}))
@@ -249,4 +252,4 @@ class CutMoves(_InOwnFolder):
             assert {field.name: field.nullable for field in dataset.schema} == {"id": True, "age": True}
             assert (dataset.count_rows(), dataset.count_rows("age IS NULL")) == (1000, 1000)
             assert len(dataset.versions()) == len(before[2]) + 2
-            cut += 1
+            cut += place.step

@@ -27,6 +27,7 @@ from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, carried_out, planned
 from tests.catalogs.hive.files import digests
 from tests.cli.running import lancens
+from tests.soak import count
 from tests.writing import blocks_of, write_manifest
 
 __all__ = ["Field", "Showing", "Shown"]
@@ -179,12 +180,13 @@ class Shown:
 
     def test_cut_off_anywhere_data_and_entry_converge(self, showing: Showing) -> None:
         showing.managed()
-        for cut in range(20):
-            columns = [{"name": f"age{number}", "type": "int32"} for number in range(cut + 1)]
-            comment, was = f"cut {cut}", f"name{cut - 1}" if cut else "name"
-            name = {"name": f"name{cut}", "type": "string", "comment": comment, "renamed_from": was}
+        step = count(2, 1)  # after each call that writes; in full, before it as well
+        for turn, cut in enumerate(range(step - 1, 20, step)):
+            columns = [{"name": f"age{number}", "type": "int32"} for number in range(turn + 1)]
+            comment, was = f"cut {cut}", f"name{turn - 1}" if turn else "name"
+            name = {"name": f"name{turn}", "type": "string", "comment": comment, "renamed_from": was}
             schema = [_SCHEMA[0], name, *columns]
-            showing.block.update({"evolve": "additive", "schema": schema, "tags": {"prod": cut + 1}})
+            showing.block.update({"evolve": "additive", "schema": schema, "tags": {"prod": turn + 1}})
             manifest = showing.manifest()
             plan = planned(manifest)
             with dying(writes_of(type(showing.connect())), cut) as death, suppress(Death):
@@ -195,9 +197,9 @@ class Shown:
             assert _applied(again, manifest).ok
             assert planned(manifest).is_empty
             added = [(column["name"], "int", None) for column in columns]
-            assert showing.shown(showing.table) == [_SHOWN[0], (f"name{cut}", "string", comment), *added]
+            assert showing.shown(showing.table) == [_SHOWN[0], (f"name{turn}", "string", comment), *added]
             tags = lance.dataset(showing.data).tags.list()
-            assert {name: tag["version"] for name, tag in tags.items()} == {"prod": cut + 1}
+            assert {name: tag["version"] for name, tag in tags.items()} == {"prod": turn + 1}
             if not death.happened:
                 break
         assert cut > 3

@@ -21,7 +21,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     root = tmp_path / "lake"
     if request.param == "dir":
         return Place(
-            "dir", {"root": str(root)}, lambda: DirBackend(root=str(root)), lambda one: by_pylance(root, one), data=root
+            "dir",
+            {"root": str(root)},
+            lambda: DirBackend(root=str(root)),
+            lambda one: by_pylance(root, one),
+            data=root,
+            step=1,
         )
     config = {"name": uuid.uuid4().hex, "root": str(root)}
     backend = MemoryBackend(**config)
@@ -30,7 +35,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         found = backend.scan().tables.get(identifier)
         return None if found is None else found.location
 
-    return Place("memory", config, lambda: MemoryBackend(**config), raw, data=root)
+    return Place("memory", config, lambda: MemoryBackend(**config), raw, data=root, step=1)
 
 
 def by_pylance(root: Path, identifier: Identifier) -> str | None:

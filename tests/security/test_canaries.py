@@ -25,7 +25,7 @@ pytestmark = pytest.mark.soak
 
 _FULL = bool(os.environ.get("LANCENS_SOAK"))
 _CATALOGS = {**SERVERS, "memory": in_memory}
-_SAMPLE = ["dir", "serve", "glue", "memory"]
+_SAMPLE = ["dir", "serve", "glue"]
 _FORMS = ("text", "json", "markdown", "html")
 
 _DATA = {"property": True, "live": False}

@@ -24,7 +24,7 @@ from reconciler.model.names import Identifier
 from reconciler.server.catalogs import OneCatalog
 from reconciler.server.guard import Settings, Tokens
 from tests.server.client import Api
-from tests.server.command import started
+from tests.server.command import started_anew
 from tests.servers.glue import glue_server
 from tests.servers.lance_rest import scripted, served
 
@@ -68,7 +68,7 @@ def test_a_body_that_does_not_end_is_answered_and_its_connection_closed(url: str
 
 def test_300_half_open_connections_keep_nobody_out(tmp_path: Path) -> None:
     """They take more files than a shell lets a program open at first."""
-    with started("--impl", "memory", folder=tmp_path, files=256) as (_, url), ExitStack() as stack:
+    with started_anew("--impl", "memory", folder=tmp_path, files=256) as (_, url), ExitStack() as stack:
         for number in range(300):
             connection = stack.enter_context(closing(_connected(url)))
             if number % 2:

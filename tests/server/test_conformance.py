@@ -27,10 +27,12 @@ from tests.servers.iceberg import iceberg_server
 from tests.servers.lance_rest import served
 from tests.servers.unity import reference
 from tests.servers.unity_contract_server import serving
-from tests.soak import sampled
+from tests.soak import count, sampled
 
 UNITY_CATALOG = "main"
 WAREHOUSE = "ware"
+_REMOTE = [("unity", (UNITY_CATALOG,)), ("glue", ()), ("hive", ()), ("iceberg", (WAREHOUSE,))][: count(2, 4)]
+"""What needs no JVM; the server calls all backends alike."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,7 @@ def test_one_of_several_catalogs(check: ConformanceCheck, one_of_two: Served, tm
 
 @pytest.mark.soak
 @pytest.mark.parametrize("check", sampled(checks(), 4), ids=str)  # their own tests have all, without a server
-@pytest.mark.parametrize(
-    ("catalog", "above"), [("unity", (UNITY_CATALOG,)), ("glue", ()), ("hive", ()), ("iceberg", (WAREHOUSE,))]
-)
+@pytest.mark.parametrize(("catalog", "above"), _REMOTE)
 def test_remote(
     catalog: str, above: Identifier, check: ConformanceCheck, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -153,17 +153,8 @@ def test_remote(
     there.verify(check, tmp_path, namespace=above)
 
 
-@pytest.mark.parametrize(
-    ("catalog", "above"),
-    [
-        ("directory", ()),
-        ("one_of_two", ()),
-        ("unity", (UNITY_CATALOG,)),
-        ("glue", ()),
-        ("hive", ()),
-        ("iceberg", (WAREHOUSE,)),
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize(("catalog", "above"), [("directory", ()), ("one_of_two", ()), *_REMOTE])
 def test_lancens_own_client_reads_what_is_behind(
     catalog: str, above: Identifier, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -19,14 +19,14 @@ from reconciler.model.errors import installed_as
 from tests.cli.running import lancens
 from tests.planted_modules import imported, plant
 from tests.server.client import Api
-from tests.server.command import started
+from tests.server.command import started, started_anew
 
 TOKEN = "token-of-a-test-0123456789"
 
 
 def test_it_serves_prints_its_address_and_ends_when_told_to(tmp_path: Path) -> None:
     DirBackend(root=str(tmp_path / "lake")).insert_namespace(("a",), {})
-    with started("--impl", "dir", "--config", "root=lake", folder=tmp_path) as (process, url):
+    with started_anew("--impl", "dir", "--config", "root=lake", folder=tmp_path) as (process, url):
         assert url.startswith("http://127.0.0.1:")
         assert Api(url)("GET", "/v1/namespace/%24/list").json == {"namespaces": ["a"]}
         process.send_signal(signal.SIGTERM)
@@ -40,7 +40,7 @@ def test_nothing_of_the_working_directory_runs(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     log = plant(folder)
-    with started("--impl", "dir", "--config", f"root={tmp_path}/lake", folder=folder) as (_, url):
+    with started_anew("--impl", "dir", "--config", f"root={tmp_path}/lake", folder=folder) as (_, url):
         assert Api(url)("POST", "/v1/table/t/count_rows", {"predicate": "id > 7"}).json == 2
     assert imported(log) == []
 
@@ -56,7 +56,7 @@ def test_ctrl_c_is_no_error(tmp_path: Path) -> None:
 def test_a_catalog_that_hangs_does_not_keep_the_server_from_ending(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"uri=thrift://127.0.0.1:{silent.getsockname()[1]}"
-        with started("--impl", "hive3", "--config", uri, "--grace", "1", folder=tmp_path) as (process, url):
+        with started_anew("--impl", "hive3", "--config", uri, "--grace", "1", folder=tmp_path) as (process, url):
             told: list[int] = []
             client = threading.Thread(target=lambda: told.append(Api(url)("GET", "/v1/namespace/%24/list").status))
             client.start()

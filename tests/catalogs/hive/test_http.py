@@ -34,7 +34,7 @@ from tests.catalogs.hive.raw import drop, plain_table, put
 from tests.servers.hive import Metastore, metastore
 from tests.servers.listening import http_server
 from tests.servers.process import free_port
-from tests.soak import sampled
+from tests.soak import in_full, sampled
 
 _PASSWORD = "changeit"
 
@@ -86,6 +86,8 @@ def test_one_that_is_gone_is_passed_over(server: Metastore, tmp_path: Path) -> N
     backend.remove_namespace(("hive", "second"))
 
 
+@pytest.mark.soak
+@in_full  # Thrift's own transport comes back in `test_calls`, by the same code
 def test_it_comes_back_after_a_restart(tmp_path: Path) -> None:
     port, database = free_port(), f"jdbc:derby:;databaseName={tmp_path}/db;create=true"
     with metastore("4.1", tmp_path, port=port, database=database, scheme="http") as server:
