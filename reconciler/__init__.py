@@ -12,7 +12,7 @@ Importing this package is cheap: what a function needs is imported when it is fi
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from reconciler.model.errors import (
     ApplyError,
@@ -28,6 +28,7 @@ from reconciler.model.errors import (
     SelectionError,
     StalePlanError,
 )
+from reconciler.model.rendering import Renderable
 
 if TYPE_CHECKING:
     from reconciler.applier.report import ApplyReport
@@ -96,13 +97,17 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
         value = getattr(importlib.import_module(_LAZY[name]), name)
-    if name in ("Plan", "plan"):  # a plan shows itself, and planner/ knows nothing of output/
-        from reconciler.output import render
-        from reconciler.planner.plan import Plan
-
-        Plan.renderer = render
     globals()[name] = value
     return value
+
+
+def _render(document: Renderable, form: Literal["text", "html"]) -> str:
+    from reconciler.output.notebook import render_document
+
+    return render_document(document, form)
+
+
+Renderable.renderer = _render
 
 
 def __dir__() -> list[str]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from reconciler.model import display
+from reconciler.model import display, locations
 from reconciler.model.display import count
+from reconciler.model.rendering import Renderable
 from reconciler.planner.entries import Change
 
 
@@ -51,8 +52,8 @@ Event: TypeAlias = Change | ChangeResult
 """A change that starts, or the result of one that has ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ApplyReport(Renderable):
     """The results of all changes, in the plan's order.
 
     ``journal`` is the path or URI of the journal, and ``journal_error`` why its end is missing.
@@ -74,6 +75,9 @@ class ApplyReport:
         """Whether nothing failed and nothing was skipped, which decides the exit code."""
         return all(result.status.satisfies for result in self.results)
 
+    def _headline(self) -> tuple[str, Mapping[str, int]]:
+        return locations.redact(self.journal), {status: self.counts[status] for status in Status}
+
 
 MARKS: Mapping[Status, str] = {
     Status.DONE: "✓",
@@ -87,10 +91,21 @@ _SUBJECT_WIDTH = 34
 
 def result_line(result: ChangeResult) -> str:
     """Return the line of one result, such as ``  ✓ lake  + a/b     12 ms``."""
+    subject = f"{display.name(result.change.catalog)}  {subject_of(result)}"
+    return f"  {MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending_of(result)}"
+
+
+def subject_of(result: ChangeResult) -> str:
+    """Return the symbol of the change, its object and its job, such as ``+ a/b``."""
     change = result.change
-    subject = f"{display.name(change.catalog)}  {change.symbol} {display.address(*change.identifier)}"
+    subject = f"{change.symbol} {display.address(*change.identifier)}"
     if change.job is not None:
         subject += f"  {change.action} {display.printable(change.job.index or '')}".rstrip()
+    return subject
+
+
+def ending_of(result: ChangeResult) -> str:
+    """Return how the change ended: the time it took, or why it was not made."""
     if result.status is Status.DONE:
         ending = _duration(result.seconds)
     elif result.status is Status.ALREADY:
@@ -99,8 +114,7 @@ def result_line(result: ChangeResult) -> str:
         ending = f"skipped: {display.message(result.message)}"
     else:
         ending = display.message(result.message)
-    remark = f"  ({display.message(result.note)})" if result.note else ""
-    return f"  {MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending}{remark}"
+    return f"{ending}  ({display.message(result.note)})" if result.note else ending
 
 
 def _duration(seconds: float) -> str:
@@ -117,7 +131,7 @@ def summary_line(report: ApplyReport) -> str:
     if counts[Status.ALREADY]:
         parts.append(f"{counts[Status.ALREADY]:,} already done")
     stopped = "Stopped. " if report.interrupted else ""
-    journal = display.message(report.journal)
+    journal = display.message(locations.redact(report.journal))
     if report.journal_error:
         journal += f" (incomplete: {display.message(report.journal_error)})"
     return f"{stopped}Applied {applied:,} of {count(total, 'change')}: {', '.join(parts)}. Journal: {journal}"

@@ -18,6 +18,7 @@ from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTa
 from reconciler.model.errors import ManifestError, Problem
 from reconciler.model.names import Identifier, address, join
 from reconciler.model.redaction import redact_properties, slow_digest
+from reconciler.model.rendering import Renderable
 
 _MOST_ALIKE = 2**12
 _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
@@ -44,8 +45,8 @@ class ManifestCatalog:
         return self.config.resolve(self._resolver)
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+@dataclass(frozen=True, slots=True, repr=False)
+class Manifest(Renderable):
     """The desired state of several catalogs.
 
     ``digest`` is the SHA-256 of the normalised content. Files, layout, order, comments, the folder and the values of
@@ -60,10 +61,10 @@ class Manifest:
     files: tuple[str, ...]
     folder: str
     thresholds: Thresholds
-    catalogs: Mapping[str, ManifestCatalog] = field(repr=False)
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    catalogs: Mapping[str, ManifestCatalog]
+    variables: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
-    origins: Mapping[str, tuple[str, Source]] = field(default_factory=dict, repr=False)
+    origins: Mapping[str, tuple[str, Source]] = field(default_factory=dict)
     identity: str | None = None
 
     @property
@@ -72,6 +73,9 @@ class Manifest:
         blocks = [catalog.desired for catalog in self.catalogs.values()]
         namespaces = sum(len(block.namespaces) for block in blocks)
         return {"catalog": len(blocks), "namespace": namespaces, "table": sum(len(block.tables) for block in blocks)}
+
+    def _headline(self) -> tuple[str, Mapping[str, int]]:
+        return self.name, {f"{kind}s": number for kind, number in self.counts.items()}
 
     @property
     def upkeep_digest(self) -> str:

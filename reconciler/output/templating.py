@@ -38,8 +38,12 @@ def render_page(package: str, name: str, **shown: object) -> str:
         f"default-src 'none'; style-src {_source_hash(style)}; script-src {_source_hash(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    template = _html_templates(package).get_template(f"{name}.html")
-    return template.render(shown, policy=policy, style=style, script=script)
+    return render_fragment(package, name, **shown, policy=policy, style=style, script=script)
+
+
+def render_fragment(package: str, name: str, **shown: object) -> str:
+    """Return a part of a page: ``templates/NAME.html`` of ``package`` with the variables ``shown``."""
+    return _html_templates(package).get_template(f"{name}.html").render(shown)
 
 
 def _asset(package: str, name: str) -> str:

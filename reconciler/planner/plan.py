@@ -10,17 +10,17 @@ plan read back has the digests it was saved with.
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from reconciler.model import display
 from reconciler.model.desired import Thresholds
 from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
+from reconciler.model.rendering import Renderable
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
 from reconciler.planner.views import Document
 
@@ -130,7 +130,7 @@ class Summary(Document):
         return {sort: number for sort, number in write(self).items() if number or sort not in _JOBS}
 
 
-class Plan(Document):
+class Plan(Renderable, Document):
     """All changes, in execution order.
 
     ``blocked`` is what cannot be planned, ``waiting`` the changes that wait for it; neither is carried out.
@@ -148,20 +148,11 @@ class Plan(Document):
     thresholds: Thresholds = Thresholds()
     options: Options = Options()
 
-    renderer: ClassVar[Callable[[Plan, Literal["text", "html"]], str] | None] = None
-    """How a plan shows itself; ``reconciler`` sets it, as the planner knows of no output."""
-
     def __str__(self) -> str:
-        show = type(self).renderer
-        return super().__str__() if show is None else show(self, "text").rstrip("\n")
+        return type(self).renderer(self, "text")
 
-    def _repr_html_(self) -> str | None:
-        """Return the page for a notebook, in a frame of its own; None for the text."""
-        show = type(self).renderer
-        if show is None:
-            return None
-        page = html.escape(show(self, "html"), quote=True)
-        return f'<iframe srcdoc="{page}" style="width:100%;height:32em;border:0" title="plan"></iframe>'
+    def _headline(self) -> tuple[str, Mapping[str, int]]:
+        return self.manifest.name, self.summary().model_dump(by_alias=True)
 
     @property
     def is_empty(self) -> bool:

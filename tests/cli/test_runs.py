@@ -173,16 +173,6 @@ def test_drift_fails_on_what_nobody_manages_when_asked_to(shop: Path, capsys: py
     assert failed.out.rstrip().endswith("1 more table only in the catalogs.")
 
 
-def test_a_plan_shows_itself(shop: Path) -> None:
-    plan = reconciler.plan(reconciler.load(shop))
-    assert str(plan).splitlines()[-1].startswith("Plan: ")
-    page = plan._repr_html_()
-    assert page is not None
-    assert page.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
-    assert page.count('"') == 6, "what is in the page ends no attribute"
-    assert re.match(r"\d+\.\d+", reconciler.__version__)
-
-
 def test_a_journal_can_be_named_by_a_file_uri(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     uri = (shop.parent / "journals").as_uri()
     assert lancens(capsys, "apply", "--auto-approve", "--journal", uri).code == 0

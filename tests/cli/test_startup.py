@@ -43,5 +43,6 @@ def test_the_public_names_are_these() -> None:
     ]  # fmt: skip
     for name in reconciler.__all__:
         assert getattr(reconciler, name) is not None
+    assert reconciler.__version__.count(".") >= 1
     with pytest.raises(AttributeError):
         reconciler.nothing  # noqa: B018

@@ -1,0 +1,67 @@
+"""Show documents by themselves: as text where they are printed, as HTML in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from reconciler.applier.report import MARKS, ApplyReport, ending_of, subject_of, summary_line
+from reconciler.manifest import Manifest
+from reconciler.model import display
+from reconciler.model.display import count
+from reconciler.model.rendering import Renderable
+from reconciler.output import render
+from reconciler.output.templating import render_fragment
+from reconciler.planner.plan import Plan
+
+_MOST_RESULTS = 100
+
+
+def render_document(document: Renderable, form: Literal["text", "html"]) -> str:
+    """Return a document as ``str`` and notebooks show it; only plans have a text beside their line."""
+    if isinstance(document, Plan):
+        return render(document, "text").rstrip("\n") if form == "text" else _frame(render(document, "html"))
+    if form == "html" and isinstance(document, Manifest):
+        return _manifest(document)
+    if form == "html" and isinstance(document, ApplyReport):
+        return _report(document)
+    return repr(document)
+
+
+def _frame(page: str) -> str:
+    """Return a page in a frame of its own, so that its style and script reach nothing else."""
+    text = html.escape(page, quote=True)
+    return f'<iframe srcdoc="{text}" style="width:100%;height:32em;border:0" title="plan"></iframe>'
+
+
+def _manifest(manifest: Manifest) -> str:
+    counts = ", ".join(count(number, kind) for kind, number in manifest.counts.items())
+    blocks = ((catalog, catalog.desired) for catalog in manifest.catalogs.values())
+    rows = [
+        (display.name(catalog.name), display.name(catalog.impl), len(block.namespaces), len(block.tables))
+        for catalog, block in blocks
+    ]
+    caption = f"Manifest {display.printable(manifest.name)}: {counts}"
+    return _table(caption, ("Catalog", "impl", "Namespaces", "Tables"), rows)
+
+
+def _report(report: ApplyReport) -> str:
+    listed = sorted(report.results, key=lambda result: result.status.satisfies)[:_MOST_RESULTS]
+    rows = [
+        (
+            f"{MARKS[result.status]} {result.status}",
+            display.name(result.change.catalog),
+            subject_of(result),
+            ending_of(result),
+        )
+        for result in listed
+    ]
+    unlisted = len(report.results) - len(listed)
+    rest = f"and {unlisted:,} more" if unlisted else ""
+    return _table(summary_line(report), ("Result", "Catalog", "Object", "Details"), rows, rest)
+
+
+def _table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]], rest: str = "") -> str:
+    """Return a table whose texts are safe to show on a terminal; the template escapes them for HTML."""
+    return render_fragment(__package__, "table", caption=caption, headings=headings, rows=rows, rest=rest)
