@@ -94,7 +94,7 @@ def _failures(name: str) -> list[str]:
     report = REPORTS / f"{name}.xml"
     cases = ElementTree.parse(report).iter("testcase") if report.exists() else ()  # noqa: S314 - pytest wrote it
     failures = [
-        f"{name}: {case.attrib['classname']}::{case.attrib['name']}: {reason.attrib.get('message', '')[:_SHOWN]}"
+        f"{name}: {case.get('classname', '?')}::{case.get('name', '?')}: {reason.attrib.get('message', '')[:_SHOWN]}"
         for case in cases
         for reason in (*case.findall("failure"), *case.findall("error"))
     ]
