@@ -24,7 +24,9 @@ __all__ = ["ROOT", "Ran", "Repository"]
 
 ROOT = Path(__file__).parents[2]
 _OURS = "acme/lancens@v1"
-_PACKAGE = ("action.yml", "pyproject.toml", "requirements.lock", "README.md", "LICENSE", "reconciler")
+_INSTALLED = ("action.yml", "reconciler/action/install.py")
+"""What the Action is where the runner has lancens already."""
+_PACKAGE = ("pyproject.toml", "requirements.lock", "README.md", "LICENSE")
 _USES = re.compile(r"uses: *([\w.-]+/[\w.-]+)[\w./-]*@(\w+)")
 _LINE = re.compile(r"^\[[^]]*\] +\| (.*)$", re.MULTILINE)
 
@@ -112,12 +114,9 @@ class Repository:
         for action, text in _STAND_INS.items():
             (self.folder / "stand-in" / action).mkdir(parents=True, exist_ok=True)
             (self.folder / "stand-in" / action / "action.yml").write_text(text)
-        for name in _PACKAGE:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, self.folder / "action" / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, self.folder / "action" / name)
+        for name in _INSTALLED:
+            (self.folder / "action" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.folder / "action" / name)
         self._git("init", "--quiet", "--initial-branch", "main")
         self._git("remote", "add", "origin", f"https://github.com/{REPOSITORY}.git")
         self.workflows("preinstalled: true")
@@ -125,6 +124,13 @@ class Repository:
     @property
     def path(self) -> Path:
         return self.folder / "repository"
+
+    def package(self) -> None:
+        """Put what lancens is built from beside the Action, so that it can install itself."""
+        for name in _PACKAGE:
+            shutil.copy(ROOT / name, self.folder / "action" / name)
+        without = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "reconciler", self.folder / "action/reconciler", ignore=without, dirs_exist_ok=True)
 
     def artifact(self, name: str) -> Path:
         """Return where an artifact was kept."""

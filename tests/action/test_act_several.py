@@ -27,19 +27,6 @@ catalogs:
     config: {root: "${var:root}"}
     namespaces: {features: {tables: {users: {}}}}
 """
-# Its legs differ in the value of a variable alone. The runner of the tests tells an action nothing of its matrix, so
-# they come one after the other, as the steps of one job would.
-_CARELESS = """\
-on: [pull_request]
-jobs:
-  plan:
-    strategy: {fail-fast: false, max-parallel: 1, matrix: {stage: [dev, prod]}}
-    runs-on: ubuntu-latest
-    steps:
-      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683
-      - uses: acme/lancens@v1
-        with: {variables: "root=LAKES/${{ matrix.stage }}", preinstalled: true}
-"""
 
 
 @pytest.fixture
@@ -81,24 +68,11 @@ def test_each_manifest_of_a_monorepo_is_planned_approved_and_applied_on_its_own(
     assert "1 blocked" in comments["web"]
     assert len({path.name for path in (repository.folder / "artifacts").iterdir()}) == 2
 
-    again = proposed(repository, api, 7, "monorepo", {})
-    assert again.ok, again.log
-    assert len(api.comments_on(7, "plan")) == 2
-
     applied = merged(repository, api, 7, "monorepo")
     assert not applied.ok, "something of web is blocked"
     assert "failure-reason=blocked" in applied.log
     assert (lakes / "ads/__manifest").exists(), applied.log
     assert not (lakes / "web/__manifest").exists()
-
-    in_the_way.unlink()
-    in_the_way.parent.rmdir()
-    api.files = {path: text.encode() for path, text in files.items()}
-    assert proposed(repository, api, 8, "monorepo", {}).ok
-    assert len(api.comments_on(8, "plan")) == 1, "there is nothing left to do for ads"
-    applied = merged(repository, api, 8, "monorepo")
-    assert applied.ok, applied.log
-    assert (lakes / "web/__manifest").exists()
 
 
 def test_a_matrix_over_stages_is_shown_at_once_and_applied_in_order(
@@ -113,11 +87,3 @@ def test_a_matrix_over_stages_is_shown_at_once_and_applied_in_order(
     assert merged(repository, api, 7, "promotion").ok
     assert all((lakes / stage / "__manifest").exists() for stage in stages)
     assert len(api.comments_on(7, "apply")) == 3
-
-    careless = _CARELESS.replace("LAKES", str(lakes))
-    changed = _STAGES.replace("users: {}", "users: {properties: {tier: gold}}")
-    files = {".github/workflows/careless.yml": careless, "lancens.yaml": changed}
-    ran = proposed(repository, api, 8, "careless", files)
-    assert not ran.ok
-    assert "title=lancens%3A duplicate-plan" in ran.log
-    assert len(api.comments_on(8)) == 1

@@ -31,8 +31,8 @@ def test_findings_are_shown_kept_and_fail_the_step_where_that_is_asked_for(works
     shutil.rmtree(dataset)
     lance.write_dataset(pa.table({"id": [1]}), str(lake / "deep" / "forgotten.lance"))
     history = workspace.path / "audits.lance"
-    asked = {"skip_rules": "missing, stale", "stale_after": "3", "spark_conf": "spark.app.name=weekly"}
-    failed = audit(workspace, fail_on="error", history=str(history), **asked, engine="spark", master="local[1]")
+    asked = {"skip_rules": "missing, stale", "stale_after": "3"}
+    failed = audit(workspace, fail_on="error", history=str(history), **asked)
     assert (failed.code, failed.outputs["exit-code"], failed.outputs["failure-reason"]) == (1, "2", "findings")
     assert "lancens audit of `store`: findings" in failed.summary
     for rule in ("dangling", "orphan"):
@@ -102,12 +102,18 @@ def test_an_audit_that_cannot_be_made_says_why(workspace: Workspace, monkeypatch
     assert failed.outputs["report"] == ""
 
 
-def test_no_setting_of_spark_is_on_a_command_line(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_spark_are_handed_on_and_on_no_command_line(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started = workspace.path / "python"
-    started.write_text('#!/bin/sh\necho "started with $@" >&2; exit 1\n')
+    started.write_text('#!/bin/sh\necho "started with $@" >&2; cat > given; exit 1\n')
     started.chmod(0o700)
     monkeypatch.setattr("sys.executable", str(started))
-    failed = audit(workspace, engine="spark", spark_conf=f"spark.hadoop.fs.s3a.secret.key={SECRET}")
+    setting = f"spark.hadoop.fs.s3a.secret.key={SECRET}"
+    failed = audit(workspace, engine="spark", master="local[1]", spark_conf=setting)
+    given = json.loads((workspace.path / "given").read_text())
+    assert given[given.index("--engine") + 1] == "spark"
+    assert {"--master=local[1]", f"--spark-conf={setting}"} <= set(given)
     assert "started with -I" in failed.log
     assert SECRET not in failed.log
 
