@@ -32,12 +32,19 @@ from reconciler.model.rendering import Renderable
 
 if TYPE_CHECKING:
     from reconciler.applier.report import ApplyReport
+    from reconciler.auditor.history_source import register_history
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
+    from reconciler.model.capabilities import Capabilities
+    from reconciler.model.live import LiveTable
     from reconciler.namespace import connect, register_impls
     from reconciler.operations.apply import apply
+    from reconciler.operations.doctor import doctor
+    from reconciler.operations.maintain import maintain, plan_maintenance
     from reconciler.operations.manifests import load
-    from reconciler.operations.plan import plan
+    from reconciler.operations.plan import drift, plan
+    from reconciler.operations.release import plan_release, release
+    from reconciler.output import render
     from reconciler.planner.plan import Plan
     from reconciler.report.notebook import audit
     from reconciler.spark.inventory import inventory
@@ -50,9 +57,11 @@ __all__ = [
     "ApplyReport",
     "Backend",
     "BlockedError",
+    "Capabilities",
     "CatalogError",
     "ConfigError",
     "LancensError",
+    "LiveTable",
     "Manifest",
     "ManifestError",
     "MissingExtraError",
@@ -65,26 +74,44 @@ __all__ = [
     "apply",
     "audit",
     "connect",
+    "doctor",
+    "drift",
     "import_",
     "inventory",
     "load",
+    "maintain",
     "plan",
+    "plan_maintenance",
+    "plan_release",
+    "register_history",
     "register_impls",
+    "release",
+    "render",
 ]
 
 _LAZY = {
     "ApplyReport": "reconciler.applier.report",
     "Backend": "reconciler.backends.base",
+    "Capabilities": "reconciler.model.capabilities",
+    "LiveTable": "reconciler.model.live",
     "Manifest": "reconciler.manifest",
     "Plan": "reconciler.planner.plan",
     "apply": "reconciler.operations.apply",
     "audit": "reconciler.report.notebook",
     "connect": "reconciler.namespace",
+    "doctor": "reconciler.operations.doctor",
+    "drift": "reconciler.operations.plan",
     "import_": "reconciler.writing.import_",
     "inventory": "reconciler.spark.inventory",
     "load": "reconciler.operations.manifests",
+    "maintain": "reconciler.operations.maintain",
     "plan": "reconciler.operations.plan",
+    "plan_maintenance": "reconciler.operations.maintain",
+    "plan_release": "reconciler.operations.release",
+    "register_history": "reconciler.auditor.history_source",
     "register_impls": "reconciler.namespace",
+    "release": "reconciler.operations.release",
+    "render": "reconciler.output",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from reconciler.auditor.history_source import register_history
+from reconciler import register_history
 from reconciler.spark import spark_session
 
 QUESTIONS = {

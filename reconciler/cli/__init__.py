@@ -21,6 +21,8 @@ from reconciler.model import display
 from reconciler.model.errors import BackendError, LancensError
 from reconciler.model.redaction import scrub
 
+__all__ = ["main"]
+
 _COMMANDS: Mapping[str, str] = {
     "init": "Write a first manifest.",
     "validate": "Check manifests without reading any catalog.",

@@ -35,9 +35,9 @@ def command(source: CatalogSource, form: str, parallelism: int) -> None:
       lancens doctor
       lancens doctor --impl glue --config region=eu-west-1 --format json
     """
-    from reconciler.operations.doctor import diagnose
+    from reconciler.operations.doctor import doctor
 
-    checks = diagnose(source.load(), parallelism=parallelism)
+    checks = doctor(source.load(), parallelism=parallelism)
     if form == "json":
         found = {"versions": dict(_versions()), "checks": [asdict(check) for check in checks]}
         write_result(json.dumps(found, indent=2, ensure_ascii=False) + "\n")

@@ -53,7 +53,7 @@ class DoctorCheck:
     seconds: float | None = None
 
 
-def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> list[DoctorCheck]:
+def doctor(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> list[DoctorCheck]:
     """Return the checks of every catalog, sorted by catalog.
 
     Permissions to write are tested on names that do not exist, so nothing can change.

@@ -70,6 +70,25 @@ def plan(
     )
 
 
+def drift(manifest: Manifest, *, select: Sequence[str] = (), parallelism: int = DEFAULT_PARALLELISM) -> Plan:
+    """Return how the catalogs differ from ``manifest``, as a plan with nothing adopted; change nothing.
+
+    Without ``changes`` and ``blocked``, nothing differs. ``unmanaged_tables`` of its ``catalogs`` counts the tables
+    that no manifest manages. A plan that removes too much is returned as well; :func:`reconciler.apply` refuses it.
+
+    Args:
+        manifest: from :func:`reconciler.load`.
+        select: globs over ``catalog/namespace/table``; only their matches are compared.
+        parallelism: how many requests and storage probes run at once.
+
+    Raises:
+        ManifestError: a placeholder in a ``config`` cannot be resolved.
+        CatalogError: a catalog could not be read completely.
+        SelectionError: a glob of ``select`` matches nothing.
+    """
+    return plan(manifest, select=select, allow_mass_removal=True, parallelism=parallelism)
+
+
 def plan_with(
     engine_of: Callable[[Mapping[str, Connection], Sequence[str]], Engine],
     manifest: Manifest,

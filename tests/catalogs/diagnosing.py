@@ -8,7 +8,7 @@ from pathlib import Path
 
 import reconciler
 from reconciler.backends import registry
-from reconciler.operations.doctor import DoctorCheck, diagnose
+from reconciler.operations.doctor import DoctorCheck, doctor
 
 __all__ = ["diagnosed"]
 
@@ -21,7 +21,7 @@ def diagnosed(folder: Path, impl: str, config: Mapping[str, str]) -> list[Doctor
     )
     backend = registry.connect(impl, config)
     before = backend.scan()
-    found = diagnose(reconciler.load(path))
+    found = doctor(reconciler.load(path))
     assert backend.scan() == before
     backend.close()
     return found

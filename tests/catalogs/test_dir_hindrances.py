@@ -12,7 +12,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.manifest import DirManifest
 from reconciler.model.errors import CatalogError, UnsupportedOperationError
 from reconciler.model.reasons import ReasonCode
-from reconciler.operations.doctor import diagnose
+from reconciler.operations.doctor import doctor
 from tests.plans import assert_blocked
 from tests.writing import blocks_of, load_manifest
 
@@ -77,7 +77,7 @@ def test_a_plan_and_a_doctor_say_that_a_newer_pylance_must_write(lake: Path) -> 
     assert_blocked(plan, "lake/__manifest", ReasonCode.CATALOG_TOO_NEW, key=WRITER, value="2")
     assert (plan.changes, len(plan.waiting)) == ((), 2)
     assert reconciler.apply(plan, manifest, skip_blocked=True).ok
-    assert any(WRITER in check.detail and check.status == "warning" for check in diagnose(manifest))
+    assert any(WRITER in check.detail and check.status == "warning" for check in doctor(manifest))
     nothing = reconciler.plan(_manifest(lake, {}))
     assert (nothing.changes, nothing.blocked) == ((), ())
     assert any(WRITER in note.message for note in nothing.notes)
@@ -88,7 +88,7 @@ def test_an_apply_ends_the_auto_clean_up_of_the_list_first_and_deletes_no_versio
     assert _list_of_objects(lake).version == 5, "the next commit is one that cleans up"
     versions = {*(lake / "__manifest/_versions").glob("*.manifest")}
     manifest = _manifest(lake, {("eu", "users"): {"absent": True}, ("eu", "more"): {}})
-    assert any("auto_cleanup" in check.detail and check.status == "warning" for check in diagnose(manifest))
+    assert any("auto_cleanup" in check.detail and check.status == "warning" for check in doctor(manifest))
     plan = reconciler.plan(manifest)
     first, *others = plan.changes
     assert (first.address, first.code) == ("lake/__manifest", ReasonCode.CATALOG_CLEANUP)

@@ -24,7 +24,7 @@ from reconciler.backends import registry
 from reconciler.backends.http.backend import HttpBackend
 from reconciler.conformance import run
 from reconciler.model.errors import BackendError
-from reconciler.operations.doctor import diagnose
+from reconciler.operations.doctor import doctor
 from tests import servers
 from tests.servers.gravitino import Gravitino
 from tests.servers.lance_rest import Request, scripted
@@ -226,7 +226,7 @@ def live(service: Service, folder: Path) -> None:
         assert report.ok, report.results
 
     first = manifest("gold", {"a": "a", "b": "b"})
-    assert not [check for check in diagnose(first) if check.status == "failed"]
+    assert not [check for check in doctor(first) if check.status == "failed"]
     apply(first)
     with closing(registry.connect(service.impl, service.config)) as backend, suppress(BackendError):
         assert isinstance(backend, HttpBackend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -32,17 +33,22 @@ def test_validate_imports_no_catalog_client() -> None:
     assert not imported_by(f"from reconciler.cli import main; main(['validate', {str(QUICKSTART)!r}])") & HEAVY
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_package_has_its_public_names_and_no_other() -> None:
     import reconciler
 
-    assert sorted(reconciler.__all__) == [
-        "ApplyError", "ApplyReport", "Backend", "BlockedError", "CatalogError", "ConfigError", "LancensError",
-        "Manifest", "ManifestError", "MissingExtraError", "Plan", "PlanFileError", "Problem", "SafetyError",
-        "SelectionError", "StalePlanError", "apply", "audit", "connect", "import_", "inventory", "load", "plan",
-        "register_impls",
-    ]  # fmt: skip
-    for name in reconciler.__all__:
-        assert getattr(reconciler, name) is not None
+    assert dir(reconciler) == sorted(reconciler.__all__)
     assert reconciler.__version__.count(".") >= 1
     with pytest.raises(AttributeError):
         reconciler.nothing  # noqa: B018
+
+
+def test_the_package_runs_as_a_module_that_the_current_folder_does_not_change(tmp_path: Path) -> None:
+    for name in ("click", "yaml", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the current folder')\n")
+    shutil.copy(QUICKSTART, tmp_path)
+    command = [sys.executable, "-m", "reconciler", "validate", QUICKSTART.name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is valid" in done.stdout
+    refused = subprocess.run([*command[:3], "nothing"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (1, "Usage: lancens [OPTIONS] COMMAND [ARGS]...")

@@ -23,7 +23,7 @@ from reconciler.model.errors import (
     TableNotFoundError,
 )
 from reconciler.model.reasons import ReasonCode
-from reconciler.operations.doctor import diagnose
+from reconciler.operations.doctor import doctor
 from reconciler.planner.entries import Action
 from tests import servers
 from tests.plans import assert_blocked
@@ -232,7 +232,7 @@ def test_levels_that_cannot_be_read_now_are_not_taken_for_any_level(metalake: Gr
 
 def test_doctor_asks_nothing_at_levels_without_tables(service: Scripted, backend: RestBackend, tmp_path: Path) -> None:
     service.requests.clear()
-    found = [*diagnose(wanting(service, tmp_path, ads({})))]
+    found = [*doctor(wanting(service, tmp_path, ads({})))]
     assert not [check for check in found if check.status == "failed"]
     asked = [unquote(one.path.split("/")[4]) for one in service.requests if "/v1/table/" in one.path]
     assert asked

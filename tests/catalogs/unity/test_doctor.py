@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.operations.doctor import diagnose
+from reconciler.operations.doctor import doctor
 from tests.catalogs.diagnosing import diagnosed
 from tests.catalogs.unity.conftest import CATALOG, Unity
 from tests.servers.unity_contract import Answer, Contract, jwt
@@ -59,7 +59,7 @@ def test_a_token_that_is_not_taken_is_said_and_not_shown(
     path = tmp_path / "lancens.yaml"
     config = {**stand_in.config(), "auth_token": token}
     path.write_text(json.dumps({"version": 1, "name": "s", "catalogs": {"uc": {"impl": "unity", "config": config}}}))
-    found = diagnose(reconciler.load(path))
+    found = doctor(reconciler.load(path))
     assert [(check.name, check.status) for check in found if check.status == "failed"][-1] == ("reading", "failed")
     assert reason in found[-1].detail
     assert token not in str(found)
