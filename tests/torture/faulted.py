@@ -104,7 +104,7 @@ def run_faults(target: Target, seed: int, tally: Tally) -> None:
             for play in plays:
                 play.begin(number)
                 tally.acts += len(scenario.between) * number
-                tally.refused += bool(number) and play.expect_refused(dice)
+                tally.refused += bool(number) and play.expect_refused()
             _converge(plays[0], proxy, second, dice, tally, meanwhile)
             for clean in plays[1:]:
                 clean.others_act(meanwhile)

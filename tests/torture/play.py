@@ -245,7 +245,7 @@ class Play:
             self.model.expect_mirrored(self.wanted, state, second)
         moves = self.wanted.moves.items()
         self.foreign.expect(state, {self._table_key(new): self._table_key(old) for new, old in moves})
-        if self.target.abilities.names_locations and (unmarked := list(self._unmarked(state))):
+        if self.target.abilities.data_first and (unmarked := list(self._unmarked(state))):
             raise Violation(f"no entry says that lancens has written data: {unmarked}")
         if twice := [key for key in (*state, *second) if key.endswith(" again")]:
             raise Violation(f"there twice: {twice}")
@@ -293,8 +293,8 @@ class Play:
         if expected != found:
             raise Violation(f"storage does not hold what it does without faults:\n{difference(expected, found)}")
 
-    def expect_refused(self, dice: random.Random) -> bool:
-        """Let a saved plan be edited, or somebody change what it is about to, and check that nothing is carried out.
+    def expect_refused(self) -> bool:
+        """Let a saved plan be edited, and somebody change what it is about to, and check that nothing is carried out.
 
         Return whether there was such an object.
         """
@@ -304,12 +304,11 @@ class Play:
         if path is None or not self.target.abilities.updates:
             return False
         self._expect_refused(Plan.from_json(_forged(plan)), "it was edited", (StalePlanError, PlanFileError))
-        if self.target.can_be_pointed and dice.random() < 0.5:
+        if self.target.can_be_pointed:
             place = self.target.place_of(self.room, path)
             self.target.point(self.room, path, f"{place}-elsewhere")
             self._expect_refused(plan, f"{'/'.join(path)} points elsewhere")
             self.target.point(self.room, path, place)
-            return True
         self.target.change(self.room, path, {min(changed[path]): "changed by somebody else"})
         self._expect_refused(plan, f"{'/'.join(path)} has changed")
         return True

@@ -201,6 +201,12 @@ def _properties(dice: random.Random) -> dict[str, str]:
     return {key: dice.choice(_TIERS) for key in ("tier", "note") if dice.random() < 0.5}
 
 
+def _changed(dice: random.Random, properties: Mapping[str, str]) -> dict[str, str]:
+    """Draw other properties, of which one is removed where there are any."""
+    drawn, removed = _properties(dice), max(properties, default="")
+    return {key: value for key, value in drawn.items() if key != removed}
+
+
 def _before(dice: random.Random, able: Abilities, wanted: Wanted) -> list[Existing]:
     """Draw what others have: of it, only ``stale`` is the manifest's to remove, and ``known`` to change."""
     found = [Existing("namespace", ("theirs",), _THEIRS), Existing("lance", ("theirs", "data"), _THEIRS)]
@@ -275,7 +281,7 @@ def _move_space(first: Wanted, made: Wanted, old: Path_) -> None:
                 made.moves[to] = origin
 
 
-_EDITS = ("stays", "stays", "goes", "goes", "changes", "changes", "moves", "renames", "evolves", "differs")
+_EDITS = ("stays", "goes", "goes", "changes", "changes", "changes", "moves", "renames", "evolves", "differs")
 _EVERY_EDIT = (*_EDITS, "is absent", "is protected", "is not protected", "renames a column")
 
 
@@ -295,7 +301,7 @@ def _edit_table(  # noqa: C901 - a case for each edit
         case "goes":
             del made.tables[path]
         case "changes" if able.updates:
-            made.tables[path] = replace(table, properties=_properties(dice))
+            made.tables[path] = replace(table, properties=_changed(dice, table.properties))
         case "moves" if able.relocates and table.kind == "register":
             made.tables[path] = replace(table, moved=True)
         case "renames" if table.kind != "known" and len(path) > 1:

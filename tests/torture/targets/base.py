@@ -73,6 +73,8 @@ class Abilities:
     """Whether tables can be directly under the root."""
     known_places: bool = True
     """Whether a plan knows where a table will be."""
+    data_first: bool = True
+    """Whether a table gets its data before its entry, which then says that there is data."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class Directory(Target):
     name: ClassVar[str] = "dir"
     impl: ClassVar[str] = "dir"
     faults: ClassVar[Sequence[Fault]] = ()
-    abilities: ClassVar[Abilities] = Abilities(depth=2, foreign=False, root_tables=True)
+    abilities: ClassVar[Abilities] = Abilities(depth=2, foreign=False, root_tables=True, data_first=False)
     writes: ClassVar[re.Pattern[str]] = re.compile(r"^(PUT|POST|DELETE) ")
 
     @property

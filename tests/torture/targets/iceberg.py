@@ -122,7 +122,7 @@ class Apache(_Iceberg):
     """Apache's adapter, behind a login: each room is a warehouse of its own."""
 
     name = "iceberg"
-    abilities = Abilities(depth=2, known_places=False)
+    abilities = Abilities(depth=2, known_places=False, data_first=False)
 
     def __init__(self, folder: Path, server: IcebergServer) -> None:
         super().__init__(folder)
@@ -172,7 +172,7 @@ class Nessie(_Iceberg):
     """Nessie with moto as its S3: a room is a namespace of the one warehouse, which chooses where tables are."""
 
     name = "nessie"
-    abilities = Abilities(depth=2, relocates=False, registers=False, known_places=False)
+    abilities = Abilities(depth=2, relocates=False, registers=False, known_places=False, data_first=False)
 
     def __init__(self, folder: Path, server: NessieServer) -> None:
         super().__init__(folder)
