@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -103,12 +104,17 @@ KINDS: dict[str, Callable[[Path, Path], None]] = {
 @pytest.fixture(params=KINDS)
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a root with a table that refers to another tenant's dataset."""
+    KINDS[request.param](_secret(tmp_path), tmp_path / "lake/t.lance")
+    return tmp_path / "lake"
+
+
+def _secret(folder: Path) -> Path:
+    """Write the dataset of another tenant."""
     rows = pa.table({"id": range(-1, ROWS), "text": [CANARY] * (ROWS + 1)})
-    secret = lance.write_dataset(rows, tmp_path / "tenant/secret.lance", max_rows_per_file=500)
+    secret = lance.write_dataset(rows, folder / "tenant/secret.lance", max_rows_per_file=500)
     secret.create_scalar_index("text", "BTREE")
     secret.delete("id < 0")
-    KINDS[request.param](tmp_path / "tenant/secret.lance", tmp_path / "lake/t.lance")
-    return tmp_path / "lake"
+    return folder / "tenant/secret.lance"
 
 
 @pytest.fixture
@@ -136,17 +142,21 @@ def test_it_is_opened_only_where_that_is_admitted(lake: Path) -> None:
         assert storage.probe(place, StorageOptions({}, admission)).kind is StorageKind.DATASET
 
 
-def test_serve_counts_and_shows_none_of_it(lake: Path) -> None:
+def test_serve_counts_and_shows_none_of_it(tmp_path: Path) -> None:
+    secret, lake = _secret(tmp_path), tmp_path / "lake"
+    for number, make in enumerate(KINDS.values()):
+        make(secret, lake / f"t{number}.lance")
+    requests: Sequence[tuple[str, dict[str, object]]] = (
+        ("count_rows", {}),
+        ("count_rows", {"predicate": f"text = '{CANARY}'"}),
+        ("stats", {}),
+        ("describe", {"load_detailed_metadata": True}),
+        ("add_columns", {"new_columns": [{"name": "copy", "expression": "concat(text, 'x')"}]}),
+    )
     with served(OneCatalog(DirBackend(root=str(lake)))) as address, closing(Api(address)) as api:
-        for path, body in (
-            ("count_rows", {}),
-            ("count_rows", {"predicate": f"text = '{CANARY}'"}),
-            ("stats", {}),
-            ("describe", {"load_detailed_metadata": True}),
-            ("add_columns", {"new_columns": [{"name": "copy", "expression": "concat(text, 'x')"}]}),
-        ):
-            told = api("POST", f"/v1/table/t/{path}", body)
-            assert (path, told.error) == (path, (403, 15))
+        for (number, kind), (path, body) in product(enumerate(KINDS), requests):
+            told = api("POST", f"/v1/table/t{number}/{path}", body)
+            assert (kind, path, told.error) == (kind, path, (403, 15))
             assert _COUNTED.search(told.text) is None
 
 

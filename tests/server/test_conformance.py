@@ -20,6 +20,7 @@ from reconciler.backends.unity import UnityBackend
 from reconciler.conformance import AddForeign, ConformanceCheck, checks, verify
 from reconciler.model.names import Identifier
 from reconciler.server.catalogs import ManyCatalogs, OneCatalog
+from tests.catalogs.kit import one_of_each_operation
 from tests.server.through_pylance import ThroughPylance
 from tests.servers.glue import glue_server
 from tests.servers.hive import metastore
@@ -138,7 +139,8 @@ def test_directory(check: ConformanceCheck, directory: Served, tmp_path: Path) -
     directory.verify(check, tmp_path)
 
 
-@pytest.mark.parametrize("check", checks(), ids=str)
+@pytest.mark.soak
+@pytest.mark.parametrize("check", one_of_each_operation(), ids=str)
 def test_one_of_several_catalogs(check: ConformanceCheck, one_of_two: Served, tmp_path: Path) -> None:
     one_of_two.verify(check, tmp_path)
 

@@ -1,10 +1,11 @@
-"""The metastores, one after the other: pytest runs everything on one before it starts the next."""
+"""The metastores, each started once."""
 
 from __future__ import annotations
 
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,15 @@ from reconciler.backends.hive.entries import wire
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.model.names import Identifier
 from tests.catalogs.hive.raw import raw
-from tests.servers.hive import Metastore, metastore, sql_schema
+from tests.servers.hive import Metastore, Version, metastore, sql_schema
 from tests.servers.require import tool
 from tests.soak import count
 
 Connect = Callable[..., Hive2Backend]
 
 
-EVERY = ["2.3", "4.1", "3.1 with its SQL schema", "3.1"][: count(3, 4)]
+_VERSIONS: Mapping[str, Version] = {"2.3": "2.3", "4.1": "4.1", "3.1 with its SQL schema": "3.1", "3.1": "3.1"}
+EVERY = [*_VERSIONS][: count(3, 4)]
 """In production, Hive's schema tool sets up 3.1, so that the 3.1 that does it alone is left to a soak."""
 
 newest = pytest.mark.parametrize("server", EVERY[1:2] if count(1, 4) == 1 else EVERY, indirect=True, scope="session")
@@ -32,16 +34,29 @@ oldest_and_newest = pytest.mark.parametrize("server", EVERY[: count(2, 4)], indi
 """For what depends on which files a metastore deletes by itself: 2.3 has no catalogs, and 4.1 has."""
 
 
+@pytest.fixture(scope="session")
+def start_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Metastore]]:
+    """Start the metastore of a version where it is first asked for: pytest goes back and forth between versions."""
+    with ExitStack() as servers:
+        started: dict[str, Metastore] = {}
+
+        def start(name: str) -> Metastore:
+            if name not in started:
+                directory, version = tmp_path_factory.mktemp("metastore"), _VERSIONS[name]
+                if name != version:
+                    running = metastore(version, directory, database=sql_schema(), auto_create=False)
+                else:
+                    running = metastore(version, directory)
+                started[name] = servers.enter_context(running)
+            return started[name]
+
+        yield start
+
+
 @pytest.fixture(scope="session", params=EVERY)
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
+def server(request: pytest.FixtureRequest, start_once: Callable[[str], Metastore]) -> Metastore:
     """A running metastore of each version."""
-    directory = tmp_path_factory.mktemp("metastore")
-    if request.param == "3.1 with its SQL schema":
-        running = metastore("3.1", directory, database=sql_schema(), auto_create=False)
-    else:
-        running = metastore(request.param, directory)
-    with running as started:
-        yield started
+    return start_once(request.param)
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +107,8 @@ def above(server: Metastore) -> Identifier:
     with raw(server.uri) as client:
         from reconciler.backends.hive.gen.ttypes import Catalog, CreateCatalogRequest
 
-        client.create_catalog(CreateCatalogRequest(Catalog("shared", "", f"{server.directory}/shared")))
+        if "shared" not in client.get_catalogs().names:
+            client.create_catalog(CreateCatalogRequest(Catalog("shared", "", f"{server.directory}/shared")))
     return ("shared",)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -25,9 +25,9 @@ from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
 from tests.catalogs.hive.conftest import newest, oldest_and_newest
 from tests.catalogs.hive.raw import drop, plain_table, put, raw
-from tests.servers.hive import Metastore, metastore
-from tests.servers.process import free_port
-from tests.writing import write_dataset
+from tests.servers.fault_proxy import Fault, fault_proxy
+from tests.servers.hive import Metastore
+from tests.writing import load_manifest, write_dataset
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -162,40 +162,37 @@ def test_two_applies_at_once_both_end_well(manifest: Path, tmp_path: Path) -> No
     assert reconciler.plan(loaded).changes == ()
 
 
-def test_a_server_killed_in_the_middle_of_apply_is_reported_and_the_next_run_converges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@newest
+@pytest.mark.soak
+def test_a_server_that_goes_in_the_middle_of_apply_is_reported_and_the_next_run_converges(
+    server: Metastore, lake: str, tmp_path: Path
 ) -> None:
-    port, database = free_port(), f"jdbc:derby:{tmp_path}/derby;create=true"
-    monkeypatch.setenv("HIVE_URI", f"thrift://127.0.0.1:{port}")
-    monkeypatch.setenv("HIVE_ROOT", str(tmp_path / "lake"))
-    path = tmp_path / "lancens.yaml"
-    tables = "".join(f"          t{number:02}: {{}}\n" for number in range(20))
-    path.write_text(
-        "version: 1\nname: killed\ncatalogs:\n  lake:\n    impl: hive2\n"
-        '    config: {uri: "${env:HIVE_URI}", root: "${env:HIVE_ROOT}"}\n'
-        f"    namespaces:\n      db:\n        tables:\n{tables}",
-        "utf-8",
-    )
-    manifest = reconciler.load(path)
-    with ExitStack() as first:
-        first.enter_context(metastore("3.1", tmp_path / "server", port=port, database=database))
+    database = f"gone_{uuid.uuid4().hex[:12]}"
+    with fault_proxy(server.port, "thrift") as proxy:
+        config = {"uri": f"thrift://127.0.0.1:{proxy.port}", "root": lake}
+        tables: Mapping[str, object] = {f"t{number:02}": {} for number in range(20)}
+        namespaces = {database: {"tables": tables}}
+        block = {"impl": "hive2", "config": config, "scope": [database, f"{database}/**"], "namespaces": namespaces}
+        manifest = load_manifest(tmp_path, {"lake": block})
         plan = reconciler.plan(manifest)
         done: list[Event] = []
 
-        def kill_after_five(event: Event) -> None:
+        def go_after_five(event: Event) -> None:
             if isinstance(event, ChangeResult):
                 done.append(event)
                 if len(done) == 5:
-                    first.close()
+                    proxy.reset(lambda _: Fault.RESET)
 
-        report = reconciler.apply(plan, manifest, journal=tmp_path / "journal", on_event=kill_after_five, parallelism=2)
-    failed = [result for result in report.results if result.status is Status.FAILED]
-    assert len(failed) >= 10
-    assert all("no metastore answers" in result.message or "broke" in result.message for result in failed)
-    with metastore("3.1", tmp_path / "server", port=port, database=database):
+        report = reconciler.apply(plan, manifest, journal=tmp_path / "journal", on_event=go_after_five, parallelism=2)
+        failed = [result for result in report.results if result.status is Status.FAILED]
+        assert len(failed) >= 10
+        assert all("no metastore answers" in result.message or "broke" in result.message for result in failed)
+        proxy.reset()
         again = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
         assert {result.status for result in again.results} == {Status.DONE, Status.ALREADY}
         assert reconciler.plan(manifest).changes == ()
+    with raw(server.uri) as client:
+        client.drop_database(database, False, True)
 
 
 @oldest_and_newest

@@ -27,11 +27,7 @@ def place(catalog: Catalog) -> Place:
     return Place("iceberg", config, catalog.connect, raw, (catalog.warehouse,), data)
 
 
-class TestMoves(Moves):
-    """The suite."""
-
-
 @on_one_server
 @pytest.mark.soak
-class TestCutMoves(CutMoves):
-    """The writes of a move are the same calls on both servers."""
+class TestMoves(Moves, CutMoves):
+    """The suite; the writes of a move are the same calls on both servers."""

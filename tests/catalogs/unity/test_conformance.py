@@ -11,11 +11,16 @@ import pytest
 from reconciler.backends.base import Backend
 from reconciler.conformance import ConformanceCheck, checks, verify
 from reconciler.model.names import Identifier
+from tests.catalogs.kit import one_of_each_operation
 from tests.catalogs.unity.conftest import CATALOG, Unity
 
 
-@pytest.mark.parametrize("check", checks(), ids=str)
-@pytest.mark.parametrize("rooted", [True, False], ids=["root", "no-root"])
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("check", "rooted"),
+    [*((check, True) for check in checks()), *((check, False) for check in one_of_each_operation())],
+    ids=str,
+)
 def test_conformance(check: ConformanceCheck, rooted: bool, either: Unity, tmp_path: Path) -> None:
     def add_view(_backend: Backend, identifier: Identifier) -> Callable[[], None]:
         return either.hold(*identifier)
