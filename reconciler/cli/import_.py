@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import CatalogSource, catalog_options, out_option, parallelism_option, select_option
-from reconciler.cli.results import check_new_manifest, say, write_file, write_result
+from reconciler.cli.results import check_new_manifest, say, write_result
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.errors import ManifestError, SelectionError
+from reconciler.model.files import write_file
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.results import check_folder, say, write_file
+from reconciler.cli.results import check_folder, say
 from reconciler.model.errors import LancensError, MissingExtraError
+from reconciler.model.files import write_file
 from reconciler.operations.profile import Profile, span
 
 if TYPE_CHECKING:
