@@ -143,6 +143,7 @@ def _report(job: Job, outcome: StepEnd) -> None:
 if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    os.environ.setdefault("LANCE_LOG", "lance=off")  # which pylance reads once, when it is imported
     # Spark is started by shell scripts, and an exported function would stand in for a command there.
     for function in [name for name in os.environ if name.startswith("BASH_FUNC_")]:
         del os.environ[function]

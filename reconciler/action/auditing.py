@@ -1,103 +1,103 @@
-"""The command `audit`: run ``lancens audit`` and keep its report."""
+"""The command `audit`: audit the catalogs of the manifest, and keep the report."""
 
 from __future__ import annotations
 
-import json
 import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
+from reconciler.action.inputs import Inputs
 from reconciler.action.job import Job
-from reconciler.action.outcome import FailureReason, StepEnd
+from reconciler.action.outcome import FailureReason, RefusedError, StepEnd
 from reconciler.action.pages import code, fenced
 from reconciler.action.workflow import annotate, verbatim
+from reconciler.model import display
+from reconciler.model.errors import BackendError, LancensError
+
+if TYPE_CHECKING:
+    from reconciler.auditor.audit import AuditOptions
+    from reconciler.auditor.document import AuditDocument
 
 _LONGEST_ANNOTATION = 4_000
-# Command lines are public, and settings of Spark may be secrets.
-_PROGRAM = "import json, sys; from reconciler.cli import main; main(json.load(sys.stdin))"
-_FINDINGS = 2
-"""The exit code of ``lancens audit`` for findings of the severity ``--fail-on`` or higher."""
 
 
 def audit(job: Job) -> StepEnd:
     """Audit, and add the report to the artifact.
 
-    It runs in a separate process, since Spark takes over its own if it is used.
-
     Raises:
         ManifestError: the manifest cannot be used.
-        RefusedError: the report would show a secret of the job; it is deleted.
+        RefusedError: the report would show a secret of the job; neither it nor the history is written.
     """
-    title = f"lancens audit of {code(job.manifest.name)}"  # loading masks its secrets in the log
+    from reconciler.auditor.run import run_audit
+    from reconciler.operations.connections import missing_roots
+    from reconciler.report.folder import write_report
+    from reconciler.report.json import render_json
+    from reconciler.report.text import remark_lines, summary_lines
+    from reconciler.spark.session import spark_session
+
+    manifest, inputs = job.manifest, job.inputs  # loaded before `verbatim`, in which the runner ignores masks
     folder = job.folder / "audit"
     shutil.rmtree(folder, ignore_errors=True)  # of an earlier step of the job
-    output, problems, exit_code = _run(job, folder)
-    report = folder if (folder / "audit.json").exists() else None
-    complete = True
-    if report is not None:
-        text = (report / "audit.json").read_text(encoding="utf-8")
-        complete = json.loads(text)["complete"]
-        try:
-            job.secrets.check("the report", text)
-        except BaseException:
-            shutil.rmtree(report)
-            raise
-    if exit_code == 0:
-        return StepEnd(page=_page(title, output), report=report)
-    if exit_code == _FINDINGS:
-        reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or higher"
-    elif not complete:
-        message = "\n".join(("the audit is incomplete; the report lists what could not be read", *problems))
-        reason, message = FailureReason.AUDIT_FAILED, message[:_LONGEST_ANNOTATION]
-    else:
-        reason, message = FailureReason.AUDIT_FAILED, "\n".join(problems)[:_LONGEST_ANNOTATION] or "the audit failed"
-    annotate("error", message, title=f"lancens: {reason}")
-    page = _page(f"{title}: {reason}", [*output, *problems])
-    return StepEnd(page=page, exit_code=exit_code, failure=reason, message=message, report=report)
-
-
-def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
-    """Return the lines of stdout and stderr, and the exit code."""
-    inputs = job.inputs
-    command = ["audit", *inputs.manifest, "--out", str(folder), "--fail-on", inputs.fail_on]
-    command += ["--parallelism", str(inputs.parallelism), "--engine", inputs.engine]
-    command += [f"--var-file={path}" for path in inputs.var_file]
-    command += [f"--var={name}={value}" for name, value in inputs.variables.items()]
-    command += [f"--allow-env={name}" for name in sorted(inputs.environment) or [""]]
-    command += [f"--allow-host={host}" for host in inputs.allow_hosts]
-    command += [
-        f"--{name}" for name, on in (("allow-outside", inputs.allow_outside), ("since-last", inputs.since_last)) if on
-    ]
-    command += [f"--rule={rule}" for rule in inputs.rules]
-    command += [f"--skip-rule={rule}" for rule in inputs.skip_rules]
-    command += [f"--spark-conf={key}={value}" for key, value in inputs.spark_conf.items()]
-    given = {"history": inputs.history, "master": inputs.master, "stale-after": inputs.stale_after}
-    command += [f"--{name}={value}" for name, value in given.items() if value]
+    lines: list[str] = []
     problems: list[str] = []
-    with (
-        tempfile.TemporaryFile("w+") as given_to,
-        tempfile.TemporaryFile("w+", errors="replace") as result,
-        verbatim("Audit"),
-    ):
-        json.dump(command, given_to)
-        given_to.seek(0)
-        with subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell
-            [sys.executable, "-I", "-c", _PROGRAM],
-            stdin=given_to,
-            stdout=result,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        ) as running:
-            for line in running.stderr or ():
-                problems.append(job.secrets.scrub(line.rstrip()))
-                print(problems[-1], flush=True)
-        result.seek(0)
-        output = job.secrets.scrub(result.read()).splitlines()
-        print(*output, sep="\n", flush=True)
-    return output, problems, running.returncode
+
+    def report(document: AuditDocument) -> None:
+        job.secrets.check("the report", render_json(document))
+        folder.mkdir(parents=True)
+        write_report(document, folder)
+        lines.extend(summary_lines(document))
+        problems.extend(remark_lines(document))
+
+    with verbatim("Audit"):
+        try:
+            problems += missing_roots(manifest)
+            session = nullcontext() if inputs.engine == "local" else spark_session(job.spark_options)
+            failure, message = _verdict(run_audit(session, manifest, _options(inputs), report), inputs)
+        except RefusedError:
+            raise
+        except (LancensError, BackendError) as error:
+            failure, message = FailureReason.AUDIT_FAILED, ""
+            problems += str(error).splitlines()
+        lines, problems = ([display.message(job.secrets.scrub(line)) for line in texts] for texts in (lines, problems))
+        print(*lines, *problems, sep="\n", flush=True)
+    title, written = f"lancens audit of {code(manifest.name)}", folder if folder.exists() else None
+    if failure is None:
+        return StepEnd(page=_page(title, lines), report=written)
+    if failure is FailureReason.AUDIT_FAILED:
+        message = "\n".join(filter(None, (message, *problems)))
+    message = message[:_LONGEST_ANNOTATION]
+    annotate("error", message, title=f"lancens: {failure}")
+    page = _page(f"{title}: {failure}", [*lines, *problems])
+    exit_code = 2 if failure is FailureReason.FINDINGS else 1
+    return StepEnd(page=page, exit_code=exit_code, failure=failure, message=message, report=written)
+
+
+def _verdict(document: AuditDocument, inputs: Inputs) -> tuple[FailureReason | None, str]:
+    """Return why the audit fails the step, if it does, and the message."""
+    if not document.complete:
+        return FailureReason.AUDIT_FAILED, "the audit is incomplete; the report lists what could not be read"
+    if document.fails(inputs.fail_on):
+        return FailureReason.FINDINGS, f"there are findings of the severity `{inputs.fail_on}` or higher"
+    return None, ""
+
+
+def _options(inputs: Inputs) -> AuditOptions:
+    """Return the options that the inputs of the step ask for.
+
+    Raises:
+        LancensError: there is no such rule, none is left, or ``since-last`` lacks a history.
+    """
+    from reconciler.auditor.audit import AuditOptions
+    from reconciler.auditor.rules import rules_to_apply
+
+    return AuditOptions(
+        stale_after=timedelta(days=inputs.stale_after),
+        rules=rules_to_apply(inputs.rules or None, inputs.skip_rules),
+        parallelism=inputs.parallelism,
+        history=inputs.history or None,
+        since_last=inputs.since_last,
+    )
 
 
 def _page(title: str, lines: list[str]) -> str:

@@ -153,7 +153,7 @@ class Inputs(BaseModel):
     fail_on: Literal["error", "warning", "note", "never"] = "never"
     rules: Words = ()
     skip_rules: Words = ()
-    stale_after: Annotated[int | None, _number(36_500)] = None
+    stale_after: Annotated[int, _number(36_500)] = 180
     history: str = ""
     since_last: Switch = False
     token: str = Field("", repr=False)

@@ -28,6 +28,7 @@ from reconciler.planner.plan import Plan
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy
+    from reconciler.spark.session import SparkOptions
 
 
 _DIGITS_IN_NAME = 8
@@ -209,18 +210,23 @@ class Job:
     @contextmanager
     def _engine(self) -> Iterator[Callable[..., Plan]]:
         """Yield the function that plans, on the engine that the inputs name."""
-        inputs = self.inputs
-        if inputs.engine == "local":
+        if self.inputs.engine == "local":
             from reconciler.operations.plan import plan
 
             yield plan
             return
         from reconciler.spark.engine import plan_on_spark
-        from reconciler.spark.session import SparkOptions, spark_session
+        from reconciler.spark.session import spark_session
 
-        options = SparkOptions(inputs.master or None, inputs.spark_conf)
-        with verbatim("Read on Spark"), spark_session(options) as spark:
+        with verbatim("Read on Spark"), spark_session(self.spark_options) as spark:
             yield partial(plan_on_spark, spark)
+
+    @property
+    def spark_options(self) -> SparkOptions:
+        """Where Spark runs, if the inputs name it as the engine."""
+        from reconciler.spark.session import SparkOptions
+
+        return SparkOptions(self.inputs.master or None, self.inputs.spark_conf)
 
     @cached_property
     def merged_pull_requests(self) -> Sequence[PullRequest]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 from time import monotonic
@@ -50,6 +50,7 @@ from reconciler.auditor.totals import (
 )
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
+from reconciler.model.errors import LancensError
 from reconciler.operations.connections import catalog_specs, secret_places_of
 from reconciler.operations.plan import reference
 from reconciler.planner.placeholders import hiding
@@ -76,10 +77,14 @@ class AuditOptions:
         parallelism: how many requests each task has in flight at a catalog.
         most_findings: how many findings the document holds; all of them are counted.
         most_tables: how many tables the document lists.
-        looks: what earlier audits saw, if looks are kept.
+        history: the location of the runs to compare with and to append to; :func:`reconciler.auditor.run.run_audit`.
+        since_last: whether to look in storage only where something changed since the last run in ``history``.
+
+    Raises:
+        LancensError: there is no last run without a history.
     """
 
-    now: datetime
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
     stale_after: timedelta | None = timedelta(days=180)
     depth: Depth = Depth.FILES
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -87,7 +92,12 @@ class AuditOptions:
     parallelism: int = DEFAULT_PARALLELISM
     most_findings: int = 100_000
     most_tables: int = 100_000
-    looks: Looks | None = None
+    history: str | None = None
+    since_last: bool = False
+
+    def __post_init__(self) -> None:
+        if self.since_last and self.history is None:
+            raise LancensError("`since-last` needs `history`, which keeps what the last run saw")
 
     def measures(self) -> RuleLimits:
         """Return the limits of the rules."""
@@ -103,12 +113,14 @@ class AuditOptions:
         )
 
 
-def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions) -> AuditDocument:
+def audit(
+    spark: SparkSession | None, manifest: Manifest, options: AuditOptions, looks: Looks | None = None
+) -> AuditDocument:
     """Return the findings about the tables and datasets of ``manifest``.
 
     Tables are those in its scope, datasets those under its roots.
 
-    The document names what could not be read.
+    The document names what could not be read. ``looks`` are what earlier audits saw, if looks are kept.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
@@ -118,7 +130,7 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
     suppressions = Suppressions.of(manifest, options.now.date())
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
-        entries, coverage = read_entries(spark, manifest, catalogs, stack, options.looks)
+        entries, coverage = read_entries(spark, manifest, catalogs, stack, looks)
         evaluator = Evaluator(
             catalogs,
             options.measures(),
@@ -127,7 +139,7 @@ def audit(spark: SparkSession | None, manifest: Manifest, options: AuditOptions)
             coverage.teams,
             options.depth,
             suppressions,
-            options.looks,
+            looks,
         )
         evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
         orphans = None

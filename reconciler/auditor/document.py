@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, computed_field
 
-from reconciler.auditor.records import Depth, Severity
+from reconciler.auditor.records import Depth, FailOn, Severity
 from reconciler.auditor.scales import Scale
 from reconciler.model import locations, names
 from reconciler.model.desired import Source
@@ -27,6 +27,8 @@ from reconciler.planner.plan import ManifestRef
 from reconciler.spark.rows import ReadFailure
 
 FORMAT_VERSION = "2.1"
+
+_TELL_UNREADABLE = {"unreadable", "unknown-scheme"}
 
 Count = Annotated[int, Field(ge=0)]
 Location = Annotated[str, AfterValidator(locations.redact)]
@@ -427,6 +429,18 @@ class AuditDocument(_Part):
         tables = sum(catalog.tables - catalog.tables_looked_at for catalog in self.coverage)
         found = sum(one.carried_from is not None for one in self.findings)
         return f"{count(tables, 'table')} without a new version, and {count(found, 'finding')} about them"
+
+    def fails(self, fail_on: FailOn) -> bool:
+        """Return whether there is a finding of this severity or higher.
+
+        An unreadable table counts as one if its rules were left out.
+        """
+        if fail_on == "never":
+            return False
+        is_blind = self.tables_unreadable > 0 and not {rule.name for rule in self.settings.rules} >= _TELL_UNREADABLE
+        severities = [severity.value for severity in Severity]
+        failing = severities[: severities.index(fail_on) + 1]
+        return is_blind or any(getattr(self.totals.findings, severity) for severity in failing)
 
     def summary(self) -> RunSummary:
         """Return the row of this run in the history."""

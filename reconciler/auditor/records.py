@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Literal, TypeAlias
 
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Safeguard
@@ -30,6 +31,10 @@ class Severity(Enum):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
+
+
+FailOn: TypeAlias = Literal["error", "warning", "note", "never"]
+"""The lowest severity whose findings fail an audit."""
 
 
 class Depth(Enum):

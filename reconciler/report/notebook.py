@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from reconciler.auditor import audit as auditing
+from reconciler.auditor.audit import AuditOptions
 from reconciler.auditor.document import AuditDocument
 from reconciler.auditor.records import Depth
-from reconciler.auditor.rules import RULES
+from reconciler.auditor.rules import RULES, rules_to_apply
+from reconciler.auditor.run import run_audit
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import LancensError
 from reconciler.report.parquet import findings_table, tables_table
 from reconciler.spark.frames import frame_of
 
@@ -46,8 +47,10 @@ def audit(
     limits: Mapping[str, int] | None = None,
     stale_after: timedelta | None = timedelta(days=180),
     parallelism: int = DEFAULT_PARALLELISM,
+    history: str | None = None,
+    since_last: bool = False,
 ) -> AuditResult:
-    """Return what ``lancens audit`` finds; change nothing.
+    """Return what ``lancens audit`` finds; nothing but ``history`` is written.
 
     Args:
         manifest: from :func:`reconciler.load`.
@@ -57,16 +60,23 @@ def audit(
         limits: thresholds of the rules by name, such as ``small_fragments``.
         stale_after: the age from which a table's last commit is stale, None for no age.
         parallelism: how many requests each task has in flight at a catalog.
+        history: the Lance dataset to append the run to; ``document.history`` is then the trend.
+        since_last: whether to look only at datasets with a new version since the last run, and a share of the others.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
-        LancensError: there is no such rule, a catalog refuses its configuration, or cannot be reached by Spark.
+        LancensError: there is no such rule, the history cannot be used, or a catalog refuses its configuration or
+            cannot be reached by Spark.
     """
-    if unknown := sorted(set(rules) - RULES.keys()):
-        raise LancensError(f"there is no rule {unknown[0]}; the rules are {', '.join(RULES)}")
-    options = auditing.AuditOptions(
-        datetime.now(UTC), stale_after, Depth(depth), limits or {}, rules, parallelism=parallelism
+    options = AuditOptions(
+        stale_after=stale_after,
+        depth=Depth(depth),
+        limits=limits or {},
+        rules=rules_to_apply(rules),
+        parallelism=parallelism,
+        history=history,
+        since_last=since_last,
     )
-    document = auditing.audit(spark, manifest, options)
+    document = run_audit(nullcontext(spark), manifest, options)
     findings, tables = findings_table(document), tables_table(document)
     return AuditResult(frame_of(spark, findings).content, frame_of(spark, tables).content, document)

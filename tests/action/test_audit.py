@@ -10,6 +10,8 @@ import lance
 import pyarrow as pa
 import pytest
 
+from reconciler.model.errors import LancensError
+from reconciler.spark.session import SparkOptions
 from tests.action.step import Step, Workspace
 
 SECRET = "hunter2hunter2"
@@ -84,8 +86,10 @@ def test_an_audit_that_fails_has_no_report_of_an_earlier_step(workspace: Workspa
 def test_a_report_that_would_show_a_secret_of_the_job_is_not_kept(workspace: Workspace) -> None:
     workspace.environment["DB_PASSWORD"] = SECRET
     workspace.edit("events: {}", f"{SECRET}: {{}}")
-    refused = audit(workspace)
+    history = workspace.path / "audits.lance"
+    refused = audit(workspace, history=str(history))
     assert (refused.code, refused.outputs["failure-reason"]) == (1, "refused")
+    assert not (history / "_versions").exists()
     assert "the environment variable DB_PASSWORD" in refused.summary
     assert refused.outputs.get("report", "") == ""
     kept = [path for path in Path(refused.outputs["folder"]).rglob("*") if path.is_file()]
@@ -102,19 +106,18 @@ def test_an_audit_that_cannot_be_made_says_why(workspace: Workspace, monkeypatch
     assert failed.outputs["report"] == ""
 
 
-def test_settings_of_spark_are_handed_on_and_on_no_command_line(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started = workspace.path / "python"
-    started.write_text('#!/bin/sh\necho "started with $@" >&2; cat > given; exit 1\n')
-    started.chmod(0o700)
-    monkeypatch.setattr("sys.executable", str(started))
-    setting = f"spark.hadoop.fs.s3a.secret.key={SECRET}"
-    failed = audit(workspace, engine="spark", master="local[1]", spark_conf=setting)
-    given = json.loads((workspace.path / "given").read_text())
-    assert given[given.index("--engine") + 1] == "spark"
-    assert {"--master=local[1]", f"--spark-conf={setting}"} <= set(given)
-    assert "started with -I" in failed.log
+def test_settings_of_spark_are_handed_on(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[SparkOptions] = []
+
+    def refuse(options: SparkOptions) -> None:
+        given.append(options)
+        raise LancensError("there is no Spark")
+
+    monkeypatch.setattr("reconciler.spark.session.spark_session", refuse)
+    setting = "spark.hadoop.fs.s3a.secret.key"
+    failed = audit(workspace, engine="spark", master="local[1]", spark_conf=f"{setting}={SECRET}")
+    assert given == [SparkOptions("local[1]", {setting: SECRET})]
+    assert "there is no Spark" in failed.commands("error")[0]
     assert SECRET not in failed.log
 
 

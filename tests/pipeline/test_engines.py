@@ -62,7 +62,7 @@ def test_reports_and_history_are_the_same(
             for engine in ("local", "spark")
         }
 
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 2**40)  # no turn comes by chance
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", 2**40)  # no turn comes by chance
     audits()
     ran = audits("--since-last")
     assert ran["local"].code == 0, ran["local"].err

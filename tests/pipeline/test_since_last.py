@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import reconciler
 from benchmarks.looks import audits
 from reconciler import storage
 from reconciler.auditor import audit as auditing
 from reconciler.auditor import looks
 from reconciler.auditor.records import ROUNDS, Stored
+from reconciler.auditor.rules import RULES
 from reconciler.backends.dir import DirBackend
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import StorageKind
@@ -102,7 +104,7 @@ def rules(document: dict[str, Any]) -> list[str]:
 
 
 def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", NEVER)
     _, first = audit("--since-last")
     assert (sorted(looked), first["carried_since"]) == (NAMES, None)
     lance.write_dataset(pa.table({"id": [2]}), str(lake / "t1"), mode="append")
@@ -126,7 +128,7 @@ def test_only_new_versions_are_looked_at(lake: Path, audit: Audit, looked: list[
 
 
 def test_a_clean_up_shows_in_the_next_run(lake: Path, audit: Audit, monkeypatch: Any) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", NEVER)
     write_manifest("expect: {max_versions: 1}")
     dataset = lance.write_dataset(pa.table({"id": [2]}), str(lake / "t1"), mode="append")
     assert rules(audit("--since-last")[1]) == ["many-versions t1"]
@@ -135,7 +137,7 @@ def test_a_clean_up_shows_in_the_next_run(lake: Path, audit: Audit, monkeypatch:
 
 
 def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", NEVER)
     audit()
     looked.clear()
     write_manifest("expect: {indices: [id]}")
@@ -149,7 +151,7 @@ def test_the_manifest_counts_at_once(lake: Path, audit: Audit, looked: list[str]
 def test_a_lost_file_is_found_when_the_turn_comes(
     lake: Path, audit: Audit, looked: list[str], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", 3)
     audit()
     (data,) = (lake / "t5/data").iterdir()
     kept = data.rename(lake.parent.parent / "kept")
@@ -173,7 +175,7 @@ def test_a_full_audit_looks_at_everything_again(lake: Path, audit: Audit, looked
 def test_audits_without_a_manifest_go_on_from_those_of_the_same_service(
     lake: Path, audit: Audit, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", NEVER)
     Path("other").mkdir()
     for root, figures in (("./lake", (9, 9, 1)), ("./other", (0, 0, 1)), (f"{lake.parent}/", (9, 0, 2))):
         given = ("--impl", "dir", "--config", f"root={root}", "--metrics", "run.prom")
@@ -183,7 +185,7 @@ def test_audits_without_a_manifest_go_on_from_those_of_the_same_service(
 
 
 def test_looks_do_not_pile_up(lake: Path, audit: Audit, monkeypatch: Any) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 3)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", 3)
     for _ in range(8):
         audit("--since-last")
     (folder,) = Path("audits.lance/_looks").iterdir()
@@ -197,7 +199,7 @@ def test_looks_of_settings_that_are_not_used_any_more_are_removed(audit: Audit, 
     (old / "notes.parquet").touch()
     audit()
     assert len([*old.iterdir()]) == 2
-    monkeypatch.setattr("reconciler.cli.audit.datetime", Ahead)
+    monkeypatch.setattr("reconciler.auditor.audit.datetime", Ahead)
     assert audit("--skip-rule", "stale")[0].code == 0
     files = Path("audits.lance/_looks").rglob("*.parquet")
     assert sorted(file.name.partition("-")[0] for file in files) == ["0", "notes.parquet"]
@@ -260,7 +262,7 @@ class Ahead(datetime):
 
 
 def test_a_history_that_was_cut_back_hides_no_loss(lake: Path, audit: Audit, monkeypatch: Any) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", NEVER)
     last = [audit()[1] for _ in range(3)][-1]
     lance.dataset("audits.lance").delete(f"run_id != '{last['run_id']}'")
     (data,) = (lake / "t5/data").iterdir()
@@ -269,9 +271,9 @@ def test_a_history_that_was_cut_back_hides_no_loss(lake: Path, audit: Audit, mon
 
 
 def test_a_clock_that_was_ahead_hides_no_loss(lake: Path, audit: Audit, monkeypatch: Any) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", NEVER)
     with monkeypatch.context() as patched:
-        patched.setattr("reconciler.cli.audit.datetime", Ahead)
+        patched.setattr("reconciler.auditor.audit.datetime", Ahead)
         audit()
     (data,) = (lake / "t5/data").iterdir()
     data.unlink()
@@ -281,7 +283,7 @@ def test_a_clock_that_was_ahead_hides_no_loss(lake: Path, audit: Audit, monkeypa
 
 
 def test_two_audits_at_once_leave_no_dataset_out(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", 4)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", 4)
     monkeypatch.setattr(looks.Looks, "forget", lambda _: None)  # as without the permission to delete
     audit()
     looked.clear()
@@ -324,7 +326,22 @@ def test_a_damaged_file_is_one_error(lake: Path, audit: Audit) -> None:
 
 def test_without_a_history_there_is_no_last_run(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran = lancens(capsys, "audit", "--since-last")
-    assert (ran.code, "--since-last needs --history" in ran.err) == (1, True)
+    assert (ran.code, "`since-last` needs `history`" in ran.err) == (1, True)
+
+
+def test_python_and_the_command_go_on_from_each_other(lake: Path, audit: Audit, monkeypatch: Any) -> None:
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", NEVER)
+    (data,) = (lake / "t5/data").iterdir()
+    data.unlink()
+    first = audit()[1]
+    others = [name for name in RULES if name != "unmanaged"]
+    manifest = reconciler.load("lancens.yaml")
+    second = reconciler.audit(manifest, rules=others, history="audits.lance", since_last=True).document
+    assert (second.coverage[0].tables_looked_at, len(second.history)) == (1, 2)
+    third = audit("--since-last")[1]
+    assert (looked_at(third), len(third["history"])) == (1, 3)
+    assert third["history"][1]["run_id"] == second.run_id
+    assert [one["first_seen"] for one in third["findings"]] == [first["finished"]]
 
 
 @pytest.mark.soak
@@ -341,7 +358,7 @@ def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("reconciler.cli.audit.ROUNDS", NEVER)
+    monkeypatch.setattr("reconciler.auditor.run.ROUNDS", NEVER)
     with guarded_s3() as server:
         options = {**server.where, **server.vended}
         for name, value in options.items():

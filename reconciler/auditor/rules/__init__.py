@@ -12,9 +12,10 @@ from reconciler.auditor.records import TableRecord
 from reconciler.auditor.rules import drift, entries, locations, stored, upkeep
 from reconciler.auditor.rules.rule import LIMITS, Rule, RuleLimits
 from reconciler.model.desired import Source
+from reconciler.model.errors import LancensError
 from reconciler.model.names import Identifier, address
 
-__all__ = ["LIMITS", "RULES", "Rule", "RuleLimits", "check", "unread_namespace"]
+__all__ = ["LIMITS", "RULES", "Rule", "RuleLimits", "check", "rules_to_apply", "unread_namespace"]
 
 RULES: Mapping[str, Rule] = {
     rule.name: rule
@@ -23,6 +24,26 @@ RULES: Mapping[str, Rule] = {
     if isinstance(rule, Rule)
 }
 """Every rule by its name: all that these modules define, in their order there."""
+
+
+def rules_to_apply(
+    only: Collection[str] | None = None, skipped: Collection[str] = (), *, has_manifest: bool = True
+) -> tuple[str, ...]:
+    """Return the names of the rules to apply: those in ``only`` or all, without those ``skipped``.
+
+    Without a manifest, a rule that compares with one is applied only if it is in ``only``.
+
+    Raises:
+        LancensError: there is no such rule, or none is left.
+    """
+    if unknown := sorted({*(only or ()), *skipped} - RULES.keys()):
+        raise LancensError(f"there is no rule {unknown[0]}; the rules are {', '.join(RULES)}")
+    if only is None:
+        only = [name for name, rule in RULES.items() if has_manifest or not rule.needs_manifest]
+    applied = tuple(name for name in RULES if name in only and name not in skipped)
+    if skipped and not applied:
+        raise LancensError("every rule is left out: skip fewer rules")
+    return applied
 
 
 def check(record: TableRecord, limits: RuleLimits, names: Collection[str]) -> Iterator[Finding]:

@@ -1,0 +1,52 @@
+"""Run an audit from its manifest to its document, and compare it with the earlier runs of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from reconciler.auditor import history
+from reconciler.auditor.audit import AuditOptions, audit
+from reconciler.auditor.looks import Looks
+from reconciler.auditor.records import ROUNDS
+
+if TYPE_CHECKING:
+    from reconciler.auditor.document import AuditDocument
+    from reconciler.manifest import Manifest
+    from reconciler.spark.session import Session
+
+
+def run_audit(
+    session: Session,
+    manifest: Manifest,
+    options: AuditOptions,
+    report: Callable[[AuditDocument], None] = lambda _: None,
+) -> AuditDocument:
+    """Audit ``manifest``, and append the run to the history of ``options``.
+
+    Args:
+        session: opens the session to work in, or gives None for this process.
+        manifest: the catalogs to audit.
+        options: what to check, and the history.
+        report: receives the document before the history does, so that no run in it lacks its report.
+
+    Raises:
+        ManifestError: placeholders of a ``config`` cannot be resolved.
+        LancensError: the history cannot be used, a catalog refuses its configuration, or cannot be reached by Spark.
+    """
+    uri = options.history
+    if uri is None:
+        with session as spark:
+            document = audit(spark, manifest, options)
+        report(document)
+        return document
+    earlier = history.read(uri, {})
+    series, rounds = (manifest.name, options.settings().text), ROUNDS if options.since_last else 1
+    looks = Looks.of(uri, earlier, series, options.now, rounds)
+    with session as spark:
+        document = audit(spark, manifest, options, looks)
+    document = history.with_lives(history.with_trend(document, earlier), uri, {})
+    report(document)
+    history.append(uri, document, {})
+    looks.forget()
+    return document

@@ -1,0 +1,60 @@
+"""Render an audit as the lines of a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.auditor.document import AuditDocument
+from reconciler.auditor.records import Severity
+from reconciler.model import figures
+from reconciler.model.display import count
+
+_MOST_NAMED = 10
+
+
+def summary_lines(document: AuditDocument) -> Iterator[str]:
+    """Yield the coverage, then the findings by rule."""
+    totals, found = document.totals, document.totals.findings
+    if not document.complete:
+        missing = count(len(document.failures), "part")
+        yield f"NOT COMPLETE: {missing} could not be read, so their content is unknown."
+    where = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
+    data = figures.with_unknown(figures.size(totals.bytes), totals.bytes_unknown)
+    yield f"Checked {count(totals.tables, 'table')} in {where}, {data} of data."
+    if document.tables_unreadable:
+        yield f"{count(document.tables_unreadable, 'table')} could not be opened."
+    if document.carried_since is not None:
+        yield f"Carried over since {figures.moment(document.carried_since)}: {document.carried_over}."
+    if document.suppressed:
+        yield f"{count(sum(one.findings for one in document.suppressed), 'finding')} suppressed by the manifest."
+    if gone := sum(one.gone for one in document.past):
+        yield f"{count(gone, 'finding')} gone since {figures.moment(document.history[-2].finished)}."
+    if not found.total:
+        yield "No findings."
+        return
+    yield f"{found.text}:"
+    width = max(len(counted.rule) for counted in document.counts.by_rule)
+    for counted in sorted(document.counts.by_rule, key=lambda rule: (-rule.error, -rule.warning, -rule.note)):
+        yield f"  {counted.rule:<{width}}  {counted.text}"
+
+
+def worst_lines(document: AuditDocument) -> Iterator[str]:
+    """Yield the most severe findings with their remedies, as many as fit a terminal."""
+    grave = [found for found in document.findings if found.severity is not Severity.NOTE]
+    for found in grave[:_MOST_NAMED]:
+        yield ""
+        yield f"{found.severity.value}: {found.rule}: {found.address}"
+        yield f"  {found.reason}"
+        yield f"  {found.remedy}"
+    if len(grave) > _MOST_NAMED:
+        yield ""
+        yield f"and {len(grave) - _MOST_NAMED:,} more errors and warnings, which --out DIR writes to a report"
+
+
+def remark_lines(document: AuditDocument) -> Iterator[str]:
+    """Yield the notes and the failures, as many as fit a terminal."""
+    failures = [f"{failure.address}: {failure.message}" for failure in document.failures]
+    for lines in (document.notes, failures):
+        yield from lines[:_MOST_NAMED]
+        if len(lines) > _MOST_NAMED:
+            yield f"and {len(lines) - _MOST_NAMED:,} more, which are in the report"
