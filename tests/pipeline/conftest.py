@@ -29,6 +29,8 @@ SECRET_SETTINGS: Mapping[str, str] = {
 _CHEAP: Mapping[str, str] = {
     # Planning each stage anew takes a seventh of an audit here. Servers, clusters and sessions of commands do it.
     "spark.sql.adaptive.enabled": "false",
+    # A worker imports for two seconds of CPU, and tests end many of them.
+    "spark.python.daemon.module": "preloaded_daemon",
 }
 
 
