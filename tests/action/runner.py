@@ -139,7 +139,7 @@ class Repository:
     def workflows(self, install: str) -> None:
         """Write the example workflows; ``install`` is what replaces their `extras`."""
         for example in (ROOT / "examples/github").glob("*.yml"):
-            text = example.read_text().replace("OWNER/lancens@RELEASE_COMMIT # v1", _OURS)
+            text = example.read_text().replace("OWNER/lancens@RELEASE_COMMIT # v0", _OURS)
             text = text.replace("extras: glue", install).replace("allow-hosts: my-lake", "allow-hosts: 127.0.0.1")
             (self.path / ".github/workflows" / example.name).write_text(text)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +87,17 @@ def test_the_tag_of_the_major_version_moves_when_all_else_is_done(checkout: Chec
     assert moved.returncode == 0, moved.stderr
     assert checkout.git("ls-remote", "origin", "refs/tags/v1").split()[0] == newest != before
     assert (tmp_path / "released").read_text().startswith("release create v1.3.0 --verify-tag")
+
+
+def test_pages_and_examples_name_the_tag_that_the_next_release_moves(checkout: Checkout) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    before = set(checkout.git("ls-remote", "origin").split())
+    assert checkout.run(steps("action")[-1]["run"], f"v{version}").returncode == 0
+    [moved] = set(checkout.git("ls-remote", "origin").split()) - before
+    tag = moved.removeprefix("refs/tags/")
+    assert set(re.findall(r"`(v\d+)`", (ROOT / "docs/releasing.md").read_text())) == {tag}
+    used = [ROOT / "docs/github-action.md", *(ROOT / "examples/github").glob("*.yml")]
+    assert {tag} == {one for path in used for one in re.findall(r"@RELEASE_COMMIT # (v\d+)\b", path.read_text())}
 
 
 def test_what_is_published_is_what_was_tested_built_and_attested() -> None:
