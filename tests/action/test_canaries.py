@@ -13,7 +13,8 @@ from reconciler.server.catalogs import OneCatalog
 from tests.action.step import MERGE, Step, Workspace
 from tests.security.canary import Canaries
 from tests.servers.github_api import TOKEN, GitHubApi
-from tests.servers.lance_rest import Request, Scripted, scripted, served
+from tests.servers.lance_rest import served
+from tests.servers.scripted import Request, Scripted, scripted
 
 MANIFEST = """\
 version: 1

@@ -23,7 +23,7 @@ from reconciler.operations import plan as planning
 from reconciler.planner.plan import ManifestRef, Plan
 from tests.action.step import MERGE, Workspace
 from tests.servers.github_api import TOKEN, GitHubApi
-from tests.servers.lance_rest import Scripted, scripted
+from tests.servers.scripted import Scripted, scripted
 from tests.strategies import plans
 
 HOSTILE = [

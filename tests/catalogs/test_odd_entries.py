@@ -18,10 +18,10 @@ from reconciler.model.names import Identifier
 from reconciler.model.reasons import NoteCode, ReasonCode
 from tests.catalogs.glue.seeding import databases, lance_table, tables
 from tests.catalogs.hive.raw import plain_table
-from tests.catalogs.iceberg import scripted as iceberg
-from tests.servers import lance_rest
+from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
 from tests.servers.glue import glue_server
 from tests.servers.hive_stub import Stub, stub
+from tests.servers.scripted import Answer, Request, scripted
 from tests.servers.unity_contract import Contract
 from tests.servers.unity_contract_server import serving
 from tests.writing import load_manifest
@@ -37,7 +37,7 @@ LISTED = ("good", *WITHOUT_LOCATION, "gone")
 
 @contextmanager
 def rest(folder: Path) -> Iterator[Catalog]:
-    def answer(request: lance_rest.Request) -> tuple[int, object]:
+    def answer(request: Request) -> tuple[int, object]:
         described: dict[str, object] = {name: {"properties": marks} for name, marks in WITHOUT_LOCATION.items()}
         described["good"] = {"location": f"{folder}/good", "properties": OURS}
         name = request.path.removeprefix("/v1/table/a%24").removesuffix("/describe")
@@ -49,7 +49,7 @@ def rest(folder: Path) -> Iterator[Catalog]:
             return 200, {"properties": {}}
         return (200, described[name]) if name in described else (404, {"code": 4, "error": "no"})
 
-    with lance_rest.scripted(answer) as server:
+    with scripted(answer) as server:
         yield {"impl": "rest", "config": {"uri": server.url, "max_retries": "0"}}, ("a",), ["gone"]
 
 
@@ -126,21 +126,21 @@ def hive(folder: Path) -> Iterator[Catalog]:
 
 @contextmanager
 def iceberg_rest(folder: Path) -> Iterator[Catalog]:
-    with iceberg.scripted() as script:
+    with scripted_catalog() as script:
         names = [{"namespace": ["a"], "name": name} for name in LISTED]
         listing = "GET /v1/ware/namespaces/a/tables"
         script.routes |= {
-            "GET /v1/config": iceberg.Answer({"overrides": {"prefix": "ware"}, "defaults": {}}),
-            "GET /v1/ware/namespaces": lambda request: iceberg.Answer(
+            "GET /v1/config": Answer({"overrides": {"prefix": "ware"}, "defaults": {}}),
+            "GET /v1/ware/namespaces": lambda request: Answer(
                 {"namespaces": [] if "parent=" in request.query else [["a"]]}
             ),
-            "GET /v1/ware/namespaces/a": iceberg.Answer({"properties": {}}),
-            listing: iceberg.Answer({"identifiers": names}),
-            f"{listing}/good": iceberg.Answer(iceberg.table(f"{folder}/good", **OURS)),
-            f"{listing}/gone": iceberg.error(404, "NoSuchTableException"),
+            "GET /v1/ware/namespaces/a": Answer({"properties": {}}),
+            listing: Answer({"identifiers": names}),
+            f"{listing}/good": Answer(table(f"{folder}/good", **OURS)),
+            f"{listing}/gone": error(404, "NoSuchTableException"),
         }
         for name, marks in WITHOUT_LOCATION.items():
-            script.routes[f"{listing}/{name}"] = iceberg.Answer({"metadata": {"table-uuid": name, "properties": marks}})
+            script.routes[f"{listing}/{name}"] = Answer({"metadata": {"table-uuid": name, "properties": marks}})
         yield {"impl": "iceberg", "config": {"endpoint": script.url, "max_retries": "0"}}, ("ware", "a"), ["gone"]
 
 

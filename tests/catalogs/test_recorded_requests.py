@@ -27,8 +27,8 @@ from reconciler.model.errors import BackendError
 from reconciler.operations.doctor import doctor
 from tests import servers
 from tests.servers.gravitino import Gravitino
-from tests.servers.lance_rest import Request, scripted
 from tests.servers.polaris import polaris_server
+from tests.servers.scripted import Request, scripted
 from tests.servers.unity_contract import API, Answer, Contract
 from tests.servers.unity_contract_server import serving
 from tests.writing import write_manifest

@@ -16,7 +16,7 @@ from reconciler.backends.http.rate_limit import Clock
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from tests.catalogs.iceberg import scripted as iceberg
 from tests.clock import simulated_time
-from tests.servers import lance_rest
+from tests.servers.scripted import Request, scripted
 from tests.servers.unity_contract import Contract
 from tests.soak import in_full
 from tests.writing import load_manifest
@@ -29,14 +29,14 @@ TABLES = [f"t{number:03}" for number in range(400)]
 class Throttle:
     """Refuses all requests above ``rate`` a second, after a burst of as many."""
 
-    def __init__(self, answer: Callable[[lance_rest.Request], Answer], rate: int, refusal: Answer) -> None:
+    def __init__(self, answer: Callable[[Request], Answer], rate: int, refusal: Answer) -> None:
         self._answer, self._rate, self._refusal = answer, rate, refusal
         self._clock = Clock()
         self._began_at = self._filled_at = self._clock.monotonic()
         self._tokens = float(rate)
         self.accepted = self.refused = 0
 
-    def __call__(self, request: lance_rest.Request) -> Answer:
+    def __call__(self, request: Request) -> Answer:
         now = self._clock.monotonic()
         self._tokens = min(self._rate, self._tokens + (now - self._filled_at) * self._rate)
         self._filled_at = now
@@ -54,7 +54,7 @@ class Throttle:
         assert 0 < self.refused <= (self.accepted + self.refused) / 10
 
 
-def _rest(request: lance_rest.Request) -> Answer:
+def _rest(request: Request) -> Answer:
     if request.path == "/ListOperations":
         return 404, b""
     if request.path.endswith("/table/list"):
@@ -66,7 +66,7 @@ def _rest(request: lance_rest.Request) -> Answer:
     return 200, {"location": f"s3://lake/{request.path.split('/')[3]}"}
 
 
-def _iceberg(request: lance_rest.Request) -> Answer:
+def _iceberg(request: Request) -> Answer:
     if request.path == "/v1/config":
         return 200, {"defaults": {}, "overrides": {"prefix": "ware"}}
     if request.path == "/v1/ware/namespaces":
@@ -78,14 +78,14 @@ def _iceberg(request: lance_rest.Request) -> Answer:
     return 200, iceberg.table(f"s3://lake/{request.path.rpartition('/')[2]}")
 
 
-def _unity() -> Callable[[lance_rest.Request], Answer]:
+def _unity() -> Callable[[Request], Answer]:
     contract = Contract()
     contract.add_catalog("main")
     for name in TABLES:
         contract.add_schema("main", name)
         contract.add_lance_table("main", name, name)
 
-    def answer(request: lance_rest.Request) -> Answer:
+    def answer(request: Request) -> Answer:
         answered = contract.answer(request.method, request.path, dict(parse_qsl(request.query)), request.body, None)
         body = answered.body
         return answered.status, body.encode() if isinstance(body, str) else body
@@ -94,7 +94,7 @@ def _unity() -> Callable[[lance_rest.Request], Answer]:
 
 
 IN_A: dict[str, Any] = {"a": {"tables": {name: {} for name in TABLES}}}
-SERVICES: dict[str, tuple[Callable[[lance_rest.Request], Answer], str, dict[str, str], dict[str, Any]]] = {
+SERVICES: dict[str, tuple[Callable[[Request], Answer], str, dict[str, str], dict[str, Any]]] = {
     "rest": (_rest, "uri", {}, IN_A),
     "iceberg": (_iceberg, "endpoint", {"warehouses": "ware"}, {"ware": {"namespaces": IN_A}}),
     "unity": (_unity(), "endpoint", {}, {"main": {"namespaces": {name: {"tables": {name: {}}} for name in TABLES}}}),
@@ -105,7 +105,7 @@ def _plan(folder: Path, impl: str, parallelism: int) -> Throttle:
     """Plan 400 tables; return the service."""
     answer, key, config, namespaces = SERVICES[impl]
     throttle = Throttle(answer, 20, (429, {"error": {"message": "too many", "type": "TooMany", "code": 429}}))
-    with lance_rest.scripted(throttle) as server:
+    with scripted(throttle) as server:
         catalog = {"impl": impl, "config": {key: server.url, **config}, "namespaces": namespaces}
         plan = reconciler.plan(load_manifest(folder, {"lake": catalog}), parallelism=parallelism)
     assert [summary.tables for summary in plan.catalogs] == [len(TABLES)]
@@ -121,7 +121,7 @@ def test_a_plan_of_400_tables_uses_what_a_service_allows(tmp_path: Path, impl: s
 def _write_to_glue(parallelism: int) -> Throttle:
     """Create 200 tables; return the service."""
     throttle = Throttle(lambda _: (200, {}), 10, (400, {"__type": "ThrottlingException", "message": "Rate exceeded"}))
-    with lance_rest.scripted(throttle) as server:
+    with scripted(throttle) as server:
         keys = {"region": "us-east-1", "access_key_id": "AKIA123", "secret_access_key": "s3cr3t"}
         with closing(registry.connect("glue", {"endpoint": server.url, **keys})) as backend:
             written = [("a", name) for name in TABLES[:200]]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.lance_rest import Request, scripted
 from tests.servers.process import HUNG_SECONDS
+from tests.servers.scripted import Request, scripted
 from tests.writing import write_manifest
 
 pytestmark = pytest.mark.end_to_end  # each test is about a process of its own

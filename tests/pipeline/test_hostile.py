@@ -17,7 +17,7 @@ import pytest
 
 from tests.cli.running import Ran, lancens
 from tests.security.hostile import EVIL, assert_harmless
-from tests.servers.lance_rest import Request, Scripted, scripted
+from tests.servers.scripted import Request, Scripted, scripted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from tests.servers.lance_rest import Request, Scripted, scripted
+from tests.servers.scripted import Request, Scripted, scripted
 
 __all__ = ["BAITS", "CANARY", "NOWHERE", "QUICKLY", "environment", "hostile", "thief", "vending"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from urllib.parse import unquote
 
-from tests.servers.lance_rest import Answer, Request
+from tests.servers.scripted import Reply, Request
 
 __all__ = ["EVIL", "EVIL_NAME", "FORGED", "HostileCatalog", "assert_harmless"]
 
@@ -37,7 +38,7 @@ class HostileCatalog:
     def __init__(self, *, broken: bool = False) -> None:
         self.broken = broken
 
-    def answer(self) -> Answer:
+    def answer(self) -> Callable[[Request], Reply]:
         return self._answer
 
     def _answer(self, request: Request) -> tuple[int, object]:

@@ -18,7 +18,7 @@ from tests.security.in_memory import in_memory
 from tests.security.tour import LAKE, Tour, touring
 from tests.server.client import Api
 from tests.server.command import started
-from tests.servers.lance_rest import Request, scripted
+from tests.servers.scripted import Request, scripted
 from tests.torture.targets import SERVERS
 
 pytestmark = pytest.mark.soak

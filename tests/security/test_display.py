@@ -18,7 +18,7 @@ from reconciler.model.errors import (
 )
 from tests.cli.running import Ran, lancens, shell
 from tests.security.hostile import EVIL, FORGED, HostileCatalog, assert_harmless
-from tests.servers.lance_rest import Request, scripted
+from tests.servers.scripted import Request, scripted
 
 
 @pytest.fixture

@@ -30,9 +30,9 @@ from reconciler.backends.unity.error_codes import translate as unity
 from reconciler.model.errors import BackendError, InternalError, ServiceUnavailableError
 from reconciler.model.live import StorageKind
 from reconciler.model.redaction import scrub
-from tests.servers.lance_rest import Request, scripted
 from tests.servers.listening import socket_server
 from tests.servers.process import HUNG_SECONDS, free_port, running, status_of
+from tests.servers.scripted import Request, scripted
 
 Answer = Callable[[socket.socket], None]
 

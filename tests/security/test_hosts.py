@@ -11,7 +11,7 @@ from reconciler.backends import registry
 from reconciler.model.errors import InvalidInputError
 from reconciler.model.hosts import hosts_in
 from tests.cli.running import lancens
-from tests.servers.lance_rest import Request, Scripted, scripted
+from tests.servers.scripted import Request, Scripted, scripted
 
 TOKEN = "canary-token-4f1d"
 

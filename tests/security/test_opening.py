@@ -19,7 +19,8 @@ from tests.cli.running import lancens
 from tests.security.baits import BAITS, CANARY, NOWHERE, QUICKLY, environment, hostile, vending
 from tests.security.baits import thief as running_thief
 from tests.server.client import Api
-from tests.servers.lance_rest import Scripted, served
+from tests.servers.lance_rest import served
+from tests.servers.scripted import Scripted
 from tests.writing import blocks_of, write_manifest
 
 COLUMNS = [{"name": "id", "type": "int64"}]

@@ -26,7 +26,8 @@ from reconciler.server.guard import Settings, Tokens
 from tests.server.client import Api
 from tests.server.command import started_anew
 from tests.servers.glue import glue_server
-from tests.servers.lance_rest import scripted, served
+from tests.servers.lance_rest import served
+from tests.servers.scripted import scripted
 
 READER, WRITER = "reader-0123456789ab", "writer-0123456789ab"
 QUICK = Settings(timeout_seconds=1)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from tests.servers.lance_rest import Request
+from tests.servers.scripted import Request
 
 __all__ = ["Gravitino", "real_gravitino"]
 

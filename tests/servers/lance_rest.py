@@ -1,19 +1,13 @@
-"""Lance namespace servers: pylance's own adapter, lancens' in this process, and one that answers what a test says."""
+"""Lance namespace servers: pylance's own adapter, and lancens' in this process."""
 
 from __future__ import annotations
 
-import json
-import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING
 
-from tests.servers.listening import http_server
 from tests.servers.process import HUNG_SECONDS
 
 if TYPE_CHECKING:
@@ -21,7 +15,7 @@ if TYPE_CHECKING:
     from reconciler.server.guard import Settings
     from reconciler.server.sandbox import Sandbox
 
-__all__ = ["Request", "Scripted", "adapter", "scripted", "served"]
+__all__ = ["adapter", "served"]
 
 
 @contextmanager
@@ -39,7 +33,7 @@ def served(catalogs: ServedCatalogs, settings: Settings | None = None, sandbox: 
 
     With a ``sandbox``, it starts no processes of its own for what clients have it evaluate.
     """
-    # Most tests have this module for scripted servers, and import none of what ours needs.
+    # Most tests have this module for pylance's, and import none of what ours needs.
     from reconciler.server.app import make_app
     from reconciler.server.running import listener_config
     from tests.servers.uvicorn_thread import Server
@@ -57,60 +51,3 @@ def served(catalogs: ServedCatalogs, settings: Settings | None = None, sandbox: 
     finally:
         server.end()
         thread.join()
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a scripted server was asked."""
-
-    method: str
-    path: str
-    query: str
-    headers: dict[str, str]
-    body: Any
-
-
-Answer = Callable[[Request], tuple[int, object]]
-
-
-@dataclass
-class Scripted:
-    """A server whose answers a test gives; ``requests`` are those it got."""
-
-    url: str = ""
-    requests: list[Request] = field(default_factory=list)
-
-    def paths(self) -> list[str]:
-        """Return the routes that were asked for, in order."""
-        return [f"{request.method} {request.path}" for request in self.requests]
-
-
-@contextmanager
-def scripted(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
-    """Run a server that answers with what ``answer`` returns: a status and a JSON value, or bytes as they are."""
-    found = Scripted()
-    lock = threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _answer(self) -> None:
-            parts = urlsplit(self.path)
-            data = self.rfile.read(int(self.headers.get("content-length") or 0))
-            is_form = self.headers.get_content_type() == "application/x-www-form-urlencoded"
-            body = data.decode() if is_form else json.loads(data) if data else None
-            request = Request(self.command, parts.path, parts.query, dict(self.headers.items()), body)
-            with lock:
-                found.requests.append(request)
-                status, value = answer(request)
-            content = value if isinstance(value, bytes) else json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST = _answer  # noqa: N815 - the names http.server looks for
-
-    with http_server(Handler, tls=tls) as found.url:
-        yield found

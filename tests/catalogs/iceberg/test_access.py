@@ -23,16 +23,17 @@ from reconciler.model.errors import (
     UnauthenticatedError,
 )
 from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted
+from tests.catalogs.iceberg.scripted import error, scripted_catalog
 from tests.servers.iceberg import IcebergServer
 from tests.servers.nessie import NessieServer
+from tests.servers.scripted import Answer, Request, Scripted
 
 SECRET = "wrong-secret-9c81"
 
 
 @pytest.fixture
 def script() -> Iterator[Scripted]:
-    with scripted() as running:
+    with scripted_catalog() as running:
         yield running
 
 
@@ -48,7 +49,7 @@ class Tokens:
         self.asked: list[dict[str, list[str]]] = []
 
     def __call__(self, request: Request) -> Answer:
-        self.asked.append(parse_qs(request.body.decode()))
+        self.asked.append(parse_qs(request.body))
         token = {"access_token": f"token-{len(self.asked)}", "token_type": "bearer"}
         return Answer(token if self.expires_in is None else {**token, "expires_in": self.expires_in})
 
@@ -132,20 +133,20 @@ def test_a_token_is_asked_for_as_the_flow_has_it(script: Scripted) -> None:
             "scope": ["PRINCIPAL_ROLE:ALL"],
         }
     ]
-    assert {request.headers.get("Authorization") for request in script.seen if request.method == "GET"} == {
+    assert {request.headers.get("Authorization") for request in script.requests if request.method == "GET"} == {
         "Bearer token-1"
     }
-    assert "Authorization" not in script.seen[0].headers
+    assert "Authorization" not in script.requests[0].headers
     backend.close()
 
 
 def test_the_authorization_server_may_be_another_one(script: Scripted) -> None:
-    with scripted() as other:
+    with scripted_catalog() as other:
         other.routes["POST /realms/x/token"] = Tokens()
         backend = connect(script, credential="me:s3cret", **{"oauth2-server-uri": f"{other.url}/realms/x/token"})
         backend.scan()
-        assert other.called() == ["POST /realms/x/token"]
-        assert not [call for call in script.called() if "oauth" in call]
+        assert other.paths() == ["POST /realms/x/token"]
+        assert not [call for call in script.paths() if "oauth" in call]
         backend.close()
 
 

@@ -20,7 +20,8 @@ from lance_namespace.errors import LanceNamespaceError
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.model.errors import ErrorCode
 from reconciler.namespace import CatalogNamespace
-from tests.catalogs.iceberg.scripted import Answer, Scripted, error, scripted, table
+from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
+from tests.servers.scripted import Answer, Scripted
 
 SPACES = "/v1/ware/namespaces"
 SPACE = f"{SPACES}/a"
@@ -92,7 +93,7 @@ COMMON = [
 @pytest.fixture
 def script() -> Iterator[Scripted]:
     """A server on which every operation succeeds."""
-    with scripted() as running:
+    with scripted_catalog() as running:
         running.routes |= {
             f"GET {SPACES}": Answer({"namespaces": []}),
             f"POST {SPACES}": Answer({"namespace": ["a"], "properties": {}}),
@@ -124,7 +125,7 @@ def code_of(script: Scripted, operation: str, refusal: Answer) -> int:
 def test_operations_succeed_where_nothing_is_refused(script: Scripted, operation: str) -> None:
     backend = IcebergBackend(endpoint=script.url)
     OPERATIONS[operation][1](backend)
-    assert OPERATIONS[operation][0] in script.called()
+    assert OPERATIONS[operation][0] in script.paths()
     backend.close()
 
 

@@ -14,7 +14,8 @@ from reconciler.backends.iceberg.routes import Routes, announced_prefix
 from reconciler.model.names import Identifier, Scope, check_name
 from tests.catalogs.iceberg import scripted as served
 from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.iceberg.scripted import Answer, Scripted, scripted
+from tests.catalogs.iceberg.scripted import scripted_catalog
+from tests.servers.scripted import Answer, Scripted
 
 # What both servers take. Nessie gives @, # and : in a table's name a meaning of their own.
 NAMES = (
@@ -131,7 +132,7 @@ def test_the_separator_is_the_servers(announced: str | None, path: str, parent: 
 
 @pytest.fixture
 def script() -> Iterator[Scripted]:
-    with scripted() as running:
+    with scripted_catalog() as running:
         yield running
 
 
@@ -144,7 +145,7 @@ def test_what_is_sent_is_what_was_built(script: Scripted) -> None:
     backend = IcebergBackend(endpoint=script.url)
     assert backend.load_table(("my ware", "a.b", "50%", "x y")).location == "s3://lake/x"
     assert backend.child_namespaces(("my ware", "a.b", "50%")) == ["c"]
-    assert [request.query for request in script.seen] == [
+    assert [request.query for request in script.requests] == [
         "warehouse=my%20ware",
         "snapshots=refs",
         "parent=a.b.50%25&pageSize=1000&pageToken=",
@@ -158,7 +159,7 @@ def test_the_configuration_is_asked_for_once_a_warehouse(script: Scripted) -> No
     backend = IcebergBackend(endpoint=script.url)
     for warehouse in ("a", "b", "a", "b"):
         assert backend.child_namespaces((warehouse,)) == ["n"]
-    assert script.called().count("GET /v1/config") == 2
+    assert script.paths().count("GET /v1/config") == 2
     backend.close()
 
 

@@ -9,7 +9,8 @@ from lance_namespace import ListTablesRequest
 
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.namespace import CatalogNamespace
-from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
+from tests.servers.scripted import Answer, Request, Scripted
 
 TABLES = 80
 LIST = "/v1/ware/namespaces/n/tables"
@@ -23,7 +24,7 @@ def server() -> Iterator[Scripted]:
         number = int(request.path.rpartition("/t")[2])
         return Answer(table(f"/nowhere/{number}", **({} if number % 4 else {"table_type": "iceberg"})))
 
-    with scripted() as server:
+    with scripted_catalog() as server:
         names = [f"t{number:03}" for number in range(TABLES)]
         server.routes |= {
             "GET /v1/ware/namespaces/n": Answer({"namespace": ["n"], "properties": {}}),
@@ -40,9 +41,9 @@ def _pages(server: Scripted, **asked: object) -> list[tuple[list[str], int]]:
     pages: list[tuple[list[str], int]] = []
     token = None
     while not pages or token:
-        before = len(server.seen)
+        before = len(server.requests)
         answer = namespace.list_tables(ListTablesRequest(id=["ware", "n"], limit=10, page_token=token, **asked))
-        pages.append((answer.tables, len(server.seen) - before))
+        pages.append((answer.tables, len(server.requests) - before))
         token = answer.page_token
     return pages
 
@@ -52,14 +53,14 @@ def test_a_page_loads_no_more_tables_than_may_be_on_it(server: Scripted) -> None
     assert [name for names, _ in pages for name in names] == [f"t{n:03}" for n in range(TABLES) if n % 4]
     assert {len(names) for names, _ in pages} == {10}
     # One list, a page and the entry behind it, and Iceberg's own tables that are between.
-    assert max(calls for _, calls in pages) <= 1 + 11 + 5, server.called()[-40:]
+    assert max(calls for _, calls in pages) <= 1 + 11 + 5, server.paths()[-40:]
     assert sum(calls for _, calls in pages) < 1.5 * TABLES  # 6 x 81 when each page loaded every table
 
 
 def test_what_has_data_is_looked_at_page_by_page(server: Scripted) -> None:
     """None of them has: every entry is loaded twice, once for each of the two questions, and never again."""
     assert _pages(server, include_declared=False)[0][0] == []
-    assert len(server.seen) <= TABLES + 3 * TABLES // 4 + 20
+    assert len(server.requests) <= TABLES + 3 * TABLES // 4 + 20
 
 
 def test_one_page_of_all_is_complete(server: Scripted) -> None:

@@ -23,7 +23,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
-from tests.catalogs.iceberg.scripted import scripted
+from tests.catalogs.iceberg.scripted import scripted_catalog
 from tests.catalogs.placing import assert_tables_follow
 from tests.plans import assert_blocked
 from tests.servers.polaris import FREE, Polaris, polaris_server, real_polaris
@@ -216,5 +216,5 @@ def test_generic_tables_neither_change_nor_rename(polaris: Polaris, mixed: Icebe
 
 
 def test_a_server_without_generic_tables_is_told() -> None:
-    with scripted() as script, pytest.raises(InvalidInputError, match="no generic tables"):
+    with scripted_catalog() as script, pytest.raises(InvalidInputError, match="no generic tables"):
         IcebergBackend(endpoint=script.url, warehouses="ware", tables="generic").scan()

@@ -26,14 +26,15 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
 from tests.clock import SimulatedClock
 from tests.servers.iceberg import IcebergServer, iceberg_server
+from tests.servers.scripted import Answer, Request, Scripted
 
 
 @pytest.fixture
 def script() -> Iterator[Scripted]:
-    with scripted() as running:
+    with scripted_catalog() as running:
         yield running
 
 
@@ -209,7 +210,7 @@ def test_a_change_at_the_same_moment_is_made_again_on_top(script: Scripted, conn
     ]
     changed = connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"}, frozenset({"gone"})))
     assert changed.properties == {"table_type": "lance", "gc.enabled": "false", "k": "2", "other": "theirs"}
-    commits = [request.json for request in script.seen if request.method == "POST"]
+    commits = [request.body for request in script.requests if request.method == "POST"]
     assert len(commits) == 3
     assert commits[2] == {
         "identifier": {"namespace": ["a"], "name": "t"},
@@ -223,7 +224,7 @@ def test_a_commit_that_the_server_broke_off_is_made_again(script: Scripted, conn
     script.routes[f"GET {TABLE}"] = [Answer(table(k="1")), Answer(table(k="1")), Answer(table(k="2"))]
     script.routes[f"POST {TABLE}"] = error(500, "RuntimeException", "Failed to write snapshot")
     assert connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"})).properties["k"] == "2"
-    assert script.called().count(f"POST {TABLE}") == 2
+    assert script.paths().count(f"POST {TABLE}") == 2
 
 
 def test_a_server_that_breaks_off_every_commit_is_reported(script: Scripted, connected: IcebergBackend) -> None:
@@ -231,14 +232,14 @@ def test_a_server_that_breaks_off_every_commit_is_reported(script: Scripted, con
     script.routes[f"POST {TABLE}"] = error(500, "RuntimeException", "Failed to write snapshot")
     with pytest.raises(InternalError, match="500: Failed to write snapshot"):
         connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"}))
-    assert script.called().count(f"POST {TABLE}") == 5
+    assert script.paths().count(f"POST {TABLE}") == 5
 
 
 def test_a_change_that_another_made_already_is_not_made_again(script: Scripted, connected: IcebergBackend) -> None:
     script.routes[f"GET {TABLE}"] = [Answer(table(k="1")), Answer(table(k="2"))]
     script.routes[f"POST {TABLE}"] = error(409, "CommitFailedException")
     assert connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"})).properties["k"] == "2"
-    assert script.called().count(f"POST {TABLE}") == 1
+    assert script.paths().count(f"POST {TABLE}") == 1
 
 
 @pytest.mark.parametrize("refusal", [error(409, "CommitFailedException"), error(500, "RuntimeException")])
@@ -251,7 +252,7 @@ def test_what_another_changed_in_the_same_part_is_not_overwritten(
     changes = PropertyChanges({"k": "2"}, frozenset({"gone"}))
     with pytest.raises(ConcurrentModificationError, match=r"`ware\$a\$t`"):
         connected.alter_table(("ware", "a", "t"), changes, "s3://lake/ours")
-    assert script.called().count(f"POST {TABLE}") == 1
+    assert script.paths().count(f"POST {TABLE}") == 1
 
 
 def test_a_table_re_created_meanwhile_is_not_changed(script: Scripted, connected: IcebergBackend) -> None:
@@ -259,7 +260,7 @@ def test_a_table_re_created_meanwhile_is_not_changed(script: Scripted, connected
     script.routes[f"POST {TABLE}"] = error(409, "", "UUID does not match")
     with pytest.raises(ConcurrentModificationError, match="UUID does not match"):
         connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"}))
-    assert script.called().count(f"POST {TABLE}") == 1
+    assert script.paths().count(f"POST {TABLE}") == 1
 
 
 def test_a_change_that_never_gets_through_ends(script: Scripted, connected: IcebergBackend) -> None:
@@ -267,7 +268,7 @@ def test_a_change_that_never_gets_through_ends(script: Scripted, connected: Iceb
     script.routes[f"POST {TABLE}"] = error(409, "CommitFailedException", "busy table")
     with pytest.raises(ConcurrentModificationError, match=r"`ware\$a\$t`: 409: busy table"):
         connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"}))
-    assert script.called().count(f"POST {TABLE}") == 5
+    assert script.paths().count(f"POST {TABLE}") == 5
 
 
 def test_a_table_that_another_made_before_the_next_try_is_not_dropped(script: Scripted) -> None:
@@ -275,21 +276,21 @@ def test_a_table_that_another_made_before_the_next_try_is_not_dropped(script: Sc
     script.routes[f"DELETE {TABLE}"] = [Answer(status=429, headers={"Retry-After": "0"}), Answer(status=204)]
     with closing(IcebergBackend(endpoint=script.url, warehouses="ware")) as backend, pytest.raises(NotLanceTableError):
         backend.remove_table(("ware", "a", "t"))
-    assert script.called().count(f"DELETE {TABLE}") == 1
+    assert script.paths().count(f"DELETE {TABLE}") == 1
 
 
 def test_data_is_never_purged(script: Scripted, connected: IcebergBackend) -> None:
     script.routes[f"GET {TABLE}"] = Answer(table())
     script.routes[f"DELETE {TABLE}"] = Answer(status=204)
     connected.remove_table(("ware", "a", "t"))
-    assert [request.query for request in script.seen if request.method == "DELETE"] == ["purgeRequested=false"]
+    assert [request.query for request in script.requests if request.method == "DELETE"] == ["purgeRequested=false"]
 
 
 def test_a_declared_table_is_an_iceberg_table_with_one_idle_column(script: Scripted, connected: IcebergBackend) -> None:
     script.routes["POST /v1/ware/namespaces/a/tables"] = Answer(table("s3://lake/elsewhere"))
     made = connected.insert_table(("ware", "a", "t"), "s3://lake/t", {"tier": "gold"})
     assert made.location == "s3://lake/elsewhere"
-    assert script.seen[-1].json == {
+    assert script.requests[-1].body == {
         "name": "t",
         "location": "s3://lake/t",
         "schema": {
@@ -345,7 +346,7 @@ def test_a_namespace_is_dropped_after_its_contents_were_asked_for(script: Script
     script.routes["DELETE /v1/ware/namespaces/a"] = error(409, "", "filled meanwhile")
     with pytest.raises(NamespaceNotEmptyError, match="filled meanwhile"):
         connected.remove_namespace(("ware", "a"))
-    assert script.called()[-1] == "DELETE /v1/ware/namespaces/a"
+    assert script.paths()[-1] == "DELETE /v1/ware/namespaces/a"
 
 
 def test_tables_without_a_place_go_below_the_root_or_the_working_directory(
@@ -354,7 +355,7 @@ def test_tables_without_a_place_go_below_the_root_or_the_working_directory(
     from lance_namespace import DeclareTableRequest
 
     def echo(request: Request) -> Answer:
-        return Answer(table(request.json["location"]))
+        return Answer(table(request.body["location"]))
 
     monkeypatch.chdir(tmp_path)
     script.routes["POST /v1/ware/namespaces/a%1Fb/tables"] = echo

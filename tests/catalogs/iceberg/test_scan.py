@@ -25,9 +25,10 @@ from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.planner.plan import Plan
 from tests.catalogs.iceberg.conftest import Catalog
-from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
 from tests.clock import simulated_time
 from tests.servers.fault_proxy import HTTP_FAULTS, Call, Decide, Fault, fault_proxy
+from tests.servers.scripted import Answer, Request, Scripted
 from tests.soak import count
 
 _FAULTS = [fault for fault in HTTP_FAULTS if fault not in (Fault.TIME_OUT, Fault.SILENT, Fault.SLOW)]
@@ -36,7 +37,7 @@ _PAGE_SIZE = re.compile(rb"(?<=pageSize=)\d+")
 
 @pytest.fixture
 def script() -> Iterator[Scripted]:
-    with scripted() as running:
+    with scripted_catalog() as running:
         yield running
 
 
@@ -243,7 +244,7 @@ def test_every_page_is_read(script: Scripted, connected: IcebergBackend) -> None
     assert [identifier[-1] for identifier in connected.scan().tables] == ["t0", "t2", "t3"]
     assert all(
         request.query == "snapshots=refs"
-        for request in script.seen
+        for request in script.requests
         if request.path.startswith("/v1/ware/namespaces/a/tables/")
     )
 
@@ -255,7 +256,7 @@ def test_tokens_without_end_are_an_error(
 
     def page(request: Request) -> Answer:
         entries = [{"namespace": ["a"], "name": "t"}]
-        return Answer({"identifiers": entries, "next-page-token": f"{len(script.seen)}"})
+        return Answer({"identifiers": entries, "next-page-token": f"{len(script.requests)}"})
 
     with_namespace(script, names())
     script.routes["GET /v1/ware/namespaces/a/tables"] = page
@@ -415,7 +416,7 @@ def test_what_has_not_changed_is_not_sent_again(script: Scripted, connected: Ice
     first = connected.scan()
     assert connected.scan() == first
     assert connected.load_table(("ware", "a", "t")).properties["tier"] == "gold"
-    tags = [request.headers.get("If-None-Match") for request in script.seen if request.path.endswith("/t")]
+    tags = [request.headers.get("If-None-Match") for request in script.requests if request.path.endswith("/t")]
     assert tags == [None, '"v1"', '"v1"']
 
 
@@ -446,7 +447,7 @@ def test_a_namespace_that_the_server_renames_is_taken_back(script: Scripted, con
     script.routes["DELETE /v1/ware/namespaces/sales"] = Answer(status=204)
     with pytest.raises(InvalidInputError, match=r"keeps `ware\$Sales` as `ware\$sales`"):
         connected.insert_namespace(("ware", "Sales"), {})
-    assert script.called()[-1] == "DELETE /v1/ware/namespaces/sales"
+    assert script.paths()[-1] == "DELETE /v1/ware/namespaces/sales"
 
 
 def test_a_namespace_is_not_read_by_another_name(script: Scripted, connected: IcebergBackend) -> None:
@@ -469,7 +470,7 @@ def test_a_table_that_the_server_renames_is_taken_back(script: Scripted, connect
     script.routes["DELETE /v1/ware/namespaces/a/tables/Orders"] = Answer(status=204)
     with pytest.raises(InvalidInputError, match="write `orders` in place of `Orders`"):
         connected.insert_table(("ware", "a", "Orders"), "s3://lake/t", {})
-    assert script.called()[-1] == "DELETE /v1/ware/namespaces/a/tables/Orders"
-    script.seen.clear()
+    assert script.paths()[-1] == "DELETE /v1/ware/namespaces/a/tables/Orders"
+    script.requests.clear()
     script.routes["GET /v1/ware/namespaces/a/tables"] = names("Orders")
     assert connected.insert_table(("ware", "a", "Orders"), "s3://lake/t", {}).id == ("ware", "a", "Orders")

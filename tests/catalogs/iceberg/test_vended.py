@@ -14,9 +14,10 @@ import pytest
 from reconciler.backends import optional
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.backends.iceberg.answers import vended_options
-from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
 from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
+from tests.servers.scripted import Answer, Request, Scripted
 
 TABLE = ("ware", "n", "t")
 ROUTE = "/v1/ware/namespaces/n"
@@ -47,14 +48,14 @@ def server(guarded: GuardedS3) -> Iterator[Scripted]:
         return Answer({**entry, "config": where, "storage-credentials": credentials})
 
     def commit(request: Request) -> Answer:
-        for update in request.json["updates"]:
+        for update in request.body["updates"]:
             properties.update(update.get("updates", {}))
         return Answer(table(location, **properties))
 
     def below(request: Request) -> Answer:
         return Answer({"namespaces": [] if "parent=" in request.query else [["n"]]})
 
-    with scripted() as server:
+    with scripted_catalog() as server:
         server.routes |= {
             "GET /v1/ware/namespaces": below,
             f"GET {ROUTE}": Answer({"namespace": ["n"], "properties": {}}),
@@ -81,7 +82,7 @@ def test_they_are_asked_for_only_where_storage_is_opened(server: Scripted) -> No
     backend = IcebergBackend(endpoint=server.url, warehouses="ware")
 
     def asked() -> int:
-        return len([one for one in server.seen if "X-Iceberg-Access-Delegation" in one.headers])
+        return len([one for one in server.requests if "X-Iceberg-Access-Delegation" in one.headers])
 
     loaded = backend.scan().tables[TABLE]
     assert asked() == 0

@@ -32,7 +32,8 @@ from reconciler.model.errors import (
     UnauthenticatedError,
 )
 from reconciler.namespace import CatalogNamespace
-from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
+from tests.servers.scripted import Answer, Request, Scripted
 
 ARN = "arn:aws:s3tables:us-east-1:111122223333:bucket/sales-tables"
 KEY, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI-K7MDENG", "session-token-51/x=="
@@ -42,7 +43,7 @@ KEYS = {"rest.access-key-id": KEY, "rest.secret-access-key": SECRET, "rest.sessi
 
 @pytest.fixture
 def script() -> Iterator[Scripted]:
-    with scripted() as running:
+    with scripted_catalog() as running:
         yield running
 
 
@@ -98,7 +99,7 @@ def test_a_warehouse_with_an_invalid_name_has_an_alias(script: Scripted, warehou
     assert backend.child_namespaces(()) == ["sales"]
     assert backend.default_location(("sales", "a b", "new")) == "s3://lake/sales/a b/new"
     backend.insert_table(("sales", "a b", "new"), "s3://lake/new", {})
-    assert f"POST {routes}/a%20b/tables" in script.called()
+    assert f"POST {routes}/a%20b/tables" in script.paths()
     assert warehouse in backend.config.identity()
     backend.close()
 
@@ -179,21 +180,21 @@ def test_headers_go_with_every_request_and_are_not_shown(script: Scripted) -> No
     with pytest.raises(PermissionDeniedError) as caught:
         backend.load_table(("ware", "a b", "t"))
     assert "realm-7731" not in f"{caught.value}{backend.config!r}{backend.namespace_id()}"
-    assert all(one.headers["Polaris-Realm"] == "realm-7731" for one in script.seen)
-    assert all(one.headers["x-goog-user-project"] == "p1" for one in script.seen)
+    assert all(one.headers["Polaris-Realm"] == "realm-7731" for one in script.requests)
+    assert all(one.headers["x-goog-user-project"] == "p1" for one in script.requests)
     backend.close()
 
 
 def test_no_request_goes_where_the_service_sends_clients_on_to(script: Scripted) -> None:
     """Iceberg's clients follow `uri`, `token` and `oauth2-server-uri`; a token here goes where it is configured to."""
-    with scripted() as other:
+    with scripted_catalog() as other:
         serve_warehouse(script, "ware", "ware")
         sent_on = {"uri": other.url, "token": "another-token", "oauth2-server-uri": f"{other.url}/tokens"}
         script.routes["GET /v1/config"] = Answer({"overrides": {"prefix": "ware", **sent_on}})
         backend = IcebergBackend(endpoint=script.url, warehouses="ware", auth_token="token-4410")
         assert ("ware", "a b", "t") in backend.scan().tables
-        assert other.seen == []
-        assert {one.headers["Authorization"] for one in script.seen} == {"Bearer token-4410"}
+        assert other.requests == []
+        assert {one.headers["Authorization"] for one in script.requests} == {"Bearer token-4410"}
         backend.close()
 
 
@@ -233,7 +234,7 @@ def signature_problem(request: Request, url: str, service: str, secret: str = SE
     parts = dict(part.strip().split("=", 1) for part in rest.split(","))
     query = f"?{request.query}" if request.query else ""
     signed = {name: headers[name] for name in parts["SignedHeaders"].split(";")}
-    again = AWSRequest(request.method, f"{url}{request.path}{query}", signed, request.body)
+    again = AWSRequest(request.method, f"{url}{request.path}{query}", signed, request.content)
     again.context["timestamp"] = headers["x-amz-date"]
     auth = SigV4Auth(Credentials(KEY, secret, headers.get("x-amz-security-token")), service, "us-east-1")
     expected = auth.signature(auth.string_to_sign(again, auth.canonical_request(again)), again)
@@ -277,7 +278,7 @@ def test_every_request_is_signed(
     backend.insert_table(("sales", "a b", "n w"), "s3://lake/n w", {"é": "/?&=+ *~"})
     backend.insert_namespace(("sales", "ü"), {})
     backend.remove_table(("sales", "a b", "t"))
-    assert all("X-Amz-Security-Token" in one.headers for one in script.seen)
+    assert all("X-Amz-Security-Token" in one.headers for one in script.requests)
     backend.close()
 
 

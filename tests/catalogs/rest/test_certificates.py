@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.backends.rest import RestBackend
 from reconciler.model.errors import BackendError, InvalidInputError, ServiceUnavailableError
-from tests.servers.lance_rest import Scripted, scripted
 from tests.servers.require import tool
+from tests.servers.scripted import Scripted, scripted
 
 
 def _certificate(folder: Path, name: str) -> tuple[str, str]:

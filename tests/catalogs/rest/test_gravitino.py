@@ -28,7 +28,7 @@ from reconciler.planner.entries import Action
 from tests import servers
 from tests.plans import assert_blocked
 from tests.servers.gravitino import Gravitino, real_gravitino
-from tests.servers.lance_rest import Scripted, scripted
+from tests.servers.scripted import Scripted, scripted
 from tests.writing import load_manifest
 
 RECORDED = (Path(*servers.__path__) / "recorded/gravitino-1.3.0.jsonl").read_text("utf-8").splitlines()

@@ -14,7 +14,7 @@ from reconciler.model.live import StorageKind
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.rest.conftest import Server
-from tests.servers.lance_rest import Request, scripted
+from tests.servers.scripted import Request, scripted
 from tests.writing import load_text
 
 _TABLES = """

@@ -34,7 +34,7 @@ from reconciler.model.live import PropertyChanges
 from reconciler.model.names import ChildrenOf, Only, Scope
 from reconciler.namespace import CatalogNamespace
 from reconciler.server.served import ServedNamespace
-from tests.servers.lance_rest import Request, scripted
+from tests.servers.scripted import Request, scripted
 
 Answer = tuple[int, object]
 TOKEN, KEY = "very-secret-token-51", "very-secret-header-52"

@@ -16,8 +16,8 @@ import reconciler
 from reconciler.backends import optional
 from reconciler.backends.rest import RestBackend
 from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
-from tests.servers.lance_rest import Request, scripted
 from tests.servers.s3 import BUCKET, KEY, TOKEN, GuardedS3
+from tests.servers.scripted import Request, scripted
 
 TABLE = ("clicks",)
 

@@ -24,7 +24,8 @@ from reconciler.model.errors import (
     ServiceUnavailableError,
     UnauthenticatedError,
 )
-from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, scripted
+from tests.catalogs.iceberg.scripted import scripted_catalog
+from tests.servers.scripted import Answer, Request, Scripted
 
 API = "GET /api/2.1/unity-catalog"
 SECRET = "dose-secret-77/+x"
@@ -45,7 +46,7 @@ class Workspace:
         script.routes[f"{API}/tables"] = self.guarded({"tables": []})
 
     def token(self, request: Request) -> Answer:
-        assert parse_qs(request.body.decode()) == {"grant_type": ["client_credentials"], "scope": ["all-apis"]}
+        assert parse_qs(request.body) == {"grant_type": ["client_credentials"], "scope": ["all-apis"]}
         decoded = base64.b64decode(request.headers["Authorization"].removeprefix("Basic ")).decode()
         assert decoded == "client-1:dose-secret-77%2F%2Bx"
         if self.login is not None:
@@ -65,7 +66,7 @@ class Workspace:
 
 @pytest.fixture
 def script() -> Iterator[Scripted]:
-    with scripted() as running:
+    with scripted_catalog() as running:
         yield running
 
 
@@ -111,7 +112,7 @@ def test_headers_go_to_the_service_alone_and_are_not_shown(script: Scripted) -> 
     backend = connect(script, **{"headers.X-Databricks-Org-Id": "org-7731", "headers.x-api-key": "gateway-5520"})
     backend.scan()
     assert workspace.given == 1
-    for request in script.seen:
+    for request in script.requests:
         sent = [request.headers.get(name) for name in ("X-Databricks-Org-Id", "x-api-key")]
         assert sent == ([None, None] if request.path == "/oidc/v1/token" else ["org-7731", "gateway-5520"])
     script.routes["GET /api/2.1/unity-catalog/catalogs"] = Answer(

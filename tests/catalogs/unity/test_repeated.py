@@ -10,7 +10,8 @@ import pytest
 
 from reconciler.backends.unity import UnityBackend
 from reconciler.model.errors import InternalError, NotLanceTableError
-from tests.catalogs.iceberg.scripted import Answer, Scripted, scripted
+from tests.catalogs.iceberg.scripted import scripted_catalog
+from tests.servers.scripted import Answer, Scripted
 
 API = "/api/2.1/unity-catalog"
 BUSY = Answer({"error_code": "REQUEST_LIMIT_EXCEEDED"}, 429, {"Retry-After": "0"})
@@ -19,7 +20,7 @@ LANCE = {"table_type": "lance"}
 
 @pytest.fixture
 def script() -> Iterator[Scripted]:
-    with scripted() as running:
+    with scripted_catalog() as running:
         yield running
 
 
@@ -31,7 +32,7 @@ def test_a_table_that_another_made_before_the_next_try_stays(script: Scripted) -
     script.routes[f"DELETE {API}/tables/c.s.t"] = [BUSY, Answer({})]
     with closing(UnityBackend(endpoint=script.url, catalog="c")) as backend, pytest.raises(NotLanceTableError):
         backend.remove_table(("c", "s", "t"))
-    assert script.called().count(f"DELETE {API}/tables/c.s.t") == 1
+    assert script.paths().count(f"DELETE {API}/tables/c.s.t") == 1
 
 
 def test_a_new_entry_without_a_location_is_an_error(script: Scripted, tmp_path: Path) -> None:
