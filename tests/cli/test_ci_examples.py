@@ -13,16 +13,12 @@ import yaml
 
 from tests.cli.running import Ran, lancens
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 EXAMPLES = Path(__file__).parents[2] / "examples/ci"
 MANIFEST = "version: 1\nname: shop\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}, tables: {users: {}}}\n"
 _GITLAB = yaml.safe_load((EXAMPLES / "gitlab-ci.yml").read_text())
 _JENKINS = re.findall(r"sh '(.*)'", (EXAMPLES / "Jenkinsfile").read_text())
-
-
-@pytest.fixture(autouse=True)
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("lancens.yaml").write_text(MANIFEST)
 
 
 def run(line: str, capsys: pytest.CaptureFixture[str]) -> Ran:

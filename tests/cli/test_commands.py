@@ -29,13 +29,6 @@ catalogs:
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lancens.yaml").write_text(MANIFEST)
-    return tmp_path
-
-
 def test_plan_apply_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     planned = lancens(capsys, "plan")
     assert planned.code == 0

@@ -21,13 +21,13 @@ from reconciler.model.live import LiveTable
 from tests.cli.running import lancens
 from tests.servers.listening import http_server
 
+MANIFEST = "version: 1\nname: shop\ncatalogs: {lake: {impl: dir, config: {root: ./lake}}}\n"
+
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def lake(folder: Path) -> Path:
     lance.write_dataset(pa.table({"id": [1]}), "lake/users.lance")
-    Path("lancens.yaml").write_text("version: 1\nname: shop\ncatalogs: {lake: {impl: dir, config: {root: ./lake}}}\n")
-    return tmp_path
+    return folder
 
 
 def rows(out: str) -> list[list[str]]:

@@ -31,15 +31,13 @@ catalogs:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+def folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """Return a folder whose manifest is applied, beside a manifest of one table of another owner."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lancens.yaml").write_text(MANIFEST, encoding="utf-8")
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     other = MANIFEST.replace("feature-store", "else").replace("features:", "others:").replace("clicks", "imps")
-    (tmp_path / "other.yaml").write_text(other, encoding="utf-8")
+    (folder / "other.yaml").write_text(other, encoding="utf-8")
     assert lancens(capsys, "apply", "other.yaml", "--auto-approve", "--select", "lake/others/**").code == 0
-    return tmp_path
+    return folder
 
 
 def addresses(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:

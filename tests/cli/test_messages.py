@@ -15,15 +15,10 @@ import reconciler
 from reconciler.output import render
 from tests.cli.running import lancens
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 HEAD = "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n"
-GOOD = HEAD + "    config: {root: ./lake}\n    tables: {a: {schema: [{name: x, type: int64}]}}\n"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lancens.yaml").write_text(GOOD)
-    return tmp_path
+MANIFEST = HEAD + "    config: {root: ./lake}\n    tables: {a: {schema: [{name: x, type: int64}]}}\n"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +119,7 @@ def test_a_plan_names_the_variables_that_it_was_planned_with(
     folder: Path, capsys: pytest.CaptureFixture[str], variable: str
 ) -> None:
     """Of a `config` the values are not part of the manifest, and elsewhere they are."""
-    text = GOOD.replace("impl: dir\n", f"impl: dir\n    {variable}\n")
+    text = MANIFEST.replace("impl: dir\n", f"impl: dir\n    {variable}\n")
     (folder / "lancens.yaml").write_text(text.replace("    config: {root: ./lake}\n", "", "config" in variable))
     values = ("never", "all") if "prune" in variable else ("./dev", "./prod")
     assert lancens(capsys, "plan", "--var", f"where={values[0]}", "-o", "p.json").code == 0
@@ -173,7 +168,7 @@ def test_a_port_that_is_no_metastore(folder: Path, capsys: pytest.CaptureFixture
 def test_a_root_that_does_not_exist_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str], root: str, hint: str
 ) -> None:
-    (folder / "lancens.yaml").write_text(GOOD.replace("./lake", root))
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("./lake", root))
     ran = lancens(capsys, "plan")
     assert ran.code == 0
     assert "does not exist" in ran.err
@@ -186,7 +181,7 @@ def test_a_root_of_the_environment_is_named_by_its_variable(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, root: str, command: str
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", str(folder / "hidden"))
-    (folder / "lancens.yaml").write_text(GOOD.replace("./lake", f'"{root}"'))
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("./lake", f'"{root}"'))
     ran = lancens(capsys, command)
     assert f"the root {root} does not exist" in ran.err
     (folder / "hidden").mkdir()
@@ -231,7 +226,7 @@ def test_force_color_colours_a_pipe(capsys: pytest.CaptureFixture[str], monkeypa
 def test_validate_reports_in_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = json.loads(lancens(capsys, "validate", "--format", "json").out)
     assert good == {"valid": True, "name": "shop", "catalogs": 1, "namespaces": 0, "tables": 1}
-    (folder / "lancens.yaml").write_text(GOOD.replace("schema", "schemaa"))
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("schema", "schemaa"))
     bad = lancens(capsys, "validate", "--format", "json")
     assert bad.code == 1
     [error] = json.loads(bad.out)["errors"]
@@ -250,7 +245,7 @@ def test_apply_reports_each_event_in_json(capsys: pytest.CaptureFixture[str]) ->
 
 def test_junit_fails_for_what_is_blocked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lancens(capsys, "apply", "--auto-approve")
-    (folder / "lancens.yaml").write_text(GOOD.replace("int64", "int32").replace("{a:", "{b: {}, a:"))
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("int64", "int32").replace("{a:", "{b: {}, a:"))
     ran = lancens(capsys, "plan", "--format", "junit")
     assert ran.code == 3
     [suite] = ElementTree.fromstring(ran.out.encode())  # noqa: S314 - our own
@@ -261,7 +256,7 @@ def test_junit_fails_for_what_is_blocked(folder: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_a_renamed_column_is_shown_without_quotes(folder: Path, capsys: pytest.CaptureFixture[str], form: str) -> None:
     lancens(capsys, "apply", "--auto-approve")
-    renamed = GOOD.replace("schema: [{name: x,", "evolve: additive, schema: [{name: y, renamed_from: x,")
+    renamed = MANIFEST.replace("schema: [{name: x,", "evolve: additive, schema: [{name: y, renamed_from: x,")
     (folder / "lancens.yaml").write_text(renamed)
     shown = html.unescape(lancens(capsys, "plan", "--format", form).out)
     assert "x int64 -> y int64" in shown
@@ -270,7 +265,7 @@ def test_a_renamed_column_is_shown_without_quotes(folder: Path, capsys: pytest.C
 
 def test_a_catalog_that_is_not_selected_needs_no_credentials(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "lancens.yaml").write_text(
-        GOOD + '  prod: {impl: rest, config: {uri: "${env:NOT_SET}"}, tables: {b: {}}}\n'
+        MANIFEST + '  prod: {impl: rest, config: {uri: "${env:NOT_SET}"}, tables: {b: {}}}\n'
     )
     ran = lancens(capsys, "plan", "--select", "lake/**")
     assert (ran.code, "create" in ran.out) == (0, True), ran.err

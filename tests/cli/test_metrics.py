@@ -26,9 +26,7 @@ Run = Callable[..., Ran]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(tmp_path)
-    Path("lancens.yaml").write_text(MANIFEST)
+def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return lambda *arguments: lancens(capsys, *arguments, "--metrics", "run.prom")
 
 

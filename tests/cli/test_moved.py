@@ -14,7 +14,7 @@ from tests.cli.running import lancens
 
 HEAD = "version: 1\nname: s\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
 SCHEMA = "{schema: [{name: a, type: int64}]}"
-BEFORE = f"""{HEAD}    namespaces:
+MANIFEST = f"""{HEAD}    namespaces:
       old: {{tables: {{a: {SCHEMA}, b: {SCHEMA}, both: {SCHEMA}}}}}
       new: {{tables: {{c: {SCHEMA}, both: {SCHEMA}}}}}
 """
@@ -25,10 +25,8 @@ AFTER = f"""{HEAD}    moved: [{{from: old/*, to: new/*}}]
 
 
 @pytest.fixture
-def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "lancens.yaml"
-    path.write_text(BEFORE, encoding="utf-8")
+def manifest(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    path = folder / "lancens.yaml"
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     path.write_text(AFTER, encoding="utf-8")
     return path

@@ -25,18 +25,17 @@ BLOCKS = (
     "          t: {schema: [{name: id, type: int64}], properties: {tier: gold, api_token: s3cret-value}}\n"
     "          kept: {}\n"
 )
+MANIFEST = HEAD + BLOCKS.replace("a/b", "a b")
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+def shop(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """A table with ten rows that was made, and is not in the manifest any more."""
-    monkeypatch.chdir(tmp_path)
-    manifest = tmp_path / "lancens.yaml"
-    manifest.write_text(HEAD + BLOCKS.replace("a/b", "a b"))
+    manifest = folder / "lancens.yaml"
     assert lancens(capsys, "apply", "--auto-approve").code == 0
-    [place] = (tmp_path / "lake").glob("*$t")
+    [place] = (folder / "lake").glob("*$t")
     lance.write_dataset(pa.table({"id": range(10)}), str(place), mode="append")
-    manifest.write_text(HEAD + re.sub(r"          t: .*\n", "", BLOCKS.replace("a/b", "a b")))
+    manifest.write_text(re.sub(r"          t: .*\n", "", MANIFEST))
     return manifest
 
 

@@ -16,16 +16,14 @@ from tests.servers.process import HUNG_SECONDS
 
 pytestmark = pytest.mark.end_to_end  # each test is about a process of its own
 
+MANIFEST = "version: 1\nname: shop\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}, namespaces: {a: {}}}\n"
+
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the root of the catalog of a manifest in the current folder, which asks for one new namespace."""
-    monkeypatch.chdir(tmp_path)
-    Path("lancens.yaml").write_text(
-        "version: 1\nname: shop\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}, namespaces: {a: {}}}\n"
-    )
-    (tmp_path / "lake").mkdir()
-    return tmp_path / "lake"
+def lake(folder: Path) -> Path:
+    """Return the root of the manifest's catalog."""
+    (folder / "lake").mkdir()
+    return folder / "lake"
 
 
 def _redirected(command: str, redirection: str) -> subprocess.CompletedProcess[str]:
