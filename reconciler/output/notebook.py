@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -12,7 +11,7 @@ from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.rendering import Renderable
 from reconciler.output import render
-from reconciler.output.templating import render_fragment
+from reconciler.output.templating import in_frame, render_fragment
 from reconciler.planner.plan import Plan
 
 _MOST_RESULTS = 100
@@ -21,18 +20,12 @@ _MOST_RESULTS = 100
 def render_document(document: Renderable, form: Literal["text", "html"]) -> str:
     """Return a document as ``str`` and notebooks show it; only plans have a text beside their line."""
     if isinstance(document, Plan):
-        return render(document, "text").rstrip("\n") if form == "text" else _frame(render(document, "html"))
+        return render(document, "text").rstrip("\n") if form == "text" else in_frame(render(document, "html"), "plan")
     if form == "html" and isinstance(document, Manifest):
         return _manifest(document)
     if form == "html" and isinstance(document, ApplyReport):
         return _report(document)
     return repr(document)
-
-
-def _frame(page: str) -> str:
-    """Return a page in a frame of its own, so that its style and script reach nothing else."""
-    text = html.escape(page, quote=True)
-    return f'<iframe srcdoc="{text}" style="width:100%;height:32em;border:0" title="plan"></iframe>'
 
 
 def _manifest(manifest: Manifest) -> str:

@@ -46,6 +46,11 @@ def render_fragment(package: str, name: str, **shown: object) -> str:
     return _html_templates(package).get_template(f"{name}.html").render(shown)
 
 
+def in_frame(page: str, title: str) -> str:
+    """Return a page for a notebook, in a frame of its own, so that its style and script reach nothing else."""
+    return f'<iframe srcdoc="{escape(page)}" style="width:100%;height:32em;border:0" title="{escape(title)}"></iframe>'
+
+
 def _asset(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 

@@ -14,6 +14,9 @@ from reconciler.auditor.records import Depth
 from reconciler.auditor.rules import RULES, rules_to_apply
 from reconciler.auditor.run import run_audit
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.rendering import Renderable
+from reconciler.output.templating import in_frame
+from reconciler.report.html import render_html
 from reconciler.report.parquet import findings_table, tables_table
 from reconciler.spark.frames import frame_of
 
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class AuditResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class AuditResult(Renderable):
     """The result of an audit from Python.
 
     Args:
@@ -36,6 +39,12 @@ class AuditResult:
     findings: Any
     tables: Any
     document: AuditDocument
+
+    def _headline(self) -> tuple[str, Mapping[str, int]]:
+        return self.document.manifest.name, self.document.totals.findings.model_dump()
+
+    def _repr_html_(self) -> str:
+        return in_frame(render_html(self.document), "audit")
 
 
 def audit(

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from reconciler.auditor.records import Severity
 from reconciler.model import figures
 from reconciler.model.desired import Source
 from reconciler.report.html import render_html
+from reconciler.report.notebook import AuditResult
 from reconciler.spark.rows import ReadFailure
 from tests.strategies import HOSTILE
 from tests.unit.output.browser import Driver, driven, visit
@@ -513,3 +515,11 @@ def test_every_column_that_can_be_chosen_sorts_the_tables() -> None:
     columns = re.findall(r'data-sort="(\w+)"', page)
     assert len(columns) > 8
     assert [column for column in columns if not re.search(rf"\b{column}\b", sorts)] == []
+
+
+def test_a_notebook_shows_the_page_in_a_frame_and_a_line_counts_the_findings() -> None:
+    result = AuditResult(None, None, small_document())
+    assert re.fullmatch(r"<AuditResult 'feature-store': error=\d+ warning=\d+ note=\d+>", repr(result))
+    framed = result._repr_html_()
+    assert unescape(re.findall(r'srcdoc="([^"]*)"', framed)[0]) == render_html(result.document)
+    assert Page(framed).tags == {"iframe": 1}
