@@ -115,7 +115,7 @@ def run_one(manifest_path: str) -> dict[str, Any]:
     catalog = manifest.catalogs["lake"]
     backend = connect("dir", catalog.resolve_config().properties)
     live = measured(report, "scan", backend.scan)
-    source = CatalogInput(catalog.desired, live, backend.capabilities, "dir")
+    source = CatalogInput(catalog.desired, live, backend.capabilities(), "dir")
     reference = ManifestRef(name=manifest.name, digest=manifest.digest, files=manifest.files)
 
     def diff() -> Plan:

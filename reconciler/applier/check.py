@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from reconciler.applier.live import MovedField, Precondition, differences, load_all, load_table, precondition_of
 from reconciler.applier.move_steps import has_moved, is_as_planned
-from reconciler.backends import optional
 from reconciler.backends.base import Backend, catalog_errors
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -109,7 +108,7 @@ def _touched(plan: Plan) -> dict[Key, _Touched]:
 
 def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable | None) -> Sequence[MovedField]:
     fingerprint = touched.fingerprint
-    safeguard = backend.capabilities.safeguard
+    safeguard = backend.capabilities().safeguard
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
         return ()
     if touched.leaving is not None and _is_leaving(touched.leaving, live, backend):
@@ -186,6 +185,6 @@ def with_true_count(
         staying = counted(table for table in found if table is not None)
         if staying >= needed:
             return summary.model_copy(update={"removable_tables": going + staying})
-    tables = optional.scan_readable(backend, source.desired.scope).tables.values()
+    tables = backend.scan_readable(source.desired.scope).tables.values()
     staying = counted(table for table in tables if table.id not in removed)
     return summary.model_copy(update={"removable_tables": going + staying})

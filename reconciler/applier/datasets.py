@@ -12,7 +12,6 @@ from dataclasses import replace
 from reconciler import storage
 from reconciler.applier.live import MovedField
 from reconciler.applier.step import StaleError, Target
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.columns import Schema, ShownColumns
@@ -203,21 +202,21 @@ def show_columns(target: Target[LiveTable]) -> bool:
     planned, backend = target.after.shown_columns, target.backend
     if planned is None:
         return False
-    now = optional.shown_columns(backend, [target.identifier]).get(target.identifier, ())
+    now = backend.shown_columns([target.identifier]).get(target.identifier, ())
     if not EntryColumns(now, planned):
         return False
     if not _is_on_the_way(target.change, now, planned):
         raise StaleError(f"columns of the entry: {', '.join(EntryColumns(now, planned).texts())}")
     live = backend.load_table(target.identifier)
     location = live.location
-    options = optional.table_storage_options(backend, live)
+    options = backend.table_storage_options(live)
     found = storage.probe(location, options)
     expect_same_data(options, location, target.change.dataset, found.version)
-    columns = None if found.schema is None else optional.columns_to_show(backend, found.schema)
+    columns = None if found.schema is None else backend.columns_to_show(found.schema)
     if columns is None or EntryColumns(planned, columns):
         texts = ", ".join(EntryColumns(planned, columns or ()).texts())
         raise StaleError(f"columns at {locations.redact(location)}, to be shown in the entry: {texts}")
-    optional.show_columns(backend, target.identifier, planned)
+    backend.show_columns(target.identifier, planned)
     return True
 
 
@@ -232,7 +231,7 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
     before, wanted = target.change.before, target.after.tags or {}
     # The plan may have found more tags, which are not lancens': it shows those that it changes.
     names = sorted({*((before and before.tags) or {}), *wanted})
-    options = optional.table_storage_options(target.backend, live, writes=True)
+    options = target.backend.table_storage_options(live, writes=True)
     found = storage.find_tags(live.location, options, wanted, names)
     if isinstance(found, Storage):
         raise _moved(live.location, "a Lance dataset", found)

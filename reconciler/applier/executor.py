@@ -59,7 +59,7 @@ def execute(
     """Carry out the changes of ``plan`` and return how each ended.
 
     Each object is read again right before its write, unless the catalog rejects the write if the object exists. A
-    catalog that can checks once more in the commit (``optional.checking``). Nothing is rolled back or retried here:
+    catalog that can checks once more in the commit (``Backend.checking``). Nothing is rolled back or retried here:
     backends retry what is safe, and a second apply goes on where this one ended.
 
     Args:

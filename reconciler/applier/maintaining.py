@@ -10,7 +10,6 @@ from reconciler.applier.datasets import expect_same_data
 from reconciler.applier.live import load_table
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
-from reconciler.backends import optional
 from reconciler.model.desired import DesiredTable, Source
 from reconciler.model.errors import BackendError, ConcurrentModificationError, TableAlreadyExistsError
 from reconciler.model.figures import size
@@ -45,7 +44,7 @@ def carry_out_job(
     live = target.existing
     if executors is None:
         return _carried_out(target, job, announce)
-    files = storage.NewFiles(live.location, optional.table_storage_options(target.backend, live))
+    files = storage.NewFiles(live.location, target.backend.table_storage_options(live))
     try:
         outcome = _carried_out(target, job, announce, executors)
     except (BackendError, StaleError) as error:
@@ -70,13 +69,13 @@ def _carried_out(
     change, backend = target.change, target.backend
     for left in reversed(range(_ATTEMPTS)):
         live = target.existing
-        needed = _needed(change, job, live, optional.table_storage_options(backend, live))
+        needed = _needed(change, job, live, backend.table_storage_options(live))
         if needed is None:
             return ChangeOutcome(Status.ALREADY)
         if left == _ATTEMPTS - 1:
             announce(live)
         try:
-            _work(change, job, live, optional.table_storage_options(backend, live, writes=True), executors)
+            _work(change, job, live, backend.table_storage_options(live, writes=True), executors)
         except (ConcurrentModificationError, TableAlreadyExistsError):  # the latter of an index that another run built
             if not left:
                 raise

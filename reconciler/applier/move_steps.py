@@ -12,7 +12,6 @@ from reconciler.applier.live import Precondition, load_table, precondition_of, s
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
 from reconciler.applier.steps import change_table
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place
 from reconciler.model import locations
@@ -61,7 +60,7 @@ class Move(Target[LiveTable]):
             is_owned = is_same_owner(owner_of(live.properties), self._owner)
             if not is_owned or not locations.same(origin.location, live.location):
                 raise StaleError(f"{self._origin_name}: existence planned on nothing, now there")
-        elif self.backend.capabilities.renames(self.origin_id, self.identifier):
+        elif self.backend.capabilities().renames(self.origin_id, self.identifier):
             return self._rename_in_place(origin)
         else:
             if self.change.removes_tags:  # the new entry does not list them
@@ -79,7 +78,7 @@ class Move(Target[LiveTable]):
 
         After an interrupted rename, no later plan would write them.
         """
-        able, before = self.backend.capabilities, self.change.before
+        able, before = self.backend.capabilities(), self.change.before
         first = dict(self.after.safeguards.items() - before.safeguards.items()) if before is not None else {}
         if self._owner is not None and able.table_markers:
             marks = owner_marks(self._owner, self.after.policy)
@@ -89,7 +88,7 @@ class Move(Target[LiveTable]):
         try:
             if first and able.alter_table:
                 self._from.alter_table(self.origin_id, PropertyChanges(first))
-            return optional.rename_table(self._from, self.origin_id, self.identifier)
+            return self._from.rename_table(self.origin_id, self.identifier)
         except TableNotFoundError:  # another run has renamed it, or the first attempt of a repeated call
             return self._renamed(load_table(self.backend, self.identifier))
 
@@ -104,17 +103,17 @@ class Move(Target[LiveTable]):
         """Create an entry at the same location, with everything that the old one holds."""
         changes = self.changes_to(origin.properties, origin.location)
         properties = changes.applied_to(origin.properties)
-        made = optional.copy_table(self.backend, origin, self.identifier, properties)
+        made = self.backend.copy_table(origin, self.identifier, properties)
         return require_place(self.backend, made, origin.location)
 
     def _copy_shown_columns(self) -> None:
         """Copy the columns that the old entry shows, if the service lets them be written."""
-        if self.backend.capabilities.keeps_first_columns:
+        if self.backend.capabilities().keeps_first_columns:
             return
-        shown = optional.shown_columns(self.backend, [self.origin_id, self.identifier])
+        shown = self.backend.shown_columns([self.origin_id, self.identifier])
         columns = shown.get(self.origin_id)
         if columns is not None and columns != shown.get(self.identifier):
-            optional.show_columns(self.backend, self.identifier, columns)
+            self.backend.show_columns(self.identifier, columns)
 
     def _update(self, live: LiveTable) -> ChangeOutcome:
         """Bring the renamed entry to the state of its block."""
@@ -131,7 +130,7 @@ class Move(Target[LiveTable]):
                 "found": None,
             }
         )
-        target = Target(change, optional.checking(self.backend, self._expect_ours), self.identifier, live)
+        target = Target(change, self.backend.checking(self._expect_ours), self.identifier, live)
         outcome = change_table(target)
         is_nothing = outcome.status is Status.ALREADY and self.origin is not None
         return replace(outcome, status=Status.DONE) if is_nothing else outcome
@@ -147,7 +146,7 @@ class Move(Target[LiveTable]):
     @property
     def _from(self) -> Backend:
         """The catalog, checking the entry with the old name in the commit."""
-        return optional.checking(self.backend, self._expect_as_planned)
+        return self.backend.checking(self._expect_as_planned)
 
     def _expect_as_planned(self, origin: LiveNamespace | LiveTable) -> None:
         """Raise StaleError if something else changed the old entry."""
@@ -169,7 +168,7 @@ def move_of(change: Change, backend: Backend) -> Move:
 
 def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend) -> bool:
     """Return whether ``live``, with the new name, is the moved table."""
-    safeguard = backend.capabilities.safeguard
+    safeguard = backend.capabilities().safeguard
     view = view_of(live, change.managed_keys, safeguard)
     if precondition_of(change, view) is not Precondition.STALE or _is_like(change, _shown(change, view)):
         return True
@@ -182,7 +181,7 @@ def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend)
 
 def is_as_planned(change: Change, origin: LiveNamespace | LiveTable, backend: Backend) -> bool:
     """Return whether ``origin`` is as planned on, or as an interrupted move left it."""
-    return _is_like(change, _shown(change, view_of(origin, change.managed_keys, backend.capabilities.safeguard)))
+    return _is_like(change, _shown(change, view_of(origin, change.managed_keys, backend.capabilities().safeguard)))
 
 
 def _shown(change: Change, view: ObjectView | None) -> ObjectView:

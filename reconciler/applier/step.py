@@ -8,7 +8,6 @@ from typing import Generic, TypeAlias, TypeVar
 
 from reconciler.applier.live import Precondition, differences, precondition_of, stale_text
 from reconciler.applier.report import Status
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations, ownership
 from reconciler.model.errors import BackendError, ConcurrentModificationError
@@ -69,7 +68,7 @@ class Target(Generic[LiveT]):
 
         The object may then be as this change leaves it, as a step can write more than once.
         """
-        return replace(self, backend=optional.checking(self.backend, self._expect))
+        return replace(self, backend=self.backend.checking(self._expect))
 
     def _expect(self, found: LiveNamespace | LiveTable | None) -> None:
         if self._precondition_of(found) is Precondition.STALE:
@@ -93,7 +92,7 @@ class Target(Generic[LiveT]):
 
         ``in_force`` is the present location of an entry.
         """
-        capabilities = self.backend.capabilities
+        capabilities = self.backend.capabilities()
         keeps_request = capabilities.ignores_location and capabilities.table_markers
         return property_changes(self.change, properties, in_force, keeps_request=keeps_request)
 
@@ -108,7 +107,7 @@ class Target(Generic[LiveT]):
         raise ConcurrentModificationError(f"after the write, {self._otherwise(made)}; plan again")
 
     def _view(self, live: LiveNamespace | LiveTable | None) -> ObjectView | None:
-        return view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
+        return view_of(live, self.change.managed_keys, self.backend.capabilities().safeguard)
 
     def _precondition_of(self, live: LiveNamespace | LiveTable | None) -> Precondition:
         return precondition_of(self.change, self._view(live))

@@ -17,7 +17,6 @@ from reconciler.applier.datasets import (
 from reconciler.applier.live import Precondition, load_namespace, load_table
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Steps, Target
-from reconciler.backends import optional
 from reconciler.backends.placing import put_elsewhere, take_back
 from reconciler.model import locations, ownership
 from reconciler.model.errors import (
@@ -83,7 +82,7 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
         wrote = _write_at(target, live, finished=target.precondition is Precondition.APPLIED)
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
-    if location is None or backend.capabilities.comes_before_data(target.identifier, location):
+    if location is None or backend.capabilities().comes_before_data(target.identifier, location):
         return _placed(target, location, lambda made, known: _write_at(target, made, finished=known))
     ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
     return _insert(target, location)[0]
@@ -97,7 +96,7 @@ def _write_at(target: Target[LiveTable], made: LiveTable, *, finished: bool) -> 
 
 def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
     """Return fresh options for writing to the dataset of an entry."""
-    return optional.table_storage_options(target.backend, live, writes=True)
+    return target.backend.table_storage_options(live, writes=True)
 
 
 def _declare(target: Target[LiveTable]) -> ChangeOutcome:
@@ -143,11 +142,11 @@ def _register(target: Target[LiveTable]) -> ChangeOutcome:
 def _asked_location(target: Target[LiveTable]) -> str | None:
     """Return the location to ask for; None if the service chooses."""
     location = target.after.location or target.backend.default_location(target.identifier)
-    if location is None and target.backend.capabilities.places_tables:
+    if location is None and target.backend.capabilities().places_tables:
         return None
     if location is None:
         raise InvalidInputError("it needs a location: the catalog has no default for a new table")
-    problem = optional.location_problem(target.backend, target.identifier, location)
+    problem = target.backend.location_problem(target.identifier, location)
     if problem is not None:
         raise InvalidInputError(f"{locations.redact(location)}: {problem}")
     return location
@@ -157,7 +156,7 @@ def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutc
     """Create the entry, and return whether it is new; an existing one is accepted if it equals the planned state."""
     properties = target.changes_to({}).set
     try:
-        made = optional.insert_table(target.backend, target.identifier, location, properties)
+        made = target.backend.enter_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
         known = (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _ask_again(target, found)
@@ -174,7 +173,7 @@ def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
     Raises:
         UnsupportedOperationError: the service chose another location, and the data is at the requested one.
     """
-    asked, able = target.after.location, target.backend.capabilities
+    asked, able = target.after.location, target.backend.capabilities()
     if asked is None:
         return target.written(made)
     elsewhere = put_elsewhere(made, asked)
@@ -230,7 +229,7 @@ def _ask_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcom
 
     The answer tells if the service chose the present one, or someone moved the entry.
     """
-    asked, able = target.after.location, target.backend.capabilities
+    asked, able = target.after.location, target.backend.capabilities()
     if asked is None or not able.alter_table:
         return ChangeOutcome(Status.ALREADY), live
     if locations.same(live.location, asked):
@@ -331,7 +330,7 @@ def _carried_over(target: Target[LiveNamespace]) -> dict[str, str]:
     before = target.change.takes_from
     origin = None if before is None else load_namespace(target.backend, target.backend.namespace_id_of(before))
     found = ownership.others(origin.properties) if origin is not None else {}
-    return {key: value for key, value in found.items() if key not in target.backend.capabilities.namespace_places}
+    return {key: value for key, value in found.items() if key not in target.backend.capabilities().namespace_places}
 
 
 def _update_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy, Safeguard
 from reconciler.model.concurrency import in_parallel
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 
 _CATALOGS_AT_ONCE = 16
+
+
+_OPENING = (Backend.own_storage_options, Backend.vended_storage_options)
+"""What a catalog overrides whose entries or service say how to open the data of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +108,12 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             options=backend.storage_options(),
             roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
             problem=str(roots) if isinstance(roots, CatalogError) else None,
-            stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
-            safeguard=backend.capabilities.safeguard,
-            shows_columns=isinstance(backend, optional.ShowsColumns),
-            lists_tags=backend.capabilities.alter_table and backend.capabilities.table_markers,
-            opens_tables=backend.hosts is not None or isinstance(backend, optional.OpensData),
-            root_keys=backend.capabilities.namespace_places,
+            stays_under_root=backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT,
+            safeguard=backend.capabilities().safeguard,
+            shows_columns=backend.overrides(Backend.shown_columns),
+            lists_tags=backend.capabilities().alter_table and backend.capabilities().table_markers,
+            opens_tables=backend.hosts is not None or any(map(backend.overrides, _OPENING)),
+            root_keys=backend.capabilities().namespace_places,
             mirror=desired.mirror,
             policies=Policies(desired.policies),
         )

@@ -14,7 +14,6 @@ from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.looks import Looks
 from reconciler.auditor.records import NOT_PROBED, Depth, Stored
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.columns import Schema
 from reconciler.model.concurrency import in_parallel
@@ -125,7 +124,7 @@ class TableProber:
             self._backend(name)  # connect before threads do
 
             def options(table: LiveTable, name: str = name) -> Mapping[str, str] | CatalogError:
-                return self._ask(name, lambda backend: optional.table_storage_options(backend, table))
+                return self._ask(name, lambda backend: backend.table_storage_options(table))
 
             answers = in_parallel(options, tables.values(), self.catalogs[name].spec.parallelism)
             for at, answer in zip(tables, answers, strict=True):
@@ -147,8 +146,8 @@ def _column_mismatches(tables: Mapping[Identifier, Schema], backend: Backend) ->
     """Return the columns of the entries of ``tables`` that differ from the data's."""
     compared = {
         identifier: EntryColumns(columns, to_show)
-        for identifier, columns in optional.shown_columns(backend, tables).items()
-        if (to_show := optional.columns_to_show(backend, tables[identifier])) is not None
+        for identifier, columns in backend.shown_columns(tables).items()
+        if (to_show := backend.columns_to_show(tables[identifier])) is not None
     }
     return {identifier: columns for identifier, columns in compared.items() if columns}
 

@@ -1,28 +1,47 @@
-"""The contract of a backend: the few methods that every catalog must have.
+"""The contract of a backend: what every catalog has, and what some can do beside.
 
 ``reconciler.namespace`` builds the operations of the Lance Namespace specification on them, once for all backends.
 """
 
 from __future__ import annotations
 
+import threading
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
-from typing import ClassVar, final
+from typing import ClassVar, Self, TypeAlias, TypeVar, final
 
 from reconciler.model.admission import Admission, StorageOptions
 from reconciler.model.backend_config import BackendConfig, parse_config
 from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import BackendError, CatalogError, ErrorCode, InvalidInputError, UnsupportedOperationError
-from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.errors import (
+    BackendError,
+    CatalogError,
+    ErrorCode,
+    InvalidInputError,
+    PermissionDeniedError,
+    UnsupportedOperationError,
+)
+from reconciler.model.hosts import hosts_in, is_admitted
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 from reconciler.model.redaction import scrub
 
 _SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError)
 """What code raises on an answer that does not have the shape of its specification."""
+
+LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
+
+Check: TypeAlias = Callable[[LiveNamespace | LiveTable], None]
+"""Raises if the object changed since it was read."""
+
+_SUFFIX = ".lance"
 
 _SETTINGS = ("parallelism", "hosts", "allows_outside", "beside", "outermost_names", "homes")
 """The attributes that are set on a new connection, and that a pickled copy keeps."""
@@ -38,9 +57,10 @@ class _Properties:
 class Backend(ABC):
     """What lancens asks of a catalog.
 
-    A subclass MUST set ``impl``, ``capabilities`` and ``config_model`` and implement the methods marked *required*. It
-    MAY override those marked *optional*. One whose catalog can do more inherits from ``reconciler.backends.optional``.
-    Connections can be pickled: the copy makes its own connection, with the same configuration and its secrets.
+    A subclass MUST set ``impl``, ``known_capabilities`` and ``config_model`` and implement the methods marked
+    *required*. The others answer for a catalog that cannot do what they are about; a subclass overrides those of what
+    its catalog can. Connections can be pickled: the copy makes its own connection, with the same configuration and its
+    secrets.
 
     Rules for the methods of a subclass:
 
@@ -54,7 +74,9 @@ class Backend(ABC):
 
     impl: ClassVar[str]
     config_model: ClassVar[type[BackendConfig]] = BackendConfig
-    capabilities: Capabilities
+
+    known_capabilities: Capabilities
+    """What services of this kind can do, as far as it is known without asking one."""
 
     in_process: ClassVar[bool] = False
     """Whether the catalog lives in the memory of one process, where no other process can read it."""
@@ -86,12 +108,19 @@ class Backend(ABC):
     commits_together: ClassVar[int] = 1
     """How many concurrent changes count as one against the parallelism of an apply, where one commit takes them all."""
 
+    checks_at_commit: ClassVar[bool] = False
+    """Whether each change reads its object again and passes it to :meth:`_checked`, in its commit if it can."""
+
     drops_missing: ClassVar[bool] = False
     """Whether the specification lets DropNamespace without a mode succeed for a missing namespace."""
+
+    _check: Check | None = None
 
     def __init__(self, **properties: str) -> None:
         self._properties = _Properties(properties)
         self.config = parse_config(self.config_model, self.impl, properties)
+        self._asking = threading.RLock()
+        self._capabilities: Capabilities | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         if self.in_process:
@@ -193,8 +222,37 @@ class Backend(ABC):
             NotLanceTableError: it is not a Lance table; it stays.
         """
 
+    # ---- what the service can do ---------------------------------------------------------------------------------
+
+    @final
+    def capabilities(self) -> Capabilities:
+        """Return what the service can do; it is asked once.
+
+        Raises:
+            BackendError: it could not be asked; the next call asks again.
+        """
+        with self._asking:
+            if self._capabilities is None:
+                self._capabilities = self.ask_capabilities()
+            return self._capabilities
+
+    def ask_capabilities(self) -> Capabilities:
+        """Return what this service can do, with a call if only the service knows.
+
+        Raises:
+            BackendError: it could not be asked.
+        """
+        return self.known_capabilities
+
+    @classmethod
+    def overrides(cls, method: Callable[..., object]) -> bool:
+        """Return whether catalogs of this class have an answer of their own to one of the methods below."""
+        return getattr(cls, method.__name__) is not getattr(Backend, method.__name__)
+
+    # ---- changes that a catalog may have ---------------------------------------------------------------------------
+
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into a namespace's properties (optional).
+        """Merge ``changes`` into a namespace's properties.
 
         See ``capabilities.alter_namespace``.
 
@@ -205,7 +263,7 @@ class Backend(ABC):
         raise UnsupportedOperationError(f"{self.impl}: the properties of a namespace cannot be changed")
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's properties; set its location (optional).
+        """Merge ``changes`` into a table's properties; set its location.
 
         See ``capabilities.alter_table`` and ``capabilities.relocate_table``. Everything else of the entry stays.
 
@@ -215,8 +273,113 @@ class Backend(ABC):
         """
         raise UnsupportedOperationError(f"{self.impl}: the properties of a table cannot be changed")
 
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        """Rename the entry of a Lance table; all else of it stays as it is.
+
+        At every moment the table has one of the two names.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            NotLanceTableError: it is not a Lance table.
+            TableAlreadyExistsError: the name ``to`` is taken, by a foreign table too.
+            NamespaceNotFoundError: the namespace of ``to`` does not exist.
+            UnsupportedOperationError: the catalog cannot rename it.
+        """
+        raise UnsupportedOperationError(f"{self.impl}: a table cannot be renamed")
+
+    def copy_table(self, table: LiveTable, to: Identifier, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry ``to`` with ``properties``, and everything else that the entry of ``table`` holds.
+
+        Its location is that of ``table``. What cannot be copied is in ``capabilities.lost_on_move``.
+
+        Raises:
+            TableNotFoundError: the entry of ``table`` is gone.
+            TableAlreadyExistsError, NamespaceNotFoundError: as for ``insert_table``.
+        """
+        return self.insert_table(to, table.location, properties)
+
+    def checking(self, check: Check) -> Self:
+        """Return this backend with a check in each commit of a change, where it has ``checks_at_commit``.
+
+        Each commit passes the object that it alters, renames or removes, as just read, to ``check``. If that raises,
+        nothing is written and the error is raised.
+        """
+        if not self.checks_at_commit:
+            return self
+        checks = object.__new__(type(self))  # `copy` would go the way of pickle
+        vars(checks).update(vars(self), _check=check)
+        return checks
+
+    def _checked(self, live: LiveT) -> LiveT:
+        """Return ``live``, after the check for an object that a commit changes."""
+        if self._check is not None:
+            self._check(live)
+        return live
+
+    # ---- reading in parts ------------------------------------------------------------------------------------------
+
+    def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return what ``scan`` does, without tables that cannot be loaded.
+
+        A broken table of another owner would otherwise stop every plan. Each skipped table becomes a note, without the
+        service's own words, which may differ at every call; it also counts as a foreign table. Saved plans and mirrors
+        are decided on what ``scan`` reads.
+
+        Raises:
+            BackendError: naming anything else that could not be read.
+        """
+        return self.scan(scope)
+
+    def candidate_tables(self, parent: Identifier) -> Iterable[str]:
+        """Return the names in ``parent`` that may be Lance tables, without loading them.
+
+        Raises:
+            NamespaceNotFoundError: ``parent`` does not exist, where the service reports it.
+        """
+        return self.child_tables(parent)
+
+    def confirmed_tables(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
+        """Return those of some possible tables that are Lance tables, in order."""
+        return names
+
+    def large_namespaces(self, more_than: int) -> Mapping[Identifier, Sequence[str]]:
+        """Return the names of the tables in each namespace that has more than ``more_than``."""
+        return {}
+
+    # ---- objects beside Lance tables and namespaces ----------------------------------------------------------------
+
+    def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
+        """Return the names of other objects in a namespace, which keep it from a drop."""
+        return ()
+
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> Sequence[ForeignTable]:
+        """Return the tables in ``namespace`` that are not registered as Lance tables.
+
+        These are tables of other formats, views, and tables marked as Lance tables that have the wrong type. The list
+        is complete, or limited to ``names``, with the location and the format that the catalog reports. A plan asks for
+        the names of the tables that it would create, so that it plans none under a name that is taken.
+
+        Raises:
+            NamespaceNotFoundError: ``namespace`` does not exist; with ``names``, only if the service reports it.
+        """
+        return ()
+
+    def leftovers(self, scope: Scope) -> Sequence[LiveNamespace | LiveTable]:
+        """Return the entries that interrupted runs left behind, for a plan to remove.
+
+        They have no owner: scans, lists and counts leave them out, and they keep no namespace from being dropped. They
+        can be loaded and removed, unless another entry can be created in their place. ``scope`` is what is planned;
+        entries outside of it that affect it are included.
+
+        Raises:
+            BackendError: naming what could not be read.
+        """
+        return ()
+
+    # ---- locations -------------------------------------------------------------------------------------------------
+
     def default_location(self, identifier: Identifier) -> str | None:
-        """Return the location of a table that names none, if there is one (optional).
+        """Return the location of a table that names none, if there is one.
 
         Raises:
             NamespaceNotFoundError: the location depends on a namespace that does not exist.
@@ -224,12 +387,145 @@ class Backend(ABC):
         return None
 
     def roots(self) -> Sequence[str]:
-        """Return the roots of tables without a location (optional).
+        """Return the roots of tables without a location.
 
         The default is the ``root`` of the configuration, where it has one.
         """
         root: str | None = getattr(self.config, "root", None)
         return () if root is None else (root,)
+
+    def location_problem(self, identifier: Identifier, location: str) -> str | None:
+        """Return why the catalog cannot take a table at ``location``; None if it can.
+
+        It is called when planning, and again before data is written to the location. It decides by the configuration,
+        without a call. ``insert_table`` and ``alter_table`` refuse the same locations. The answer holds no secret.
+        """
+        return None
+
+    def insert_table_placed_by_service(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table at a location that the service chooses.
+
+        Raises:
+            TableAlreadyExistsError, NamespaceNotFoundError: as for ``insert_table``.
+            InvalidInputError: the service does not choose.
+        """
+        raise InvalidInputError(f"{self.impl}: table `{join(identifier)}` needs a location: no `root` is configured")
+
+    @final
+    def enter_table(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table at ``location``, or without one where the service chooses.
+
+        Raises:
+            InvalidInputError: there is no location, and the service does not choose one.
+        """
+        if location is None:
+            return self.insert_table_placed_by_service(identifier, properties)
+        return self.insert_table(identifier, location, properties)
+
+    def location_for_request(self, identifier: Identifier) -> str | None:
+        """Return the location of a table that a namespace operation creates without one.
+
+        Some specifications default to a place such as the current directory. That does not suit a manifest, which can
+        be applied from anywhere.
+
+        Raises:
+            InvalidInputError, NamespaceNotFoundError: there is no default.
+        """
+        return self.default_location(identifier)
+
+    def properties_for_request(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the properties of a new namespace, with those that are required."""
+        return properties
+
+    def identifier_at(self, path: Sequence[str]) -> Identifier:
+        """Return the table whose default location is ``path`` below a root."""
+        return (*path[:-1], path[-1].removesuffix(_SUFFIX))
+
+    def fresh_location(self, identifier: Identifier, taken: str) -> str:
+        """Return another location for a table whose default one, ``taken``, is in use.
+
+        Raises:
+            TableAlreadyExistsError: a table of this name cannot be elsewhere.
+        """
+        return f"{taken.removesuffix(_SUFFIX)}_{uuid.uuid4().hex[:12]}{_SUFFIX}"
+
+    def stay_inside(self) -> None:  # noqa: B027 - most have no links
+        """Ignore symbolic links that lead out of the root, from now on."""
+
+    # ---- the columns that entries show -----------------------------------------------------------------------------
+
+    def shown_columns(self, identifiers: Collection[Identifier]) -> Mapping[Identifier, ShownColumns]:
+        """Return the columns that the entries of Lance tables show, if any.
+
+        It is called for tables whose storage is opened anyway. A table that no longer exists is left out.
+
+        Raises:
+            BackendError: an entry could not be read.
+        """
+        return {}
+
+    def columns_to_show(self, schema: Schema) -> ShownColumns | None:
+        """Return the columns to show of data with ``schema``; None if there are none.
+
+        It answers without a call.
+        """
+        return None
+
+    def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
+        """Replace the columns that the entry of a Lance table shows.
+
+        The rest of the entry stays as it is, and so does the comment of a column that comes without one.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            ConcurrentModificationError: it changed in between, where the service reports it.
+            UnsupportedOperationError: the columns cannot be changed.
+        """
+        raise UnsupportedOperationError(f"{self.impl}: the columns that a table shows cannot be changed")
+
+    def shown_schema(self, identifier: Identifier) -> Schema | None:
+        """Return the columns that an entry shows in Lance's own types, if it does.
+
+        Raises:
+            TableNotFoundError, NotLanceTableError: as for ``load_table``.
+        """
+        return None
+
+    def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
+        """Return sentences about columns that new entries cannot show exactly."""
+        return ()
+
+    # ---- opening data ----------------------------------------------------------------------------------------------
+
+    def own_storage_options(self, table: LiveTable) -> dict[str, str]:
+        """Return the options for opening a dataset, without vended credentials.
+
+        It answers without a call.
+        """
+        return self.storage_options()
+
+    def vended_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+        """Return the options for opening a dataset, with vended credentials.
+
+        The credentials expire. They are never shown, saved or logged.
+        """
+        return self.own_storage_options(table)
+
+    @final
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> StorageOptions:
+        """Return the options for opening a table's dataset; call it right before opening.
+
+        ``writes`` says that the caller will write to the dataset.
+
+        Raises:
+            PermissionDeniedError: the table's location names a host that is not one of ``hosts``.
+        """
+        if not all(is_admitted(host, self.hosts) for host in hosts_in("location", table.location)):
+            raise PermissionDeniedError(
+                f"{self.impl}: the location of table `{join(table.id)}` names a host that is not allowed; name it "
+                "with --allow-host"
+            )
+        return StorageOptions(self.vended_storage_options(table, writes=writes), self.admission())
 
     @final
     def storage_options(self) -> StorageOptions:
@@ -245,8 +541,39 @@ class Backend(ABC):
             return Admission()
         return Admission(roots, not roots, self.allows_outside, self.hosts)
 
+    # ---- about the service -----------------------------------------------------------------------------------------
+
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
+        """Return a context manager for the calls of a request; it yields the context of the response.
+
+        Each implementation defines what a context means.
+        """
+        return nullcontext({})
+
+    def permission_probes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return writes that cannot succeed, to test permissions, by what they do.
+
+        ``table`` is an unused name in a namespace that exists. Each call sends the write without checking first, so the
+        answer says whether the object is missing or access is denied. Some services report a missing object first.
+        """
+        calls: dict[str, Callable[[], object]] = {}
+        if self.capabilities().alter_table:
+            changes = PropertyChanges({"lancens.doctor": table[-1]})
+            calls["changing a table"] = partial(self.alter_table, table, changes)
+        calls["deregistering a table"] = partial(self.remove_table, table)
+        calls["dropping a namespace"] = partial(self.remove_namespace, (*table[:-2], table[-1]))
+        return calls
+
+    def server_time(self) -> datetime | None:
+        """Return the time of the service's clock; None if it does not report one."""
+        return None
+
+    def traffic(self) -> Traffic | None:
+        """Return the requests and bytes so far, for ``plan --profile``, if counted."""
+        return None
+
     def close(self) -> None:  # noqa: B027 - most have none
-        """Close the connections (optional). A closed backend is not used again."""
+        """Close the connections. A closed backend is not used again."""
 
     # ---- identifiers ---------------------------------------------------------------------------------------------
 
@@ -262,7 +589,7 @@ class Backend(ABC):
         Raises:
             InvalidInputError: a name or the depth is invalid here, or the root is not allowed.
         """
-        identifier, deepest = self._checked_id(names), self.capabilities.max_depth
+        identifier, deepest = self._checked_id(names), self.capabilities().max_depth
         if not identifier and not root:
             raise InvalidInputError(f"{self.impl}: the root namespace cannot be created, altered or dropped")
         if deepest is not None and len(identifier) > deepest:
@@ -282,15 +609,15 @@ class Backend(ABC):
         identifier = self._checked_id(names)
         if not identifier:
             raise InvalidInputError(f"{self.impl}: a table needs an identifier")
-        problem = self.capabilities.table_depth_problem(len(identifier) - 1)
+        problem = self.capabilities().table_depth_problem(len(identifier) - 1)
         if problem is not None:
             raise InvalidInputError(f"{self.impl}: table `{join(identifier)}` is {problem}")
         return identifier
 
     def _checked_id(self, names: Sequence[str] | None) -> Identifier:
-        identifier = tuple(self.capabilities.folded(name) for name in names or ())
+        identifier = tuple(self.capabilities().folded(name) for name in names or ())
         for name in identifier:
-            reason = self.capabilities.name_problem(name)
+            reason = self.capabilities().name_problem(name)
             if reason is not None:
                 raise InvalidInputError(f"{self.impl}: `{name}` in `{join(identifier)}`: {reason}")
         return identifier

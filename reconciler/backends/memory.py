@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
-from reconciler.backends.base import snapshot_within
-from reconciler.backends.optional import ChecksAtCommit, HoldsForeign, Renames
+from reconciler.backends.base import Backend, snapshot_within
 from reconciler.model import errors, locations
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.capabilities import Capabilities
@@ -45,7 +44,7 @@ class _Store:
 _shared: dict[str, _Store] = {}
 
 
-class MemoryBackend(ChecksAtCommit, HoldsForeign, Renames):
+class MemoryBackend(Backend):
     """Every operation of the contract, in memory.
 
     Tables without a location go below ``root``, or to pylance's in-process object store, which needs no disk.
@@ -54,7 +53,8 @@ class MemoryBackend(ChecksAtCommit, HoldsForeign, Renames):
     impl = "memory"
     config_model = MemoryConfig
     config: MemoryConfig
-    capabilities = Capabilities(rename_within=0)
+    checks_at_commit = True
+    known_capabilities = Capabilities(rename_within=0)
     in_process = True
 
     def __init__(self, **properties: str) -> None:

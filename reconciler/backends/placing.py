@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
@@ -25,7 +24,7 @@ def require_place(backend: Backend, made: LiveTable, asked: str, undo: PropertyC
     Raises:
         UnsupportedOperationError: it is elsewhere; the write is undone (see :func:`take_back`).
     """
-    takes_relative_paths = backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT
+    takes_relative_paths = backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT
     roots = backend.roots() if takes_relative_paths else ()
     if any(locations.same(made.location, locations.join(root, asked)) for root in roots):
         return made
@@ -41,12 +40,12 @@ def take_back(backend: Backend, identifier: Identifier, undo: PropertyChanges | 
     ``undo`` restores the properties of an older entry; None means that the entry is new.
     """
     # A check for the state that was planned on would refuse to undo what has changed it.
-    backend = optional.checking(backend, lambda _: None)
+    backend = backend.checking(lambda _: None)
     try:
         if undo is None:
             backend.remove_table(identifier)
             return "that entry is taken back"
-        if backend.capabilities.alter_table:
+        if backend.capabilities().alter_table:
             backend.alter_table(identifier, undo)
     except BackendError as error:
         return f"the entry could not be taken back ({error})"

@@ -16,7 +16,6 @@ from lance_namespace import DescribeTableResponse, LanceNamespace
 from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.conformance.expectations import NotApplicable, NotAsked, ViolationError, equal, need
 from reconciler.conformance.others import OthersNamespace
@@ -68,20 +67,18 @@ class CheckContext:
         """Whether ``base`` can hold namespaces."""
         if not self.is_ours:
             return self._can_nest()
-        able = self.backend.capabilities
+        able = self.backend.capabilities()
         return able.namespace_kinds is None and (able.max_depth is None or len(self.base) < able.max_depth)
 
     @property
     def renames(self) -> bool:
         """Whether tables can be renamed in place, within ``base`` and into a sibling."""
-        return optional.asked_capabilities(self.backend).renames(
-            (*self.base, "table"), (*self.base[:-1], "other", "table")
-        )
+        return self.backend.capabilities().renames((*self.base, "table"), (*self.base[:-1], "other", "table"))
 
     @property
     def registers(self) -> bool:
         """Whether the service registers data at a given location."""
-        return not optional.asked_capabilities(self.backend).chooses_locations
+        return not self.backend.capabilities().chooses_locations
 
     @property
     def is_ours(self) -> bool:
@@ -109,7 +106,7 @@ class CheckContext:
         able to hold tables.
         """
         need(self.nests, "namespaces do not nest here")
-        most = self.backend.capabilities.table_depths[1]
+        most = self.backend.capabilities().table_depths[1]
         fits = most is None or len(self.base) < most
         need(fits or not with_tables, "a namespace that holds namespaces holds no tables here")
         return (*self.base, name)
@@ -123,7 +120,7 @@ class CheckContext:
         default = self.backend.default_location(identifier)
         if default is not None:
             return default if not suffix else f"{default.removesuffix('.lance')}_{suffix}.lance"
-        bound = self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT
+        bound = self.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT
         need(not bound, "the catalog takes locations under its root only and has no default")
         return self._in_scratch(identifier, suffix)
 
@@ -148,7 +145,7 @@ class CheckContext:
 
         If the service chooses locations, the dataset is written to the chosen one.
         """
-        if self.backend.capabilities.ignores_location:
+        if self.backend.capabilities().ignores_location:
             place = self.declare(identifier)
             self.write(place, rows)
         else:
@@ -227,7 +224,7 @@ class CheckContext:
 
     def _needed_location(self, identifier: Identifier) -> str | None:
         """Return a location for a table if the catalog has no default one."""
-        if not self.is_ours or self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
+        if not self.is_ours or self.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT:
             return None
         try:
             default = self.backend.default_location(self.backend.table_id(identifier))
@@ -392,7 +389,7 @@ def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[W
 
     Data is never deleted, so datasets under the catalog's own root stay.
     """
-    namespace, able = tuple(where.get("namespace", ())), optional.asked_capabilities(backend)
+    namespace, able = tuple(where.get("namespace", ())), backend.capabilities()
     levels = max(1, able.table_depths[0] - len(namespace), able.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
     offer = where.get("offer", offered)

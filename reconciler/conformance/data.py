@@ -37,7 +37,7 @@ def real_data_is_registered(context: CheckContext) -> None:
     context.write(place)
     with context.untouched(place):
         context.register(table, place)
-    if not context.backend.capabilities.ignores_location:
+    if not context.backend.capabilities().ignores_location:
         context.is_at(table, place)
 
 
@@ -56,7 +56,7 @@ def a_second_register_is_refused(context: CheckContext) -> None:
 @check("RegisterTable", promised=True)
 def overwrite_moves_the_entry(context: CheckContext) -> None:
     """Mode overwrite points the entry at the new location; the data stays at both."""
-    able = context.backend.capabilities
+    able = context.backend.capabilities()
     need(able.alter_table and able.relocate_table, "the location of a table cannot be changed")
     need(not able.ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "moved")
@@ -156,7 +156,7 @@ def creating_what_exists(context: CheckContext) -> None:
 @check("CreateTable", promised=True)
 def data_in_the_way_is_left_alone(context: CheckContext) -> None:
     """Where data is already at the default place, the table goes to another one, and the data stays as it is."""
-    need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
+    need(not context.backend.capabilities().ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "created")
     place = context.backend.default_location(table)
     need(place is not None, "the catalog has no default location to create at")
@@ -170,7 +170,7 @@ def data_in_the_way_is_left_alone(context: CheckContext) -> None:
 @check("DeclareTable", promised=True)
 def a_table_made_again_has_no_old_rows(context: CheckContext) -> None:
     """A table that is deregistered and declared again under its name does not show the rows it had."""
-    need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
+    need(not context.backend.capabilities().ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "again")
     need(context.backend.default_location(table) is not None, "the catalog has no default location to declare at")
     old = _create(context, table, rows=3).location or ""

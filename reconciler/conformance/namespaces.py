@@ -15,7 +15,7 @@ _PROPERTIES = {"owner": "ml-platform", "note": "größer, 東京, 'quoted' \"twi
 
 def awkward_properties(context: CheckContext) -> dict[str, str]:
     """Return properties with unicode, quotes and the longest possible value."""
-    return {**_PROPERTIES, "long": "x" * (context.backend.capabilities.longest_property or _LONG)}
+    return {**_PROPERTIES, "long": "x" * (context.backend.capabilities().longest_property or _LONG)}
 
 
 @check("CreateNamespace")
@@ -30,7 +30,7 @@ def a_namespace_is_created_and_found(context: CheckContext) -> None:
 @check("CreateNamespace")
 def namespace_properties_round_trip(context: CheckContext) -> None:
     """Properties come back as given: unicode, quotes and long values."""
-    need(context.backend.capabilities.namespace_markers, "namespaces keep no properties")
+    need(context.backend.capabilities().namespace_markers, "namespaces keep no properties")
     given = awkward_properties(context)
     with context.second(given) as other:
         equal("the properties", context.kept(other, given), given)
@@ -54,7 +54,7 @@ def exist_ok_leaves_what_exists(context: CheckContext) -> None:
 @check("CreateNamespace", promised=True)
 def overwrite_replaces_properties_and_drops_nothing(context: CheckContext) -> None:
     """Mode overwrite replaces the properties; the tables inside stay."""
-    able = context.backend.capabilities
+    able = context.backend.capabilities()
     need(able.namespace_markers and able.alter_namespace, "the properties of a namespace cannot be changed")
     with context.second({"old": "1", "kept": "1"}) as other:
         context.declare((*other, "inside"))
@@ -67,7 +67,7 @@ def overwrite_replaces_properties_and_drops_nothing(context: CheckContext) -> No
 def a_missing_parent_is_named(context: CheckContext) -> None:
     """Creating below a namespace that does not exist raises NamespaceNotFound."""
     inner = context.nested("missing")
-    most = context.backend.capabilities.max_depth
+    most = context.backend.capabilities().max_depth
     need(most is None or len(inner) < most, "namespaces do not nest this deep here")
     raises(spec.NamespaceNotFoundError, lambda: context.create((*inner, "child")))
 
@@ -96,7 +96,7 @@ def the_root_cannot_be_created_or_dropped(context: CheckContext) -> None:
 @check("CreateNamespace", promised=True)
 def fixed_levels_stay(context: CheckContext) -> None:
     """The fixed outermost levels of a catalog are never created or dropped."""
-    fixed = context.backend.capabilities.fixed_levels
+    fixed = context.backend.capabilities().fixed_levels
     need(fixed > 0, "every level can be created")
     need(len(context.base) > fixed, "no fixed level is above")
     refusals: tuple[type[spec.LanceNamespaceError], ...] = (spec.UnsupportedOperationError, spec.InvalidInputError)
@@ -125,7 +125,7 @@ def a_missing_namespace_is_not_found(context: CheckContext) -> None:
 @check("DescribeNamespace", promised=True)
 def a_namespace_too_deep_is_refused(context: CheckContext) -> None:
     """An identifier deeper than the catalog nests raises InvalidInput."""
-    most = context.backend.capabilities.max_depth
+    most = context.backend.capabilities().max_depth
     need(most is not None, "namespaces nest without limit")
     deep = (*context.base, *("deeper",) * ((most or 0) + 1 - len(context.base)))
     raises(spec.InvalidInputError, lambda: context.namespace_properties(deep))
@@ -155,7 +155,7 @@ def listing_a_missing_namespace_is_an_error(context: CheckContext) -> None:
 @check("AlterNamespace", promised=True)
 def altering_a_namespace_merges(context: CheckContext) -> None:
     """Keys that are set or removed change; every other key stays."""
-    able = context.backend.capabilities
+    able = context.backend.capabilities()
     need(able.namespace_markers and able.alter_namespace, "the properties of a namespace cannot be changed")
     with context.second({"unknown": "stays", "old": "1", "both": "1"}) as other:
         changes = PropertyChanges({"both": "2", "new": "3"}, frozenset({"old", "never there"}))
@@ -168,7 +168,7 @@ def altering_a_namespace_merges(context: CheckContext) -> None:
 @check("AlterNamespace", promised=True)
 def altering_a_missing_namespace_is_not_found(context: CheckContext) -> None:
     """Altering a missing namespace raises NamespaceNotFound."""
-    need(context.backend.capabilities.alter_namespace, "the properties of a namespace cannot be changed")
+    need(context.backend.capabilities().alter_namespace, "the properties of a namespace cannot be changed")
     missing = context.beside("_missing")
     raises(ours.NamespaceNotFoundError, lambda: context.backend.alter_namespace(missing, PropertyChanges({"a": "b"})))
 

@@ -36,7 +36,7 @@ class OthersNamespace(Backend):
 
     impl = "lance_namespace"
     config_model = _Config
-    capabilities = Capabilities(
+    known_capabilities = Capabilities(
         alter_namespace=False, alter_table=False, relocate_table=False, rename_within=0, ignores_location=True
     )
 

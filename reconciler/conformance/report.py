@@ -13,7 +13,7 @@ from typing import Unpack
 from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import UnsupportedOperationError
 
-from reconciler.backends import optional, registry
+from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.conformance.context import REGISTERED, ConformanceCheck, Where, offered, prepared
 from reconciler.conformance.expectations import NotApplicable, NotAsked, WrongErrorError
@@ -208,7 +208,7 @@ def _require_working_place(backend: Backend, connect: Callable[[], Backend], whe
             f"{backend.namespace_id()}: the namespaces of {shown} cannot be listed, so nothing was checked: "
             f"{error}; check `--config` and `--namespace`"
         ) from error
-    kept = optional.asked_capabilities(backend).kept_levels
+    kept = backend.capabilities().kept_levels
     if len(namespace) < kept:
         raise ConfigError(
             f"{backend.namespace_id()}: the service drops no namespace of the outermost level, so what the checks "

@@ -34,7 +34,7 @@ def a_table_is_declared_and_found(context: CheckContext) -> None:
 @check("DeclareTable", promised=True)
 def a_given_location_is_kept(context: CheckContext) -> None:
     """The location asked for is the one in force."""
-    need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
+    need(not context.backend.capabilities().ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "placed")
     place = context.place(table, "here")
     context.same("the answered location", context.declare(table, location=place), place)
@@ -44,7 +44,7 @@ def a_given_location_is_kept(context: CheckContext) -> None:
 @check("DeclareTable")
 def table_properties_round_trip(context: CheckContext) -> None:
     """Properties come back as given: unicode, quotes and long values."""
-    need(context.backend.capabilities.table_markers, "tables keep no properties")
+    need(context.backend.capabilities().table_markers, "tables keep no properties")
     table = (*context.base, "described")
     given = awkward_properties(context)
     context.declare(table, given)
@@ -59,7 +59,7 @@ def a_second_declare_is_refused(context: CheckContext) -> None:
     place = context.place(table, "b") if context.is_ours else None
     raises(spec.TableAlreadyExistsError, lambda: context.declare(table, {"first": "no"}, location=place))
     context.is_at(table, location)
-    if context.backend.capabilities.table_markers:
+    if context.backend.capabilities().table_markers:
         equal("the properties", context.properties(table, {"first": ""}), {"first": "yes"})
 
 
@@ -84,10 +84,10 @@ def names_that_cannot_be_are_refused(context: CheckContext) -> None:
 @check("DeclareTable", promised=True)
 def names_the_rule_excludes_are_refused(context: CheckContext) -> None:
     """Names the catalog's rule excludes raise InvalidInput before anything is sent."""
-    rule = context.backend.capabilities.name_rule
+    rule = context.backend.capabilities().name_rule
     need(rule is not None, "the catalog has no rule of its own for names")
     assert rule is not None
-    folded = [name.lower() if context.backend.capabilities.folds_case else name for name in _UNLIKELY_NAMES]
+    folded = [name.lower() if context.backend.capabilities().folds_case else name for name in _UNLIKELY_NAMES]
     refused = [name for name in folded if not rule.pattern.fullmatch(name)]
     need(bool(refused), "the rule takes every name tried")
     for name in refused:
@@ -99,13 +99,13 @@ def case_is_folded_or_kept(context: CheckContext) -> None:
     """Where names fold case, both spellings are one table; elsewhere they are two."""
     context.declare((*context.base, "mixedcase"))
     spelled = (*context.base, "MixedCase")
-    if context.backend.capabilities.folds_case:
+    if context.backend.capabilities().folds_case:
         context.describe(spelled)
         raises(
             spec.TableAlreadyExistsError, lambda: context.declare(spelled, location=context.place((*context.base, "x")))
         )
     else:
-        rule = context.backend.capabilities.name_rule
+        rule = context.backend.capabilities().name_rule
         need(rule is None or rule.pattern.fullmatch("MixedCase") is not None, "names have no upper case here")
         raises(spec.TableNotFoundError, lambda: context.describe(spelled))
 
@@ -113,7 +113,7 @@ def case_is_folded_or_kept(context: CheckContext) -> None:
 @check("DeclareTable", promised=True)
 def depths_that_cannot_be_are_refused(context: CheckContext) -> None:
     """Identifiers with too few or too many namespaces for a table raise InvalidInput."""
-    fewest, most = context.backend.capabilities.table_depths
+    fewest, most = context.backend.capabilities().table_depths
     need(fewest > 0 or most is not None, "tables can have any depth")
     if fewest > 0:
         raises(spec.InvalidInputError, lambda: context.describe([*["level"] * (fewest - 1), "table"]))
@@ -129,14 +129,14 @@ def default_locations_differ(context: CheckContext) -> None:
     need(None not in places, "the catalog has no default location")
     equal("two tables in one place", locations.same(places[0], places[1]), wanted=False)
     equal("the default location asked again", context.backend.default_location(first), places[0])
-    if not context.backend.capabilities.ignores_location:
+    if not context.backend.capabilities().ignores_location:
         context.same("the location in force", context.declare(first), places[0])
 
 
 @check("DeclareTable", promised=True)
 def locations_outside_the_root_are_refused(context: CheckContext) -> None:
     """Where tables stay under a root, a location elsewhere, or one that climbs out, raises InvalidInput."""
-    need(context.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT, "every location is taken")
+    need(context.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT, "every location is taken")
     table = (*context.base, "outside")
     inside = context.place(table)
     for place in ("/somewhere/else.lance", "s3://another-bucket/x.lance", f"{inside}/../../../../out.lance"):
@@ -182,7 +182,7 @@ def declared_tables_can_be_left_out(context: CheckContext) -> None:
 def all_tables_are_listed(context: CheckContext) -> None:
     """ListAllTables holds the string identifiers of tables at every depth."""
     tables = [(*context.base, "outer")]
-    if context.nests and context.backend.capabilities.table_depths[1] is None:
+    if context.nests and context.backend.capabilities().table_depths[1] is None:
         context.create(context.nested())
         tables.append((*context.nested(), "inner"))
     for table in tables:
@@ -194,7 +194,7 @@ def all_tables_are_listed(context: CheckContext) -> None:
 @check("AlterTable", promised=True)
 def altering_a_table_merges(context: CheckContext) -> None:
     """Keys that are set or removed change; every other key and the location stay."""
-    able = context.backend.capabilities
+    able = context.backend.capabilities()
     need(able.alter_table and able.table_markers, "the properties of a table cannot be changed")
     table = (*context.base, "altered")
     location = context.declare(table, {"unknown": "stays", "old": "1", "both": "1"})
@@ -209,7 +209,7 @@ def altering_a_table_merges(context: CheckContext) -> None:
 @check("AlterTable", promised=True)
 def a_table_is_relocated(context: CheckContext) -> None:
     """The entry moves to the new location; properties stay, and the data at both places does too."""
-    able = context.backend.capabilities
+    able = context.backend.capabilities()
     need(able.relocate_table, "the location of a table cannot be changed")
     need(not able.ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "moved")
@@ -228,7 +228,7 @@ def a_table_is_relocated(context: CheckContext) -> None:
 @check("AlterTable", promised=True)
 def altering_a_missing_table_is_not_found(context: CheckContext) -> None:
     """A missing table cannot be altered: TableNotFound, and it is not created."""
-    need(context.backend.capabilities.alter_table, "the properties of a table cannot be changed")
+    need(context.backend.capabilities().alter_table, "the properties of a table cannot be changed")
     raises(
         (ours.TableNotFoundError, ours.NamespaceNotFoundError),
         lambda: context.backend.alter_table((*context.base, "missing"), PropertyChanges({"a": "b"})),
@@ -240,7 +240,7 @@ def altering_a_missing_table_is_not_found(context: CheckContext) -> None:
 def a_table_is_renamed_in_place(context: CheckContext) -> None:
     """Location, properties and data stay, and the old name is free."""
     need(context.renames, "tables are not renamed in place")
-    able = context.backend.capabilities
+    able = context.backend.capabilities()
     old, new = (*context.base, "old"), (*context.base, "new")
     place = context.real_table(old)
     if able.alter_table and able.table_markers:

@@ -10,7 +10,6 @@ from functools import partial
 
 from lance_namespace import errors as spec
 
-from reconciler.backends import optional
 from reconciler.backends.base import snapshot_within
 from reconciler.conformance.context import CheckContext, check
 from reconciler.conformance.expectations import ViolationError, equal, need
@@ -25,7 +24,7 @@ def _furnish(context: CheckContext) -> None:
     """Create tables and, where they nest, namespaces below ``base``."""
     for name in ("alpha", "beta"):
         context.declare((*context.base, name), {"named": name})
-    if context.nests and context.backend.capabilities.table_depths[1] is None:
+    if context.nests and context.backend.capabilities().table_depths[1] is None:
         inner = context.nested()
         context.create(inner, {"inner": "yes"})
         context.declare((*inner, "gamma"))
@@ -56,7 +55,7 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
                 raise ViolationError(f"the scan lacks the table {(*parent, name)}")
             equal(f"the properties of {name}", dict(scanned.properties), found.properties)
             context.same(f"the location of {name}", scanned.location, found.location)
-        if len(parent) < (context.backend.capabilities.max_depth or len(parent) + 1):
+        if len(parent) < (context.backend.capabilities().max_depth or len(parent) + 1):
             todo += [(*parent, name) for name in context.namespaces(parent)]
     depth = len(context.base)
     equal("the tables of the scan", {found for found in seen.tables if found[:depth] == context.base}, tables)
@@ -102,7 +101,7 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
 def foreign_tables_are_told_apart(context: CheckContext) -> None:
     """A table of another format is among the foreign tables of its namespace, without those of other namespaces."""
     need(context.add_foreign is not None, "the caller passed no add_foreign")
-    foreign_tables = partial(optional.foreign_tables, context.backend, context.base)
+    foreign_tables = partial(context.backend.foreign_tables, context.base)
     context.declare((*context.base, "ours"))
     equal("the foreign tables before", [found.id for found in foreign_tables()], [])
     with context.foreign():
@@ -136,7 +135,7 @@ def threads_declare_the_same_table(context: CheckContext) -> None:
     won = _winners(spec.TableAlreadyExistsError, lambda number: context.declare(table, {"winner": str(number)}))
     equal("how many succeeded", len(won), 1)
     equal("the tables", context.tables(context.base), ["contended"])
-    if context.backend.capabilities.table_markers:
+    if context.backend.capabilities().table_markers:
         equal("the properties", context.properties(table, {"winner": ""}), {"winner": str(won[0])})
 
 
@@ -170,8 +169,8 @@ class _RefusedError(Exception):
 def a_check_at_commit_stops_each_change(context: CheckContext) -> None:
     """Each change passes the object that it alters, renames or removes to a check; if that refuses, nothing changes."""
     backend, table = context.backend, (*context.base, "checked")
-    need(isinstance(backend, optional.ChecksAtCommit), "the catalog has no check at commit")
-    able, changes = optional.asked_capabilities(backend), PropertyChanges({"named": "after"})
+    need(backend.checks_at_commit, "the catalog has no check at commit")
+    able, changes = backend.capabilities(), PropertyChanges({"named": "after"})
     context.declare(table, {"named": "before"})
     seen: list[Identifier] = []
 
@@ -179,7 +178,7 @@ def a_check_at_commit_stops_each_change(context: CheckContext) -> None:
         seen.append(live.id)
         raise _RefusedError
 
-    checked = optional.checking(backend, refuse)
+    checked = backend.checking(refuse)
     with context.second() as space:
         calls: list[tuple[Identifier, Callable[[], object]]] = [
             (table, lambda: checked.remove_table(table)),
@@ -190,10 +189,10 @@ def a_check_at_commit_stops_each_change(context: CheckContext) -> None:
         if able.alter_namespace:
             calls.append((space, lambda: checked.alter_namespace(space, changes)))
         if context.renames:
-            calls.append((table, lambda: optional.rename_table(checked, table, (*context.base, "renamed"))))
-        columns = optional.columns_to_show(backend, (Column("a", "int64"),))
+            calls.append((table, lambda: checked.rename_table(table, (*context.base, "renamed"))))
+        columns = backend.columns_to_show((Column("a", "int64"),))
         if columns is not None and able.alter_table:
-            calls.append((table, lambda: optional.show_columns(checked, table, columns)))
+            calls.append((table, lambda: checked.show_columns(table, columns)))
         before = backend.load_table(table), backend.load_namespace(space)
         for _, call in calls:
             with suppress(_RefusedError):

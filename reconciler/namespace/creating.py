@@ -8,7 +8,6 @@ from contextlib import suppress
 import lance_namespace as spec
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.model import errors
 from reconciler.model.live import LiveTable, PropertyChanges, StorageKind
 from reconciler.model.names import Identifier, join
@@ -27,12 +26,12 @@ class CreatingOperations(CatalogOperations):
         identifier = self.backend.table_id(request.id)
         properties = request.properties or {}
         location = request.location or self._free_location(identifier)
-        table = optional.insert_table(self.backend, identifier, location, properties)
-        options = optional.own_storage_options(self.backend, table)
+        table = self.backend.enter_table(identifier, location, properties)
+        options = self.backend.own_storage_options(table)
         if request.vend_credentials is not False:
             # The entry exists by now: if the service hands out nothing, DescribeTable tells why.
             with suppress(errors.BackendError):
-                options = optional.table_storage_options(self.backend, table, writes=True)
+                options = self.backend.table_storage_options(table, writes=True)
         return spec.DeclareTableResponse(
             location=table.location,
             properties=dict(table.properties),
@@ -102,11 +101,11 @@ class CreatingOperations(CatalogOperations):
         another client has filled it. ``options`` are the client's.
         """
         location = self._free_location(identifier)
-        if location is not None and not self.backend.capabilities.comes_before_data(identifier, location):
+        if location is not None and not self.backend.capabilities().comes_before_data(identifier, location):
             options = self.backend.storage_options().updated(options)
             version = self._compute(storage.write_stream, location, data, options)
             return self.backend.insert_table(identifier, location, properties), version
-        table = optional.insert_table(self.backend, identifier, location, properties)
+        table = self.backend.enter_table(identifier, location, properties)
         try:
             return table, self._write(table, data, options)
         except errors.BackendError:
@@ -125,7 +124,7 @@ class CreatingOperations(CatalogOperations):
         if self._has_data(table):
             return table, None
         lacks = not properties.items() <= table.properties.items()
-        if lacks and not optional.asked_capabilities(self.backend).alter_table:
+        if lacks and not self.backend.capabilities().alter_table:
             raise errors.UnsupportedOperationError(
                 f"{self.backend.impl}: the table is declared, and its properties cannot be changed; send none"
             )
@@ -137,7 +136,7 @@ class CreatingOperations(CatalogOperations):
 
     def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
         self._require_unmanaged(table)
-        own = optional.table_storage_options(self.backend, table, writes=True)
+        own = self.backend.table_storage_options(table, writes=True)
         return int(self._compute(storage.write_stream, self._location_to_open(table), data, own.updated(options)))
 
     @operation(spec.AlterTableAddColumnsRequest)
@@ -199,4 +198,4 @@ class CreatingOperations(CatalogOperations):
                 lasts = isinstance(error, errors.ServiceUnavailableError)
                 kind = errors.InvalidInputError if lasts else type(error)
                 raise kind(f"{error}; name a `location` for the table, or let storage be read") from None
-        return optional.fresh_location(self.backend, identifier, default)
+        return self.backend.fresh_location(identifier, default)

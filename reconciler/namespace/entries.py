@@ -14,7 +14,6 @@ from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicSt
 
 from reconciler import storage
 from reconciler.arrow_types import to_arrow_schema
-from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
@@ -37,10 +36,10 @@ class EntryOperations(CatalogOperations):
         """
         parent = self.backend.namespace_id_of(request.id)
         # An empty list may be that of a namespace that does not exist, which this call tells.
-        names = list(optional.possible_tables(self.backend, parent)) or self.backend.child_tables(parent)
+        names = list(self.backend.candidate_tables(parent)) or self.backend.child_tables(parent)
 
         def chosen(some: Sequence[str]) -> Sequence[str]:
-            tables = optional.tables_among(self.backend, parent, some)
+            tables = self.backend.confirmed_tables(parent, some)
             if request.include_declared is not False:
                 return tables
             return self._with_data(tables, lambda name: self.backend.load_table((*parent, name)))
@@ -85,9 +84,9 @@ class EntryOperations(CatalogOperations):
         """
         table = self._lance_table(request.id)
         gives_credentials = request.vend_credentials is not False
-        options = optional.own_storage_options(self.backend, table)
+        options = self.backend.own_storage_options(table)
         if gives_credentials:
-            options = optional.table_storage_options(self.backend, table, writes=True)
+            options = self.backend.table_storage_options(table, writes=True)
         response = spec.DescribeTableResponse(
             table=table.id[-1],
             namespace=list(table.id[:-1]),
@@ -102,14 +101,14 @@ class EntryOperations(CatalogOperations):
         reference = storage.Reference(request.version, request.tag, request.branch)
         if request.load_detailed_metadata or reference != storage.Reference():
             if not gives_credentials:
-                options = optional.table_storage_options(self.backend, table)
+                options = self.backend.table_storage_options(table)
             with storage.opened(self._location_to_open(table), options, reference) as dataset:
                 response.version = dataset.version
                 response.var_schema = to_json_schema(dataset.schema)
                 response.stats = TableBasicStats.model_validate(dataset.stats.dataset_stats())
                 response.metadata = dataset.get_version()["metadata"]
         else:
-            shown = optional.shown_schema(self.backend, table.id)
+            shown = self.backend.shown_schema(table.id)
             response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
         return response
 
@@ -124,7 +123,7 @@ class EntryOperations(CatalogOperations):
         """
         table = self.backend.load_table(self.backend.table_id(request.id))
         if request.version is not None:
-            options = optional.table_storage_options(self.backend, table)
+            options = self.backend.table_storage_options(table)
             with storage.opened(self._location_to_open(table), options, storage.Reference(request.version)):
                 pass
         return spec.TableExistsResponse()
@@ -141,7 +140,7 @@ class EntryOperations(CatalogOperations):
         identifier = self.backend.table_id(request.id)
         mode = choice("mode", request.mode, ("create", "overwrite"))
         properties, undo = request.properties or {}, None
-        if optional.asked_capabilities(self.backend).chooses_locations:
+        if self.backend.capabilities().chooses_locations:
             raise UnsupportedOperationError(
                 f"{self.backend.impl}: the service chooses the location of every table, so existing data cannot be "
                 "registered; create the table here and write the data into it"
@@ -180,13 +179,13 @@ class EntryOperations(CatalogOperations):
         identifier = self.backend.table_id(request.id)
         above = identifier[:-1] if request.new_namespace_id is None else request.new_namespace_id
         to = self.backend.table_id([*above, request.new_table_name])
-        if not optional.asked_capabilities(self.backend).renames(identifier, to):
+        if not self.backend.capabilities().renames(identifier, to):
             raise UnsupportedOperationError(
                 f"{self.backend.impl}: `{join(identifier)}` cannot be renamed to `{join(to)}` in place; register it "
                 "under the new name and deregister it under the old one"
             )
         with other_formats_refused():
-            optional.rename_table(self.backend, identifier, to)
+            self.backend.rename_table(identifier, to)
         return spec.RenameTableResponse()
 
 

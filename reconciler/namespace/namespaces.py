@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import lance_namespace as spec
 
-from reconciler.backends import optional
 from reconciler.model import errors
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier, join
@@ -53,7 +52,7 @@ class NamespaceOperations(CatalogOperations):
                 raise
             made = self.backend.load_namespace(identifier)
             if mode == "overwrite":
-                places = self.backend.capabilities.namespace_places
+                places = self.backend.capabilities().namespace_places
                 gone = frozenset(made.properties) - frozenset(properties) - places
                 made = self.backend.alter_namespace(identifier, PropertyChanges(properties, gone))
         return spec.CreateNamespaceResponse(properties=dict(made.properties))
@@ -86,7 +85,7 @@ class NamespaceOperations(CatalogOperations):
         todo = [identifier]
         while todo:
             parent = todo.pop()
-            foreign = optional.foreign_objects(self.backend, parent)
+            foreign = self.backend.foreign_objects(parent)
             if foreign:
                 some = ", ".join(sorted(foreign)[:5])
                 raise errors.NamespaceNotEmptyError(

@@ -12,7 +12,6 @@ from lance_namespace.errors import InvalidInputError, LanceNamespaceError, from_
 from pydantic import BaseModel, ValidationError
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.admission import StorageOptions
 from reconciler.model.errors import BackendError, ErrorCode, NotLanceTableError, UnsupportedOperationError
@@ -29,15 +28,15 @@ class CatalogOperations(LanceNamespace):
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[Mapping[str, str]]:
         """Return a context manager in which the catalog gets a request's ``context``, and yields the response's."""
-        return optional.in_context(self.backend, context)
+        return self.backend.in_context(context)
 
     def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the properties of a new namespace, with those that its catalog requires."""
-        return optional.direct_properties(self.backend, identifier, properties)
+        return self.backend.properties_for_request(identifier, properties)
 
     def _direct_location(self, identifier: Identifier) -> str | None:
         """Return the default location of a new table; None if the service chooses."""
-        return optional.direct_location(self.backend, identifier)
+        return self.backend.location_for_request(identifier)
 
     def _location_to_open(self, table: LiveTable) -> str:
         """Return the location at which to open the dataset of ``table``."""
@@ -48,7 +47,7 @@ class CatalogOperations(LanceNamespace):
         return work(*given)
 
     def _found(self, table: LiveTable) -> Storage:
-        return storage.probe(self._location_to_open(table), optional.table_storage_options(self.backend, table))
+        return storage.probe(self._location_to_open(table), self.backend.table_storage_options(table))
 
     def _has_data(self, table: LiveTable) -> bool:
         return self._found(table).kind is not StorageKind.NOTHING
@@ -70,7 +69,7 @@ class CatalogOperations(LanceNamespace):
             BackendError: the table does not exist, or may not be opened.
         """
         table = self._lance_table(identifier)
-        return self._location_to_open(table), optional.table_storage_options(self.backend, table)
+        return self._location_to_open(table), self.backend.table_storage_options(table)
 
     def _writable(self, identifier: Sequence[str] | None, branch: str | None = None) -> tuple[str, StorageOptions]:
         """Return the location of a table's dataset, and the options to write there.
@@ -85,7 +84,7 @@ class CatalogOperations(LanceNamespace):
 
     def _writable_place(self, table: LiveTable) -> tuple[str, StorageOptions]:
         self._require_unmanaged(table)
-        return self._location_to_open(table), optional.table_storage_options(self.backend, table, writes=True)
+        return self._location_to_open(table), self.backend.table_storage_options(table, writes=True)
 
     def _require_unmanaged(self, table: LiveTable) -> None:
         if table.managed_versioning:

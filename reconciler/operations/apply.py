@@ -12,7 +12,6 @@ from reconciler.applier.executor import execute
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load
 from reconciler.applier.report import ApplyReport, Event
-from reconciler.backends import optional
 from reconciler.manifest import Manifest
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -227,7 +226,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
         return hindering
     backend = connection.backend
     with connection.spec.errors():
-        left = {one.id for one in optional.leftovers(backend, source.desired.scope)}
+        left = {one.id for one in backend.leftovers(source.desired.scope)}
         in_use = [
             f"  {display.address(change.catalog, *change.identifier)}   planned on a leftover, now in use"
             for change in named

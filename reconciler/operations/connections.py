@@ -11,10 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends import optional, registry
+from reconciler.backends import registry
 from reconciler.backends.base import catalog_errors
 from reconciler.model import locations
 from reconciler.model.backend_config import plain_key
+from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.errors import ManifestError, Problem, SelectionError
 from reconciler.model.names import EVERYTHING, Identifier, Scope
@@ -78,19 +79,19 @@ class CatalogSpec:
             backend.parallelism, backend.hosts = self.parallelism, self.hosts
             backend.allows_outside = self.allows_outside
             backend.outermost_names = self.outermost_names
-            places = backend.capabilities.namespace_places
+            places = backend.known_capabilities.namespace_places
             backend.homes = {
                 name: properties[key] for name, properties in self.given.items() for key in places & properties.keys()
             }
             return backend
 
     def scan(self, backend: Backend, scope: Scope) -> Snapshot:
-        """Return what ``backend`` has within ``scope`` (see ``optional.scan_readable``).
+        """Return what ``backend`` has within ``scope`` (see ``Backend.scan_readable``).
 
         Raises:
             BackendError: naming what could not be read.
         """
-        return backend.scan(scope) if self.is_whole else optional.scan_readable(backend, scope)
+        return backend.scan(scope) if self.is_whole else backend.scan_readable(scope)
 
     @contextmanager
     def connect(self) -> Iterator[Backend]:
@@ -110,6 +111,15 @@ class Connection:
     spec: CatalogSpec
     desired: DesiredCatalog
     backend: Backend
+
+    def capabilities(self) -> Capabilities:
+        """Return what the catalog can do.
+
+        Raises:
+            CatalogError: it could not be asked.
+        """
+        with self.spec.errors():
+            return self.backend.capabilities()
 
     @property
     def service(self) -> str:

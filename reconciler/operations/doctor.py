@@ -13,7 +13,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -84,7 +83,7 @@ class _Doctor:
         self._backend = backend
 
     def checks(self) -> Iterator[DoctorCheck]:
-        capabilities, took = self._tried(lambda: optional.asked_capabilities(self._backend))
+        capabilities, took = self._tried(self._backend.capabilities)
         if isinstance(capabilities, CatalogError):
             yield self._check("connection", "failed", str(capabilities), took)
             return
@@ -149,7 +148,7 @@ class _Doctor:
     def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         for table in sorted(snapshot.tables.values(), key=lambda one: one.id)[:1]:
             began = perf_counter()
-            found = storage.probe(table.location, optional.table_storage_options(self._backend, table))
+            found = storage.probe(table.location, self._backend.table_storage_options(table))
             opened = found.kind in (StorageKind.DATASET, StorageKind.NOTHING)
             detail = ", ".join(filter(None, (f"{locations.redact(table.location)}: {found.kind.value}", found.detail)))
             yield self._check("storage", "ok" if opened else "warning", detail, perf_counter() - began)
@@ -169,7 +168,7 @@ class _Doctor:
         if not homes:
             yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")
             return
-        for what, call in optional.permission_probes(self._backend, (*homes[-1], name)).items():
+        for what, call in self._backend.permission_probes((*homes[-1], name)).items():
             yield self._write(what, call)
 
     def _write(self, what: str, call: Callable[[], object]) -> DoctorCheck:
@@ -180,7 +179,7 @@ class _Doctor:
         return self._check("writing", "warning", what + said.get(answer.code, f": {answer}"), took)
 
     def _clock(self) -> Iterator[DoctorCheck]:
-        said, _ = self._tried(lambda: optional.server_time(self._backend))
+        said, _ = self._tried(self._backend.server_time)
         if isinstance(said, CatalogError) or said is None:
             return
         skew = (datetime.now(UTC) - said).total_seconds()

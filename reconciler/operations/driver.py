@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
-from reconciler.backends import optional
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import DesiredNamespace, DesiredTable
 from reconciler.model.live import Snapshot, Storage
@@ -88,6 +87,13 @@ class Engine(Protocol):
     def reads_together(self) -> bool:
         """Whether catalogs that do not mirror each other share tasks; if not, each is read on its own."""
 
+    def read_ahead(self, connection: Connection) -> None:
+        """Read a catalog before anything is asked of it, where it is read as a whole.
+
+        Raises:
+            BackendError: something could not be read.
+        """
+
     def read(self, sources: Mapping[str, CatalogInput]) -> dict[str, ReadCatalog]:
         """Read catalogs, and compare the tables that need no answer.
 
@@ -121,16 +127,19 @@ class LocalEngine:
 
     reads_together = False
 
+    def read_ahead(self, connection: Connection) -> None:
+        """Scan a catalog, once: what a scan shows of a service need not be asked."""
+        if connection.spec.name not in self._scans:
+            with self.profile.stage("scan", connection), connection.spec.errors():
+                self._scans[connection.spec.name] = connection.spec.scan(connection.backend, connection.desired.scope)
+
     def read(self, sources: Mapping[str, CatalogInput]) -> dict[str, ReadCatalog]:
         """Scan catalogs that were not scanned yet, and compare the tables that need no answer."""
         return {name: self._read(self.connections[name], source) for name, source in sources.items()}
 
     def _read(self, connection: Connection, source: CatalogInput) -> ReadCatalog:
-        name = connection.spec.name
-        if name not in self._scans:
-            with self.profile.stage("scan", connection), connection.spec.errors():
-                self._scans[name] = connection.spec.scan(connection.backend, connection.desired.scope)
-        live = self._scans[name]
+        self.read_ahead(connection)
+        live = self._scans[connection.spec.name]
         catalog = ReadCatalog(replace(source, live=live), TableComparison())
         with self.profile.stage("compare", connection):
             context = catalog.context
@@ -227,10 +236,10 @@ class Driver:
         catalog.namespaces = compare_namespaces(source)
         catalog.facts = Facts(
             ask_occupants(backend, source, catalog.namespaces.drops, self.parallelism),
-            optional.leftovers(backend, source.desired.scope),
+            backend.leftovers(source.desired.scope),
             links_to(catalog.places(), catalog.tables.tables.values()),
             catalog.facts.stored,
-            optional.schema_notes(backend, catalog.compared.schemas),
+            backend.schema_notes(catalog.compared.schemas),
         )
 
     def _conclude(self, catalog: ReadCatalog) -> CatalogInput:

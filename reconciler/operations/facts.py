@@ -10,7 +10,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.model import locations, ownership
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
@@ -93,7 +92,7 @@ def ask_storage(
         again = ((question.otherwise, question.live) for question in asking if question.table.id in elsewhere)
         found |= _look_at(backend, again, parallelism)
     # A service that places tables creates a new, empty location.
-    otherwise = Storage(StorageKind.NOTHING) if backend.capabilities.places_tables else _NOT_LOOKED_AT
+    otherwise = Storage(StorageKind.NOTHING) if backend.capabilities().places_tables else _NOT_LOOKED_AT
     facts = {
         identifier: TableFacts(
             place,
@@ -127,7 +126,7 @@ def _look_at(
 def _options(backend: Backend, place: str, live: LiveTable | None) -> Mapping[str, str]:
     """Return the options to open a place with, those of the table there if it is in force."""
     in_force = live is not None and live.location == place
-    return optional.table_storage_options(backend, live) if live and in_force else backend.storage_options()
+    return backend.table_storage_options(live) if live and in_force else backend.storage_options()
 
 
 def _look_again(
@@ -173,10 +172,10 @@ def _stale_columns(
     to_show: dict[Identifier, tuple[Identifier, Schema, ShownColumns]] = {}
     for question in asked:
         live, schema = question.live, planned(question.table, facts[question.table.id].storage)
-        columns = optional.columns_to_show(backend, schema) if schema and live is not None else None
+        columns = backend.columns_to_show(schema) if schema and live is not None else None
         if schema and columns is not None and live is not None:
             to_show[live.id] = question.table.id, schema, columns
-    shown = optional.shown_columns(backend, to_show) if to_show else {}
+    shown = backend.shown_columns(to_show) if to_show else {}
     both = {
         identifier: EntryColumns(shown[entry], _keeping_comments(schema, columns, shown[entry]))
         for entry, (identifier, schema, columns) in to_show.items()
@@ -199,7 +198,7 @@ def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -
     """Return why the catalog rejects the table at ``place``; None if it does not."""
     if place is None or place == question.in_force:
         return None
-    return optional.location_problem(backend, question.table.id, place)
+    return backend.location_problem(question.table.id, place)
 
 
 def ask_places(
@@ -236,7 +235,7 @@ def ask_held(
 
     def held_in(space: Identifier) -> Sequence[ForeignTable]:
         try:
-            return optional.foreign_tables(backend, space, asked[space])
+            return backend.foreign_tables(space, asked[space])
         except NamespaceNotFoundError:
             return ()
 
@@ -268,7 +267,7 @@ def names_kept(
         InvalidInputError: blocks of the manifest have such names; the message tells what to write.
         BackendError: the catalog could not be read.
     """
-    asked = [] if backend.capabilities.folds_case else list(missing)
+    asked = [] if backend.capabilities().folds_case else list(missing)
     if not asked:
         return {}
     known = {folded(identifier): identifier for identifier in there}
@@ -317,7 +316,7 @@ def ask_occupants(
 
 
 def _occupants(backend: Backend, source: CatalogInput, identifier: Identifier) -> tuple[str, ...]:
-    names = list(optional.foreign_objects(backend, identifier))
+    names = list(backend.foreign_objects(identifier))
     scope = source.desired.scope
     if not scope.is_everything:
         names += [name for name in backend.child_tables(identifier) if not scope.contains((*identifier, name))]
@@ -375,7 +374,7 @@ def find_stored(
     options = backend.storage_options()
     for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
         for place in storage.look_into(root, options).below:
-            named[tuple(optional.identifier_at(backend, [place.rpartition("/")[2]]))].append(place)
+            named[tuple(backend.identifier_at([place.rpartition("/")[2]]))].append(place)
     for name, place in _in_mirrors(connection.spec.name, names, others) if names else ():
         named[name].append(place)
     asked: dict[Identifier, list[str]] = {}
@@ -401,14 +400,14 @@ def _in_mirrors(
         if mirror is None or mirror.origin != catalog:
             continue
         shown = {
-            tuple(backend.capabilities.folded(part) for part in mirror.name_of(name)): name
+            tuple(backend.capabilities().folded(part) for part in mirror.name_of(name)): name
             for name in chain(names, filter(None, names.values()))
         }
         with other.spec.errors():
             for parent in sorted({name[:-1] for name in shown}):
                 there: set[Identifier] = set()
                 with suppress(NamespaceNotFoundError):
-                    there.update((*parent, name) for name in optional.possible_tables(backend, parent))
+                    there.update((*parent, name) for name in backend.candidate_tables(parent))
                 for name in sorted(shown.keys() & there):
                     with suppress(TableNotFoundError):
                         table = backend.load_table(name)

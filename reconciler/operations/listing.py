@@ -139,7 +139,7 @@ def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PA
     made = plan(manifest, select=(address_,), allow_mass_removal=True, parallelism=parallelism)
     with open_connections(manifest, [name], parallelism=parallelism) as connections, connections[name].spec.errors():
         one = connections[name]
-        folds = one.backend.capabilities.folds_case
+        folds = one.capabilities().folds_case
         identifier = tuple((path.lower() if folds else path).split("/"))
         found = one.spec.scan(one.backend, Only([identifier]))
         live = found.tables.get(identifier) or found.namespaces.get(identifier)

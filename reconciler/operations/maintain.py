@@ -10,7 +10,6 @@ from datetime import datetime
 
 from reconciler import storage
 from reconciler.applier.report import ApplyReport, Event, Status
-from reconciler.backends import optional
 from reconciler.manifest import Manifest
 from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -146,6 +145,6 @@ def _once_each(found: Sequence[_Maintained]) -> list[_Maintained]:
 
 def _looked_at(one: _Maintained) -> MaintainedTable:
     with one.connection.spec.errors():
-        options = optional.table_storage_options(one.connection.backend, one.live)
+        options = one.connection.backend.table_storage_options(one.live)
         found = storage.upkeep_of(one.live.location, options, one.table.maintain, explain=True)
     return MaintainedTable(one.context, one.table, one.live, found)

@@ -62,4 +62,4 @@ def _installed() -> Implementations:
 
 def _find(impl: str) -> Implementation:
     backend = registry.backend_class(impl)
-    return Implementation(backend.capabilities, backend.config_model)
+    return Implementation(backend.known_capabilities, backend.config_model)

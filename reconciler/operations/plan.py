@@ -7,7 +7,6 @@ from datetime import UTC
 from typing import Any
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.manifest import Manifest
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
 from reconciler.model.display import count
@@ -16,7 +15,7 @@ from reconciler.model.figures import UNKNOWN
 from reconciler.model.live import Snapshot, StorageKind
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.redaction import slow_digest
-from reconciler.operations.connections import Connection, open_connections, places_of
+from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.driver import Driver, Engine, LocalEngine
 from reconciler.operations.facts import check_selection
 from reconciler.operations.manifests import expect
@@ -109,10 +108,16 @@ def plan_with(
     _, concerned = selected_catalogs(manifest, options.select)
     globs = [*options.select, *options.recreate_lost]
     with open_connections(manifest, concerned, parallelism=parallelism, as_planned=True) as connections:
-        driver = Driver(engine_of(connections, globs), connections, parallelism, profile)
-        read = driver.plan(
-            {name: input_of(connection, options_in(connection, options)) for name, connection in connections.items()}
-        )
+        engine = engine_of(connections, globs)
+        driver = Driver(engine, connections, parallelism, profile)
+
+        def asked(connection: Connection) -> CatalogInput:
+            engine.read_ahead(connection)
+            with profile.stage("questions", connection):
+                return input_of(connection, options_in(connection, options))
+
+        sources = read_all(connections.values(), asked, parallelism)
+        read = driver.plan(dict(zip(connections, sources, strict=True)))
     check_selection(globs, read)
     with profile.stage("order"):
         made = driver.planning.plan(reference(manifest), manifest.thresholds, options)
@@ -127,12 +132,10 @@ def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:
     Raises:
         CatalogError: the catalog's capabilities could not be read.
     """
-    with connection.spec.errors():
-        capabilities = optional.asked_capabilities(connection.backend)
     return CatalogInput(
         connection.desired,
         Snapshot(),
-        capabilities,
+        connection.capabilities(),
         connection.spec.impl,
         options=options,
         service=connection.service,
@@ -152,7 +155,7 @@ def options_in(connection: Connection, options: Options) -> PlanOptions:
 def selected_in(connection: Connection, selection: Scope) -> Scope:
     """Return the part of ``selection`` that is about one catalog."""
     selected = selection.below(connection.spec.name)
-    return selected.folded() if connection.backend.capabilities.folds_case else selected
+    return selected.folded() if connection.capabilities().folds_case else selected
 
 
 def check_globs(select: Sequence[str], found: Collection[Identifier], problem: str) -> None:

@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from reconciler.backends import optional
-
 if TYPE_CHECKING:
     from reconciler.operations.connections import Connection
 
@@ -64,7 +62,7 @@ class Profile:
     @contextmanager
     def stage(self, name: str, *connections: Connection) -> Iterator[None]:
         """Record the block as a stage of each connection, or of the run if there is none, unless it raises."""
-        before = [optional.traffic(connection.backend) for connection in connections]
+        before = [connection.backend.traffic() for connection in connections]
         began = perf_counter()
         with span(name, {"lancens.catalogs": sorted(connection.spec.name for connection in connections)}):
             yield
@@ -72,7 +70,7 @@ class Profile:
         if not connections:
             self._add(ProfiledStage(*timed))
         for connection, earlier in zip(connections, before, strict=True):
-            now = optional.traffic(connection.backend)
+            now = connection.backend.traffic()
             sent = [] if earlier is None or now is None else [now.calls - earlier.calls, now.bytes - earlier.bytes]
             self._add(ProfiledStage(*timed, connection.spec.name, connection.spec.impl, *sent))
 

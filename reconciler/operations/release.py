@@ -105,7 +105,7 @@ def _entry(connection: Connection, live: LiveNamespace | LiveTable, protected: b
     if ownership.is_protected(live.properties) and not protected:
         code = ReasonCode.PROTECTED_FROM_RELEASE
         return Protection(catalog=catalog, kind=action.kind, identifier=live.id, would=action, code=code)
-    before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
+    before = view_of(live, (), connection.capabilities().safeguard) or ObjectView()
     after = before.model_copy(update=ObjectView().model_dump(exclude=_NO_MARKS))
     return Change(
         catalog=catalog,

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
@@ -61,8 +60,8 @@ def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], p
 def _name(backend: Backend, root: str, place: str, live: Snapshot, found: UnregisteredDatasets) -> None:
     """Add a dataset to ``found`` under the name of its directory, or to ``nameless``."""
     path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
-    capabilities = backend.capabilities
-    names = [capabilities.folded(name) for name in optional.identifier_at(backend, path.split("/"))]
+    capabilities = backend.capabilities()
+    names = [capabilities.folded(name) for name in backend.identifier_at(path.split("/"))]
     reason = next((problem for name in names if (problem := capabilities.name_problem(name)) is not None), None)
     if reason is None:
         depth = capabilities.table_depth_problem(len(names) - 1)
@@ -71,7 +70,7 @@ def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Unregi
     if reason is None:
         reason = _taken(identifier, live, found, one_name_space=capabilities.one_name_space)
     if reason is None:
-        reason = optional.location_problem(backend, identifier, place)
+        reason = backend.location_problem(identifier, place)
     if reason is not None:
         found.nameless.append(f"{locations.redact(place)} is in no catalog, and its path gives it no name: {reason}")
     else:

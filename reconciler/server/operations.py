@@ -12,7 +12,6 @@ import lance_namespace as spec
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place
 from reconciler.model.errors import ConcurrentModificationError
@@ -60,7 +59,7 @@ class AlterNamespaceRequest(BaseModel):
         if not self.expected_properties:
             return backend
         check(load())
-        return optional.checking(backend, check)
+        return backend.checking(check)
 
     @property
     def changes(self) -> PropertyChanges:
@@ -301,7 +300,7 @@ def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
         LanceNamespaceError: a catalog could not be asked for its capabilities.
     """
     with specification_errors():
-        able = [optional.asked_capabilities(namespace.backend) for namespace in namespaces]
+        able = [namespace.backend.capabilities() for namespace in namespaces]
     excluded = set(REFUSED)
     if any(capabilities.makes_no_tables for capabilities in able):
         excluded |= {"DeclareTable", "CreateEmptyTable", "RegisterTable", "CreateTable"}

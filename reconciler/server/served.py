@@ -12,7 +12,6 @@ from typing import Any
 from lance_namespace.errors import InvalidInputError
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
@@ -38,7 +37,7 @@ class ServedNamespace(CatalogNamespace):
         super().__init__(backend)
         self.sandbox: Sandbox | None = None
         backend.beside = tuple(beside)
-        optional.stay_inside(backend)
+        backend.stay_inside()
 
     def __reduce__(self) -> tuple[object, ...]:
         return ServedNamespace, (self.backend, self.backend.beside)
@@ -64,7 +63,7 @@ class ServedNamespace(CatalogNamespace):
         Raises:
             lance_namespace.errors.InvalidInputError: no table may be there.
         """
-        for key in self.backend.capabilities.namespace_places:
+        for key in self.backend.capabilities().namespace_places:
             self.checked(properties.get(key))
         return properties
 
@@ -73,7 +72,7 @@ class ServedNamespace(CatalogNamespace):
         if problem is not None:
             return problem
         relative = locations.scheme(location) == "file" and not location.startswith("/") and ":" not in location
-        if relative and self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
+        if relative and self.backend.capabilities().location_policy is LocationPolicy.UNDER_ROOT:
             # The backend rejects a path that leaves its root.
             if all(_stays_below(root, locations.join(root, location)) for root in self.backend.roots()):
                 return None
@@ -124,7 +123,7 @@ class ServedNamespace(CatalogNamespace):
         """Return the default location, never one in the working directory."""
         location = self.backend.default_location(identifier)
         if location is not None:  # from where the backend last saw the namespace, which may have moved since
-            location = optional.direct_location(self.backend, identifier)
+            location = self.backend.location_for_request(identifier)
         # Another tool may have chosen the location of the namespace.
         if location is not None and not self._is_off_disk(location) and not self._is_admitted(location):
             raise InvalidInputError(_NO_PLACE.format(locations.redact(location)))

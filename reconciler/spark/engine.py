@@ -102,6 +102,9 @@ class SparkEngine:
 
     reads_together = True
 
+    def read_ahead(self, connection: Connection) -> None:
+        """Read nothing: executors read, with the blocks."""
+
     def read(self, sources: Mapping[str, CatalogInput]) -> dict[str, ReadCatalog]:
         """Read the units of some catalogs, and compare the tables where they are read."""
         specs = {name: self.connections[name].spec for name in sources}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import CatalogError, ErrorCode, LancensError, NamespaceNotFoundError
 from reconciler.model.live import ForeignTable, Snapshot
@@ -19,7 +19,6 @@ from reconciler.spark.rows import coverage_row, foreign_row, rows_of
 from reconciler.spark.units import Unit
 
 if TYPE_CHECKING:
-    from reconciler.backends.base import Backend
     from reconciler.operations.connections import CatalogSpec
     from reconciler.spark.schemas import Row
 
@@ -122,7 +121,7 @@ def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -
         return
     snapshot, disabled = scanned
     others: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = {}
-    if foreign and unit.only is None and isinstance(backend, optional.HoldsForeign):
+    if foreign and unit.only is None and backend.overrides(Backend.foreign_tables):
         others = dict(zip(unit.namespaces, _foreign_tables(backend, unit, last_attempt), strict=True))
     yield Reading(unit.namespaces, snapshot, others, disabled)
     new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_selected(unit, found)]
@@ -170,7 +169,7 @@ def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Se
 
     def ask(namespace: Identifier) -> Sequence[ForeignTable]:
         try:
-            found = optional.foreign_tables(backend, namespace)
+            found = backend.foreign_tables(namespace)
         except NamespaceNotFoundError:
             return ()
         for table in found:

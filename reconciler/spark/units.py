@@ -14,7 +14,6 @@ from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING
 
-from reconciler.backends import optional
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import LancensError
 from reconciler.model.names import EVERYTHING, Identifier, check_name
@@ -130,7 +129,7 @@ def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
     with spec.connect() as backend:
-        if backend.capabilities.folds_case:
+        if backend.capabilities().folds_case:
             selected = selected.folded()
         while level:
             found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
@@ -145,7 +144,7 @@ def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
 
 def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
     """Return the namespaces in ``parent`` in or above ``scope``, None if unknown."""
-    deepest = backend.capabilities.max_depth
+    deepest = backend.capabilities().max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
     found = _named_in(parent, backend.child_namespaces)
@@ -157,11 +156,11 @@ def _large(
 ) -> dict[Identifier, Sequence[str]]:
     """Return the names of possible tables within ``scope`` in each namespace that may have more than ``split``."""
     if backend.reads_by_name:
-        read = partial(_named_in, names=partial(optional.possible_tables, backend))
+        read = partial(_named_in, names=backend.candidate_tables)
         found = [found or () for found in in_parallel(read, parents, backend.parallelism)]
     else:
         try:
-            names = optional.large_namespaces(backend, split)
+            names = backend.large_namespaces(split)
         except Exception:  # noqa: BLE001 - as below
             names = {}
         parents = [parent for parent in parents if parent in names]

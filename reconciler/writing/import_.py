@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reconciler import storage
-from reconciler.backends import optional, registry
+from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
 from reconciler.model import locations, ownership
@@ -112,7 +112,7 @@ class _Live:
 
     def selection(self, patterns: Sequence[str]) -> Scope:
         scope = Scope(tuple(patterns)).below(self.name)
-        return scope.folded() if self.backend.capabilities.folds_case else scope
+        return scope.folded() if self.backend.capabilities().folds_case else scope
 
     def keep(self, names: Iterable[Identifier]) -> None:
         kept = set(names)
@@ -372,7 +372,7 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
         remarks=dict.fromkeys(live.found.tables, _UNREGISTERED),
         is_followed=options.policies,
         templates=options.templates,
-        capabilities=live.backend.capabilities,
+        capabilities=live.backend.capabilities(),
     )
 
 
@@ -380,7 +380,7 @@ def _tags(live: _Live, parallelism: int) -> dict[Identifier, Mapping[str, str]]:
     """Return the tags that lancens set: a plan without them would remove them."""
 
     def look(table: LiveTable) -> Mapping[str, str]:
-        options = optional.table_storage_options(live.backend, table)
+        options = live.backend.table_storage_options(table)
         found = storage.find_tags(table.location, options, {}, ownership.recorded_tags(table.properties))
         return {} if isinstance(found, Storage) else found.there
 
@@ -391,7 +391,7 @@ def _tags(live: _Live, parallelism: int) -> dict[Identifier, Mapping[str, str]]:
 def _schemas(live: _Live, parallelism: int) -> dict[Identifier, Schema]:
     tables = list(live.chosen.tables.values())
     looked = in_parallel(
-        lambda table: storage.probe(table.location, optional.table_storage_options(live.backend, table)),
+        lambda table: storage.probe(table.location, live.backend.table_storage_options(table)),
         tables,
         parallelism,
     )

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.live import PropertyChanges
@@ -124,7 +123,7 @@ class Moves(_InOwnFolder):
         location, before, stored = place.fill(old), place.seen(old), place.stored()
         assert before[:2] == (1000, 499_500)
         backend = place.connect()
-        keeps = optional.asked_capabilities(backend).alter_table
+        keeps = backend.capabilities().alter_table
         if keeps:
             backend.alter_table(old, PropertyChanges({"engine-key": "precious"}))
 
@@ -157,7 +156,7 @@ class Moves(_InOwnFolder):
         before = {name: (place.fill((*one, name)), place.seen((*one, name))) for name in ("users", "events")}
         wanted = {(*other, name): USERS for name in before}
         backend = place.connect()
-        keeps = optional.asked_capabilities(backend).alter_namespace
+        keeps = backend.capabilities().alter_namespace
         if keeps:
             backend.alter_namespace(one, PropertyChanges({"team-notes": "ask the others"}))
         plan = apply(place.manifest(tmp_path, wanted, (one, other)))
@@ -177,7 +176,7 @@ class Moves(_InOwnFolder):
         assert one not in place.connect().scan().namespaces
 
     def test_a_table_whose_entry_is_lost_after_its_move_is_not_made_new(self, place: Place, tmp_path: Path) -> None:
-        if optional.asked_capabilities(place.connect()).chooses_locations:
+        if place.connect().capabilities().chooses_locations:
             return  # nothing says where the data of a name was
         rooted = replace(place, config={"root": str(place.data), **place.config}, place_of=lambda _: "")
         one = place.namespace("one")

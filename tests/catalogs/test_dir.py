@@ -353,7 +353,7 @@ def test_a_directory_of_another_place_takes_the_name(lake: Path, backend: DirBac
 
 
 def test_a_table_and_a_namespace_share_one_name_space_as_the_capabilities_say(backend: DirBackend) -> None:
-    assert backend.capabilities.one_name_space
+    assert backend.capabilities().one_name_space
     backend.insert_namespace(("eu",), {})
     with pytest.raises(TableAlreadyExistsError, match="`eu` is the name of a namespace"):
         backend.insert_table(("eu",), "eu.lance", {})

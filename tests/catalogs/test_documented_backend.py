@@ -1,27 +1,43 @@
-"""The backend that the guide shows is complete: it passes the conformance kit as it stands on the page."""
+"""The backend that the guide shows is complete: it has types, and it passes the conformance kit as it stands there."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from reconciler.backends.base import Backend
+from reconciler.backend import Backend
 from reconciler.conformance import ConformanceCheck, checks, verify
 
-PAGE = Path(__file__).parents[2] / "docs" / "writing-a-backend.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "writing-a-backend.md"
+
+
+def shown() -> str:
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert code is not None
+    return code[1]
 
 
 @pytest.fixture(scope="module")
 def shelf() -> Callable[..., Backend]:
-    code = re.search(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-    assert code is not None
     names: dict[str, Callable[..., Backend]] = {}
-    exec(compile(code[1], str(PAGE), "exec"), names)  # noqa: S102 - the page is part of this repository
+    exec(compile(shown(), str(PAGE), "exec", dont_inherit=True), names)  # noqa: S102 - the page is part of this repository
     return names["ShelfBackend"]
+
+
+def test_strict_types_accept_it(tmp_path: Path) -> None:
+    module = tmp_path / "shelf.py"
+    module.write_text(shown(), "utf-8")
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(module)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)

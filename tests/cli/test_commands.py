@@ -53,11 +53,11 @@ def test_a_profile_says_where_the_time_went(folder: Path, capsys: pytest.Capture
     assert "Plan: 2 to create" in done.out
     profile = json.loads((folder / "profile.json").read_text())
     assert profile["format_version"] == "1.0"
-    read = ["manifest", "scan", "compare", "storage", "questions", "order", "removed data", "output"]
+    read = ["manifest", "scan", "questions", "compare", "storage", "order", "removed data", "output"]
     assert [stage["stage"] for stage in profile["stages"]] == read
     assert all("calls" not in stage for stage in profile["stages"]), "what pylance reads is not counted"
     of_catalog = [stage["stage"] for stage in profile["stages"] if stage.get("catalog") == "lake"]
-    assert of_catalog == ["scan", "compare", "storage", "questions"]
+    assert of_catalog == ["scan", "questions", "compare", "storage"]
     assert 0 < sum(stage["seconds"] for stage in profile["stages"]) <= profile["seconds"]
     refused = lancens(capsys, "plan", "--engine", "spark", "--profile", "other.json")
     assert refused.code != 0

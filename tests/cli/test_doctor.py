@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from requests import Response
 
-from reconciler.backends import optional
 from reconciler.backends.http.backend import server_time
 from reconciler.backends.memory import MemoryBackend
 from reconciler.model.errors import PermissionDeniedError
@@ -122,7 +121,7 @@ def late() -> Iterator[str]:
 def test_a_clock_that_differs_is_said(
     lake: Path, late: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(optional, "server_time", lambda _: server_time(late))
+    monkeypatch.setattr(MemoryBackend, "server_time", lambda _: server_time(late))
     ran = lancens(capsys, "doctor", "--impl", "memory")
 
     assert ["main", "clock", "warning"] in rows(ran.out)

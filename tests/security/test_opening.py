@@ -11,7 +11,6 @@ from typing import Any
 import lance
 import pytest
 
-from reconciler.backends import optional
 from reconciler.backends.rest import RestBackend
 from reconciler.model.errors import PermissionDeniedError
 from reconciler.server.catalogs import OneCatalog
@@ -99,7 +98,7 @@ def test_a_service_mixes_no_credentials_of_its_own_with_those_of_the_environment
     for options, is_asked in ((short, False), (whole, True)):
         with vending("s3://b/t", {**options, **QUICKLY}) as service:
             backend = RestBackend(uri=service.url, **_storage({**QUICKLY, "timeout": "1s", "connect_timeout": "1s"}))
-            taken = optional.table_storage_options(backend, backend.load_table(("a", "t")))
+            taken = backend.table_storage_options(backend.load_table(("a", "t")))
             assert ("aws_endpoint" in taken) is is_asked
             assert ("allow_http" in taken) is is_asked
             with pytest.raises((OSError, ValueError)):
@@ -113,12 +112,12 @@ def test_a_location_names_a_host_that_is_allowed(thief: Scripted) -> None:
     with vending("abfss://c@evil.dfs.core.windows.net/t", {}) as service:
         backend = RestBackend(uri=service.url)
         table = backend.load_table(("a", "t"))
-        assert optional.table_storage_options(backend, table) == {}
+        assert backend.table_storage_options(table) == {}
         backend.hosts = ["lake.dfs.core.windows.net"]
         with pytest.raises(PermissionDeniedError, match="--allow-host"):
-            optional.table_storage_options(copy.copy(backend), table)
+            copy.copy(backend).table_storage_options(table)
         backend.hosts = [".dfs.core.windows.net"]
-        assert optional.table_storage_options(backend, table) == {}
+        assert backend.table_storage_options(table) == {}
 
 
 # ---- a manifest ------------------------------------------------------------------------------------------------------

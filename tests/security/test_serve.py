@@ -18,7 +18,6 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.backends.optional import Places
 from reconciler.backends.rest import RestBackend
 from reconciler.model.names import Identifier
 from reconciler.server.catalogs import OneCatalog
@@ -249,8 +248,8 @@ def test_nor_by_where_a_namespace_is(tmp_path: Path, tmp_path_factory: pytest.Te
 def test_a_client_puts_no_namespace_outside_of_the_root() -> None:
     """A table without a location would be written there, with the server's credentials."""
 
-    class Placed(MemoryBackend, Places):
-        capabilities = replace(MemoryBackend.capabilities, namespace_places=frozenset({"location"}))
+    class Placed(MemoryBackend):
+        known_capabilities = replace(MemoryBackend.known_capabilities, namespace_places=frozenset({"location"}))
 
     with served(OneCatalog(Placed(name=f"places-{time.monotonic_ns()}", root="s3://lake")), QUICK) as url:
         api, elsewhere = Api(url), {"location": "s3://elsewhere/a"}
@@ -288,10 +287,10 @@ def test_an_error_of_storage_names_no_file(tmp_path: Path) -> None:
 
 
 def test_the_directory_the_server_was_started_in_is_no_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Spec(MemoryBackend, Places):
+    class Spec(MemoryBackend):
         """As the specifications of Hive, Glue, Unity Catalog and Iceberg say for a catalog without a root."""
 
-        def direct_location(self, identifier: Identifier) -> str:
+        def location_for_request(self, identifier: Identifier) -> str:
             return f"{tmp_path}/{identifier[-1]}"
 
     monkeypatch.setattr(Spec, "default_location", lambda *_: None)

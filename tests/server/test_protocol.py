@@ -20,7 +20,6 @@ from starlette.routing import Route
 
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.backends.optional import LearnsCapabilities
 from reconciler.backends.rest import RestBackend
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import ServiceUnavailableError
@@ -138,7 +137,7 @@ def test_what_can_be_done_is_listed(api: Api) -> None:
 
 def test_what_the_catalog_cannot_do_is_not_listed() -> None:
     rigid = MemoryBackend()
-    rigid.capabilities = replace(rigid.capabilities, alter_table=False)
+    rigid.known_capabilities = replace(rigid.known_capabilities, alter_table=False)
     with served(OneCatalog(rigid)) as url:
         offered = Api(url)("POST", "/ListOperations").json["operations"]
     assert "AlterNamespace" in offered
@@ -307,14 +306,14 @@ def test_every_code_has_a_status_and_reaches_pylance_as_its_error(code: ErrorCod
 
 
 def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
-    class Broken(MemoryBackend, LearnsCapabilities):
+    class Broken(MemoryBackend):
         def load_namespace(self, identifier: tuple[str, ...]) -> LiveNamespace:
             raise ZeroDivisionError(OPTION)
 
         def child_namespaces(self, parent: tuple[str, ...]) -> list[str]:
             raise ZeroDivisionError(OPTION)
 
-        def asked_capabilities(self) -> Capabilities:
+        def ask_capabilities(self) -> Capabilities:
             raise ZeroDivisionError(OPTION)
 
     with served(OneCatalog(Broken())) as url:
@@ -392,7 +391,7 @@ def test_the_document_has_each_status_of_the_servers_own_routes(
         raise ServiceUnavailableError("the catalog is down")
 
     monkeypatch.setattr(MemoryBackend, "child_namespaces", down)
-    monkeypatch.setattr("reconciler.backends.optional.asked_capabilities", down)
+    monkeypatch.setattr(MemoryBackend, "ask_capabilities", down)
     with closing(Api(serve(tokens=Tokens(read_write=[TOKEN])))) as api:
         assert api(method, path, **header).status == status
         described = api("GET", "/openapi.json").json["paths"][path][method.lower()]
@@ -440,7 +439,7 @@ def test_the_first_call_of_all_is_answered_as_the_last(tmp_path: Path, behind: s
 
 def test_a_catalog_that_takes_no_tables_offers_to_make_none() -> None:
     reading = MemoryBackend()
-    reading.capabilities = replace(reading.capabilities, makes_no_tables="it only shows them")
+    reading.known_capabilities = replace(reading.known_capabilities, makes_no_tables="it only shows them")
     with served(OneCatalog(reading)) as url, closing(Api(url)) as api:
         offered = set(api("POST", "/ListOperations").json["operations"])
     assert not offered & {"DeclareTable", "CreateEmptyTable", "RegisterTable", "CreateTable"}

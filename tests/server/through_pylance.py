@@ -68,10 +68,10 @@ class ThroughPylance(Backend):
         self.client: LanceNamespace = lance_namespace.connect("rest", {"uri": uri})
         self._behind = behind
         self._prefix = prefix
-        able = behind.capabilities
+        able = behind.capabilities()
         more = len(prefix)
         fewest, most = able.table_depths
-        self.capabilities = replace(
+        self.known_capabilities = replace(
             able,
             fixed_levels=able.fixed_levels + more,
             max_depth=None if able.max_depth is None else able.max_depth + more,
@@ -92,14 +92,14 @@ class ThroughPylance(Backend):
             parent = todo.pop()
             names = (
                 self.child_namespaces(parent)
-                if len(parent) != self.capabilities.max_depth and self._holds(parent)
+                if len(parent) != self.capabilities().max_depth and self._holds(parent)
                 else []
             )
             for child in ((*parent, name) for name in names):
                 if scope.contains(child) or scope.reaches(child):
                     namespaces[child] = self.load_namespace(child)
                     todo.append(child)
-            if len(parent) >= self.capabilities.table_depths[0]:
+            if len(parent) >= self.capabilities().table_depths[0]:
                 found = ((*parent, name) for name in self.child_tables(parent))
                 tables.update((table, self.load_table(table)) for table in found if scope.contains(table))
         return Snapshot(namespaces, tables)

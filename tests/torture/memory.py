@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from unittest import mock
 
 from reconciler import storage
-from reconciler.backends import optional, registry
+from reconciler.backends import registry
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.hive3 import Hive3Backend
@@ -51,16 +51,16 @@ class Moment(NamedTuple):
 
 
 _REST = Capabilities(location_policy=LocationPolicy.UNDER_ROOT, may_manage_versions=True)
-_ICEBERG = IcebergBackend.capabilities
+_ICEBERG = IcebergBackend.known_capabilities
 _CAPABILITIES: Mapping[str, Capabilities] = {
     "dir": Capabilities(location_policy=LocationPolicy.UNDER_ROOT, one_name_space=True, rename_within=0),
-    "glue": GlueBackend.capabilities,
-    "hive2": Hive2Backend.capabilities,
-    "hive3": Hive3Backend.capabilities,
+    "glue": GlueBackend.known_capabilities,
+    "hive2": Hive2Backend.known_capabilities,
+    "hive3": Hive3Backend.known_capabilities,
     "iceberg": _ICEBERG,
     "nessie": replace(_ICEBERG, chooses_locations=True, relocate_table=False),
     "polaris": generic.CAPABILITIES,
-    "unity": UnityBackend.capabilities,
+    "unity": UnityBackend.known_capabilities,
     "rest": _REST,
     "rest-plain": replace(_REST, alter_namespace=False, alter_table=False, relocate_table=False),
 }
@@ -88,7 +88,7 @@ class Service(MemoryBackend):
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
-        self._require(len(identifier) > self.capabilities.fixed_levels, f"create {join(identifier)}")
+        self._require(len(identifier) > self.capabilities().fixed_levels, f"create {join(identifier)}")
 
         def do() -> LiveNamespace:
             made = MemoryBackend.insert_namespace(self, identifier, properties)
@@ -98,21 +98,21 @@ class Service(MemoryBackend):
         return self._write(f"insert_namespace {join(identifier)}", do)
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        self._require(len(identifier) > self.capabilities.fixed_levels, f"drop {join(identifier)}")
+        self._require(len(identifier) > self.capabilities().fixed_levels, f"drop {join(identifier)}")
         self._write(f"remove_namespace {join(identifier)}", lambda: MemoryBackend.remove_namespace(self, identifier))
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        self._require(self.capabilities.alter_namespace, "alter a namespace")
+        self._require(self.capabilities().alter_namespace, "alter a namespace")
         return self._write(
             f"alter_namespace {join(identifier)}", lambda: MemoryBackend.alter_namespace(self, identifier, changes)
         )
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        problem = optional.location_problem(self, identifier, location)
+        problem = self.location_problem(identifier, location)
         if problem is not None:
             raise InvalidInputError(problem)
         place = location
-        if self.capabilities.chooses_locations:
+        if self.capabilities().chooses_locations:
             place = f"{_ELSEWHERE}/{self.config.name}/{join(identifier)}.lance"
         values = {**properties, **self._safe(properties)}
         return self._write(
@@ -120,15 +120,15 @@ class Service(MemoryBackend):
         )
 
     def _safe(self, properties: Mapping[str, str]) -> dict[str, str]:
-        guard = self.capabilities.safeguard
+        guard = self.capabilities().safeguard
         return {} if guard is None else guard.applied_to(properties)
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         return self._write(f"remove_table {join(identifier)}", lambda: MemoryBackend.remove_table(self, identifier))
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        self._require(self.capabilities.alter_table, "alter a table")
-        self._require(location is None or self.capabilities.relocate_table, "relocate a table")
+        self._require(self.capabilities().alter_table, "alter a table")
+        self._require(location is None or self.capabilities().relocate_table, "relocate a table")
         safe = self._safe({**self.load_table(identifier).properties, **changes.set})
         merged = replace(changes, set={**changes.set, **safe})
         return self._write(
@@ -136,14 +136,14 @@ class Service(MemoryBackend):
         )
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
-        self._require(self.capabilities.renames(identifier, to), f"rename {join(identifier)} to {join(to)}")
+        self._require(self.capabilities().renames(identifier, to), f"rename {join(identifier)} to {join(to)}")
         return self._write(
             f"rename_table {join(identifier)} {join(to)}", lambda: MemoryBackend.rename_table(self, identifier, to)
         )
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return that a location is not below the root, where the service takes no other."""
-        under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
+        under_root = self.capabilities().location_policy is LocationPolicy.UNDER_ROOT
         if under_root and not location.startswith(f"{self.config.root}/"):
             return "it is not below the root"
         return None
@@ -174,7 +174,7 @@ class Memory(Recorded):
         self.ledger = Ledger() if beside is None else beside.ledger
         self.storage: FakeStorage = FakeStorage(self.ledger) if beside is None else beside.storage
         self._store = MemoryBackend()._store
-        able = self.service.capabilities
+        able = self.service.known_capabilities
         self._levels = max(able.fixed_levels, able.table_depths[0] - 1)
         self._kind = able.namespace_kinds[1] if able.namespace_kinds else None
 
@@ -324,6 +324,6 @@ def memory(name: str, folder: Path, second: str = "") -> Memory:
 @cache
 def _target(name: str) -> type[Memory]:
     impl, able = _IMPLS.get(name, name), _CAPABILITIES[name]
-    service = type(f"{name.title()}Service", (Service,), {"impl": impl, "capabilities": able})
+    service = type(f"{name.title()}Service", (Service,), {"impl": impl, "known_capabilities": able})
     held = {"name": name, "impl": impl, "service": service, "abilities": _abilities(able)}
     return type(f"{name.title()}InMemory", (Memory,), held)

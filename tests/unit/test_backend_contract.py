@@ -1,4 +1,4 @@
-"""The contract of a backend stays small: what one catalog can do more has a class of its own."""
+"""What some catalogs can do more than others: each optional method of the contract is overridden by one of them."""
 
 from __future__ import annotations
 
@@ -6,32 +6,23 @@ import inspect
 
 import pytest
 
-from reconciler.backends import optional, registry
+from reconciler.backends import registry
 from reconciler.backends.base import Backend
 
-SHIPPED_HAVE = (optional.ChecksAtCommit,)
-"""What every shipped catalog has, and a vendor's may not."""
-OPTIONAL = [one for _, one in inspect.getmembers(optional, inspect.isclass) if one.__module__ == optional.__name__]
+OPTIONAL = [
+    name
+    for name, method in vars(Backend).items()
+    if inspect.isfunction(method)
+    and not name.startswith("_")
+    and not getattr(method, "__final__", False)
+    and not getattr(method, "__isabstractmethod__", False)
+    and name not in ("checking", "roots")
+]
+"""The check at commit is declared by ``checks_at_commit``; every shipped catalog has the default roots."""
 
 
-def test_a_backend_has_fewer_than_fifteen_methods_to_implement() -> None:
-    methods = [name for name, one in vars(Backend).items() if inspect.isfunction(one) and not name.startswith("_")]
-    implemented = [name for name in methods if not getattr(getattr(Backend, name), "__final__", False)]
-    assert len(implemented) < 15, implemented
-
-
-@pytest.mark.parametrize("ability", OPTIONAL, ids=lambda one: one.__name__)
-def test_every_ability_has_a_catalog_that_has_it_and_one_that_has_not(ability: type) -> None:
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_an_optional_method_is_overridden_by_a_catalog(name: str) -> None:
     shipped = [registry.backend_class(impl) for impl in registry.names()]
-    has = {issubclass(one, ability) for one in shipped}
-    assert has == ({True} if ability in SHIPPED_HAVE else {True, False})
-
-
-@pytest.mark.parametrize("ability", OPTIONAL, ids=lambda one: one.__name__)
-def test_no_backend_has_the_methods_of_an_ability_without_inheriting_it(ability: type) -> None:
-    """The function of the method's name would ask it, and `isinstance` would say that it cannot."""
-    for impl in registry.names():
-        backend = registry.backend_class(impl)
-        if not issubclass(backend, ability):
-            own = [name for name, one in vars(ability).items() if inspect.isfunction(one)]
-            assert [name for name in own if hasattr(backend, name)] == []
+    overridden = {backend.overrides(getattr(Backend, name)) for backend in shipped}
+    assert True in overridden, "a default that no catalog changes is no ability"

@@ -20,7 +20,7 @@ LAYERS: list[set[str]] = [
     {"auditor"},
     {"report"},
     {"cli", "action"},
-    {"__init__", "__main__"},
+    {"__init__", "__main__", "backend"},
 ]
 
 

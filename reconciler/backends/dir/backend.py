@@ -17,8 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler import storage
-from reconciler.backends import optional
-from reconciler.backends.base import snapshot_within
+from reconciler.backends.base import Backend, snapshot_within
 from reconciler.backends.dir.config import DirConfig
 from reconciler.backends.dir.hindrances import hindrances, notes_on
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
@@ -57,14 +56,7 @@ LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 _NESTED = re.compile(r"[0-9a-f]{8}_(.*\$.*)", re.DOTALL)
 
 
-class DirBackend(
-    optional.ChecksAtCommit,
-    optional.HoldsOthers,
-    optional.LeavesEntries,
-    optional.Places,
-    optional.ReadsParts,
-    optional.Renames,
-):
+class DirBackend(Backend):
     """A directory catalog. Each change is a commit of ``__manifest``; data stays."""
 
     impl = "dir"
@@ -72,7 +64,8 @@ class DirBackend(
     is_its_root = True
     commits_together = 32
     config: DirConfig
-    capabilities = Capabilities(
+    checks_at_commit = True
+    known_capabilities = Capabilities(
         location_policy=LocationPolicy.UNDER_ROOT,
         one_name_space=True,
         rename_within=0,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.backends.glue import structures
 from reconciler.backends.glue.aws_errors import done_unless, prepared_again
 from reconciler.backends.glue.config import GlueConfig
@@ -38,17 +38,7 @@ _CATALOG_NAME = re.compile(r"(?!aws:)[^./\\]{1,64}")
 _NAME = re.compile("[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]{1,255}")
 
 
-class GlueBackend(
-    optional.ChecksAtCommit,
-    optional.CopiesEntries,
-    optional.HoldsForeign,
-    optional.LearnsCapabilities,
-    optional.Measures,
-    optional.OpensData,
-    optional.Places,
-    optional.ShowsColumns,
-    optional.TestsPermissions,
-):
+class GlueBackend(Backend):
     """The catalogs, databases and Lance tables of a Glue Data Catalog.
 
     A namespace is a catalog, which holds catalogs and databases, or a database, which holds tables. The account's own
@@ -58,7 +48,8 @@ class GlueBackend(
     impl = "glue"
     config_model = GlueConfig
     config: GlueConfig
-    capabilities = Capabilities(
+    checks_at_commit = True
+    known_capabilities = Capabilities(
         lost_with_namespace="its description, location and Lake Formation permissions",
         namespace_places=frozenset({structures.LOCATION}),
         table_depths=(1, None),
@@ -76,7 +67,6 @@ class GlueBackend(
         from reconciler.backends.glue.service import Service
 
         self._depth = len(structures.names_in(self.config.catalog_id))
-        self.capabilities = replace(self.capabilities, outer_kind_depth=max(0, _CATALOG_DEPTH - self._depth))
         self._service = Service(self.config)
         self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
 
@@ -97,11 +87,10 @@ class GlueBackend(
         self._scanned = scope, snapshot.namespaces
         return snapshot
 
-    def asked_capabilities(self) -> Capabilities:
+    def ask_capabilities(self) -> Capabilities:
         """Return the capabilities, without catalogs where Glue does not list them."""
-        if not self._service.has_catalogs():
-            self.capabilities = replace(self.capabilities, outer_kind_depth=0)
-        return self.capabilities
+        depth = max(0, _CATALOG_DEPTH - self._depth) if self._service.has_catalogs() else 0
+        return replace(self.known_capabilities, outer_kind_depth=depth)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace.
@@ -349,7 +338,7 @@ class GlueBackend(
         *above, table = super().identifier_at(path)
         return (*above[:-1], *(name.removesuffix(".db") for name in above[-1:]), table)
 
-    def direct_location(self, identifier: Identifier) -> str:
+    def location_for_request(self, identifier: Identifier) -> str:
         """Return the location of a table that an operation creates."""
         database = self._database(identifier[:-1])
         if database is None:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.backends.hive import entries
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.odd_entries import NO_LOCATION, leaving_out, odd_entry
@@ -30,23 +30,15 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Table
 
 
-class Hive2Backend(
-    optional.ChecksAtCommit,
-    optional.CopiesEntries,
-    optional.HoldsForeign,
-    optional.Measures,
-    optional.Places,
-    optional.Renames,
-    optional.ShowsColumns,
-    optional.TestsPermissions,
-):
+class Hive2Backend(Backend):
     """Two levels: the root namespace is the metastore, its children are databases.
 
     On a 3.x or 4.x metastore it has the databases of the catalog ``hive``. ``hive3`` adds the level of catalogs.
     """
 
     impl = "hive2"
-    capabilities = Capabilities(
+    checks_at_commit = True
+    known_capabilities = Capabilities(
         lost_with_namespace="its location and grants",
         namespace_places=frozenset({entries.DATABASE_LOCATION}),
         max_depth=1,
@@ -130,14 +122,14 @@ class Hive2Backend(
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of the foreign tables, views and functions in a database."""
-        if len(identifier) != self.capabilities.max_depth:
+        if len(identifier) != self.capabilities().max_depth:
             return []
         ours = set(self._tables.lance_names(identifier))
         return [name for name in self._databases.contents(identifier) if name not in ours]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the foreign tables, views and managed Lance tables in a database."""
-        if len(namespace) != self.capabilities.max_depth:
+        if len(namespace) != self.capabilities().max_depth:
             self._require(namespace)
             return []
         tables = self._tables.every_table(namespace) if names is None else self._tables.named(namespace, names)
@@ -171,7 +163,7 @@ class Hive2Backend(
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in a database; other namespaces have none."""
-        if len(parent) != self.capabilities.max_depth:
+        if len(parent) != self.capabilities().max_depth:
             self._require(parent)
             return []
         names = self._tables.lance_names(parent)
@@ -274,7 +266,7 @@ class Hive2Backend(
             above = [*self._warehouse, *above]
         return (*above[:-1], above[-1].removesuffix(".db"), table)
 
-    def direct_location(self, identifier: Identifier) -> str:
+    def location_for_request(self, identifier: Identifier) -> str:
         """Return the location of a table that an operation creates.
 
         Without a ``root`` it is below the current directory. The database is read again: a server that runs for weeks
@@ -333,7 +325,7 @@ class Hive2Backend(
 
     def _is_representable(self, name: str) -> bool:
         """Return whether an identifier can hold a live name."""
-        rule = self.capabilities.name_rule
+        rule = self.capabilities().name_rule
         return check_name(name) is None and (rule is None or rule.pattern.fullmatch(name) is not None)
 
 

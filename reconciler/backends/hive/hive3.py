@@ -28,8 +28,8 @@ class Hive3Backend(Hive2Backend):
     """Three levels: the root, catalogs and databases (specification, "Namespace")."""
 
     impl = "hive3"
-    capabilities = replace(
-        Hive2Backend.capabilities,
+    known_capabilities = replace(
+        Hive2Backend.known_capabilities,
         namespace_places=frozenset({entries.CATALOG_LOCATION, entries.DATABASE_LOCATION}),
         max_depth=2,
         table_depths=(2, 2),
@@ -98,7 +98,7 @@ class Hive3Backend(Hive2Backend):
         location = None if root is None else locations.join(root, identifier[0])
         return self._catalogs.create(identifier[0], properties, location)
 
-    def direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+    def properties_for_request(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return ``properties`` with a location for a new catalog.
 
         A metastore takes no catalog without one, and chooses that of a database itself. Without a ``root`` it is below

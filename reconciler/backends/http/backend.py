@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.backends.http.client import DEFAULT_POOL_SIZE, HttpClient, TokenSource
 from reconciler.backends.http.config import HttpConfig, revealed
 from reconciler.backends.http.rate_limit import rate_limit
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _CLOCK_SECONDS = 10
 
 
-class HttpBackend(optional.Measures, optional.OpensData):
+class HttpBackend(Backend):
     """A backend that sends its requests by ``_http``, which a subclass sets."""
 
     config: HttpConfig

@@ -10,7 +10,6 @@ from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
-from reconciler.backends import optional
 from reconciler.backends.http.backend import HttpBackend, connect
 from reconciler.backends.http.listing import every_name, load_listed, require_kept, walk
 from reconciler.backends.http.retry import RetryPolicy
@@ -38,16 +37,7 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 _POOL_SIZE = 64
 
 
-class IcebergBackend(
-    HttpBackend,
-    optional.ChecksAtCommit,
-    optional.HoldsForeign,
-    optional.LearnsCapabilities,
-    optional.Places,
-    optional.ReadsOneByOne,
-    optional.Renames,
-    optional.TestsPermissions,
-):
+class IcebergBackend(HttpBackend):
     """Lance tables in an Iceberg REST catalog.
 
     The first level of every identifier is a warehouse, which has to exist. No service lists its warehouses, so the
@@ -57,7 +47,8 @@ class IcebergBackend(
     impl = "iceberg"
     config_model = IcebergConfig
     config: IcebergConfig
-    capabilities = Capabilities(
+    checks_at_commit = True
+    known_capabilities = Capabilities(
         lost_with_namespace="its location and access rules",
         namespace_places=frozenset({"location"}),
         table_depths=(2, None),
@@ -87,21 +78,20 @@ class IcebergBackend(
         is_generic = self.config.tables == "generic"
         self._server = (GenericServer if is_generic else IcebergServer)(self._http, self.config)
         if is_generic:
-            self.capabilities = generic.CAPABILITIES
+            self.known_capabilities = generic.CAPABILITIES
 
-    def asked_capabilities(self) -> Capabilities:
+    def ask_capabilities(self) -> Capabilities:
         """Return the server's capabilities; not every one renames or takes locations."""
         if self.config.tables == "generic":
-            return self.capabilities
-        if self.config.is_s3_tables:
-            self.capabilities = replace(self.capabilities, chooses_locations=True)
-        for name in self._existing(sorted({*self.config.warehouse_names, *self.outermost_names})):
-            routes = self._server.routes(name)
-            if routes.renames_tables is False:
-                self.capabilities = replace(self.capabilities, rename_within=None)
-            if routes.is_nessie:
-                self.capabilities = replace(self.capabilities, chooses_locations=True)
-        return self.capabilities
+            return self.known_capabilities
+        known = [
+            self._server.routes(name)
+            for name in self._existing(sorted({*self.config.warehouse_names, *self.outermost_names}))
+        ]
+        chooses = self.config.is_s3_tables or any(routes.is_nessie for routes in known)
+        renames = all(routes.renames_tables is not False for routes in known)
+        able = self.known_capabilities
+        return replace(able, chooses_locations=chooses, rename_within=able.rename_within if renames else None)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -173,11 +163,11 @@ class IcebergBackend(
         """Return the names of the Lance tables in ``parent``."""
         return [name for name, entry in self._tables(parent).items() if entry.is_lance]
 
-    def possible_tables(self, parent: Identifier) -> list[str]:
+    def candidate_tables(self, parent: Identifier) -> list[str]:
         """Return the names of all tables; only an entry says which are Lance tables."""
         return self._server.tables(parent) if parent else []
 
-    def tables_among(self, parent: Identifier, names: Sequence[str]) -> list[str]:
+    def confirmed_tables(self, parent: Identifier, names: Sequence[str]) -> list[str]:
         """Return those of ``names`` that are Lance tables: each is loaded."""
         return [name for name, entry in self._loaded(parent, names).items() if entry.is_lance]
 
@@ -225,7 +215,7 @@ class IcebergBackend(
         """Return ``root`` followed by the whole identifier."""
         return locations.join(root, *identifier)
 
-    def direct_location(self, identifier: Identifier) -> str:
+    def location_for_request(self, identifier: Identifier) -> str:
         """Return the location of a table created directly.
 
         Without a default it is below the current directory. Polaris's namespace is read again, as it may have moved.
@@ -273,7 +263,7 @@ class IcebergBackend(
         """
         _require_below_warehouse(identifier)
         self._checked(self.load_namespace(identifier))
-        own = frozenset() if self._server.home(identifier[:1]) is None else self.capabilities.namespace_places
+        own = frozenset() if self._server.home(identifier[:1]) is None else self.capabilities().namespace_places
         self._server.update_properties(identifier, replace(changes, remove=changes.remove - own))
         return self.load_namespace(identifier)
 
@@ -294,7 +284,7 @@ class IcebergBackend(
         merge = PropertyChanges({"lancens.doctor": table[-1]})
         change = {"changing a table": lambda: self._server.commit(table, str(uuid.uuid4()), merge, None)}
         return {
-            **(change if self.capabilities.alter_table else {}),
+            **(change if self.capabilities().alter_table else {}),
             "deregistering a table": lambda: self._server.drop_table(table),
             "dropping a namespace": lambda: self._server.drop_namespace((table[0], table[-1])),
         }
@@ -315,7 +305,7 @@ class IcebergBackend(
         Raises:
             ConcurrentModificationError: others changed it every time, or changed the same part of it.
         """
-        if not self.capabilities.alter_table:
+        if not self.capabilities().alter_table:
             return super().alter_table(identifier, changes, location)
         entry = self._lance_entry(identifier)
         for attempt in count():
@@ -343,7 +333,7 @@ class IcebergBackend(
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Give the entry of a Lance table another name within its warehouse."""
-        if self.capabilities.rename_within is None:
+        if self.capabilities().rename_within is None:
             return super().rename_table(identifier, to)
         before = self._lance_entry(identifier)
         self._checked(_live(identifier, before))

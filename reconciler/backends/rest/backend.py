@@ -7,14 +7,12 @@ might ignore is checked first, and each write is read back.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from reconciler.backends import optional
 from reconciler.backends.http.backend import HttpBackend, connect
 from reconciler.backends.http.config import hold_secret
 from reconciler.backends.http.listing import load_listed, walk
@@ -54,14 +52,7 @@ _answered_headers: ContextVar[dict[str, str] | None] = ContextVar("headers of an
 """The entries of a response's context: the headers of the last answer to the current request."""
 
 
-class RestBackend(
-    HttpBackend,
-    optional.ChecksAtCommit,
-    optional.LearnsCapabilities,
-    optional.Places,
-    optional.Renames,
-    optional.TakesContext,
-):
+class RestBackend(HttpBackend):
     """A Lance namespace server, over its REST interface.
 
     The protocol has no call that changes an entry. AlterNamespace and AlterTable, which ``lancens serve`` has, and
@@ -71,7 +62,8 @@ class RestBackend(
     impl = "rest"
     config_model = RestConfig
     config: RestConfig
-    capabilities = Capabilities(
+    checks_at_commit = True
+    known_capabilities = Capabilities(
         location_policy=LocationPolicy.UNDER_ROOT, alter_namespace=False, alter_table=False, relocate_table=False
     )
     reads_by_name = True
@@ -83,25 +75,16 @@ class RestBackend(
             self.impl, self.config, translate, sign=_add_context_headers, answered=_keep_answered_headers
         )
         self._known = RestServer(self._http, self.config.delimiter)
-        self._asking = threading.Lock()
-        self._asked = False
-        self.capabilities = self._able(frozenset())
 
     @property
     def _server(self) -> RestServer:
         """The server, asked before its first use whether it can change entries."""
-        self.asked_capabilities()
+        self.capabilities()
         return self._known
 
-    def asked_capabilities(self) -> Capabilities:
+    def ask_capabilities(self) -> Capabilities:
         """Return the server's capabilities by its answer to ListOperations."""
-        with self._asking:
-            if not self._asked:
-                self.capabilities = self._able(self._known.operations(), self._known.table_level())
-                self._asked = True
-            return self.capabilities
-
-    def _able(self, offered: frozenset[str], level: int | None = None) -> Capabilities:
+        offered, level = self._known.operations(), self._known.table_level()
         alters = offered >= _ALTERING
         return Capabilities(
             max_depth=level,
@@ -240,14 +223,14 @@ class RestBackend(
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties, where the server can."""
-        if not self.asked_capabilities().alter_namespace:
+        if not self.capabilities().alter_namespace:
             return super().alter_namespace(identifier, changes)
         live = self._checked(self._server.namespace(identifier))
         altered = self._server.alter_namespace(identifier, changes, live)
         _require_shown(changes, altered.properties)
         return altered
 
-    def insert_table_anywhere(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
+    def insert_table_placed_by_service(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table at a location that the server chooses."""
         return self._insert(identifier, None, properties)
 
@@ -282,7 +265,7 @@ class RestBackend(
     def _for_server(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the properties of a new entry, without those that the service adds itself."""
         _require_values(identifier, properties)
-        if not self.asked_capabilities().kept_levels:
+        if not self.capabilities().kept_levels:
             return properties
         return {key: value for key, value in properties.items() if not _GRAVITINOS_OWN.fullmatch(key)}
 
@@ -334,7 +317,7 @@ class RestBackend(
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Change a table's properties and location, where the server can."""
-        if not self.asked_capabilities().alter_table:
+        if not self.capabilities().alter_table:
             return super().alter_table(identifier, changes, location)
         problem = None if location is None else self.location_problem(identifier, location)
         if problem is not None:
@@ -347,7 +330,7 @@ class RestBackend(
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Rename a table, where the server can, and check that the entry is the same."""
         server = self._server
-        if self.capabilities.rename_within is None:
+        if self.capabilities().rename_within is None:
             raise errors.UnsupportedOperationError("rest: a table cannot be renamed")
         before = self._checked(server.table(identifier))
         server.require_namespace(to[:-1])

@@ -14,7 +14,6 @@ from pathlib import Path
 from threading import Lock
 
 from reconciler import storage
-from reconciler.backends import optional
 from reconciler.backends.http.backend import HttpBackend, connect
 from reconciler.backends.http.listing import DoubledNameError, require_kept
 from reconciler.backends.unity import columns, rules
@@ -34,15 +33,7 @@ _LOCKS = 64
 """More than there are threads, so that different names hardly ever wait for each other."""
 
 
-class UnityBackend(
-    HttpBackend,
-    optional.ChecksAtCommit,
-    optional.CopiesEntries,
-    optional.HoldsForeign,
-    optional.Places,
-    optional.ShowsColumns,
-    optional.TestsPermissions,
-):
+class UnityBackend(HttpBackend):
     """A Unity Catalog service over its REST interface, with one of its catalogs or all.
 
     The service has no call that changes a table's entry, and removing an entry loses its grants, so neither
@@ -52,7 +43,8 @@ class UnityBackend(
     impl = "unity"
     config_model = UnityConfig
     config: UnityConfig
-    capabilities = Capabilities(
+    checks_at_commit = True
+    known_capabilities = Capabilities(
         lost_with_namespace="its comment, grants and tags",
         max_depth=2,
         table_depths=(2, 2),
@@ -68,11 +60,14 @@ class UnityBackend(
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        if self.config.is_databricks:
-            self.capabilities = replace(self.capabilities, makes_no_tables=_DELTA_ONLY)
         self._creating = tuple(Lock() for _ in range(_LOCKS))
         self._http = connect(self.impl, self.config, translate, in_form=False)
         self._service = UnityService(self._http)
+
+    def ask_capabilities(self) -> Capabilities:
+        """Return the capabilities; Databricks makes only tables of its own formats."""
+        able = self.known_capabilities
+        return replace(able, makes_no_tables=_DELTA_ONLY) if self.config.is_databricks else able
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -231,9 +226,9 @@ class UnityBackend(
         self, identifier: Identifier, location: str, properties: Mapping[str, str], like: UnityEntry | None
     ) -> LiveTable:
         self._require_ours(identifier, errors.InvalidInputError)
-        if self.capabilities.makes_no_tables:
+        if self.capabilities().makes_no_tables:
             raise errors.UnsupportedOperationError(
-                f"unity: `{join(identifier)}` cannot be created: {self.capabilities.makes_no_tables}"
+                f"unity: `{join(identifier)}` cannot be created: {self.capabilities().makes_no_tables}"
             )
         problem = rules.location_problem(location)
         if problem is not None:
@@ -288,7 +283,7 @@ class UnityBackend(
         """Return why the service takes no table at ``location``, or would change it."""
         return rules.location_problem(location)
 
-    def direct_location(self, identifier: Identifier) -> str:
+    def location_for_request(self, identifier: Identifier) -> str:
         """Return the location of a table created directly.
 
         Without a ``root`` it is below the current directory.

@@ -56,7 +56,7 @@ class TestKinds:
         with pytest.raises(UnsupportedOperationError, match="`sales\\$eu` cannot be created"):
             backend.insert_namespace(("sales", "eu"), {}, kind="catalog")
         inside = connect(catalog_id=catalog_id("sales"))
-        assert inside.capabilities.outer_kind_depth == 0
+        assert inside.capabilities().outer_kind_depth == 0
         with pytest.raises(UnsupportedOperationError):
             inside.insert_namespace(("eu",), {}, kind="catalog")
 

@@ -24,7 +24,6 @@ from lance_namespace import (
 )
 
 import reconciler
-from reconciler.backends import optional
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.glue.service import Service
 from reconciler.model.errors import (
@@ -134,9 +133,7 @@ class TestEntries:
         }
         parameters = {"table_type": "lance", "storage.region": "eu-west-1", **strange}
         tables(glue, web, [lance_table("clicks", Parameters=parameters)])
-        assert optional.table_storage_options(backend, backend.load_table((web, "clicks"))) == {
-            "aws_region": "eu-west-1"
-        }
+        assert backend.table_storage_options(backend.load_table((web, "clicks"))) == {"aws_region": "eu-west-1"}
 
     def test_a_table_needs_its_database(self, glue: GlueServer, backend: GlueBackend) -> None:
         glue.add_catalog("sales")

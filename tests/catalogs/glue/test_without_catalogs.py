@@ -149,7 +149,7 @@ def test_an_empty_list_of_catalogs_is_no_error(glue: GlueServer, connect: Connec
     assert reconciler.plan(manifest).is_empty
     for backend in (connect(), connect()):
         assert backend.child_namespaces(()) == ["web"]
-        assert backend.asked_capabilities().outer_kind_depth != 0
+        assert backend.capabilities().outer_kind_depth != 0
 
 
 def test_an_account_that_shows_nothing_yet_gets_a_catalog(glue: GlueServer, tmp_path: Path) -> None:

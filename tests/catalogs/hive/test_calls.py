@@ -425,9 +425,9 @@ class Moving(Stub):
 def test_a_database_that_moved_places_the_next_table() -> None:
     moving = Moving()
     with stub(moving) as running, closing(Hive2Backend(uri=f"thrift://127.0.0.1:{running.port}")) as backend:
-        assert backend.direct_location(("ads", "t")) == "s3://lake/old/t"
+        assert backend.location_for_request(("ads", "t")) == "s3://lake/old/t"
         moving.place = "s3://lake/new"
-        assert backend.direct_location(("ads", "t")) == "s3://lake/new/t"
+        assert backend.location_for_request(("ads", "t")) == "s3://lake/new/t"
         served = ServedNamespace(backend)
         for moving.place in ("s3://lake/served", "s3://lake/moved"):
             assert served._direct_location(("ads", "t")) == f"{moving.place}/t"

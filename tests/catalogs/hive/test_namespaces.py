@@ -127,7 +127,7 @@ def test_tables_go_below_the_location_that_a_manifest_gave_their_database(
     for _ in ("read", "scanned"):
         assert locations.same(backend.default_location((*other, "events")) or "", f"{place}/events")
         backend.scan()
-    assert locations.same(connect().direct_location((*other, "events")), f"{place}/events")
+    assert locations.same(connect().location_for_request((*other, "events")), f"{place}/events")
     backend.remove_namespace(other)
 
 

@@ -148,9 +148,9 @@ def test_only_a_plan_that_drops_a_namespace_lists_views(polaris: Polaris, tmp_pa
 
 def test_a_namespace_that_moved_places_the_next_table(polaris: Polaris, tmp_path: Path) -> None:
     backend = connect(polaris)
-    assert backend.direct_location((*SPACE, "t")) == f"{tmp_path.as_uri()}/base/ads/t"
+    assert backend.location_for_request((*SPACE, "t")) == f"{tmp_path.as_uri()}/base/ads/t"
     polaris.namespaces[SPACE] = {"location": (tmp_path / "base/moved").as_uri()}
-    assert backend.direct_location((*SPACE, "t")) == f"{tmp_path.as_uri()}/base/moved/t"
+    assert backend.location_for_request((*SPACE, "t")) == f"{tmp_path.as_uri()}/base/moved/t"
 
 
 # ---- generic tables --------------------------------------------------------------------------------------------------

@@ -140,9 +140,9 @@ def test_what_may_be_a_table_is_named_in_one_call_a_list(catalog: Catalog, space
     catalog.add_iceberg_table(space, "theirs")
     backend.child_namespaces(space)
     before = backend.traffic().calls
-    assert sorted(backend.possible_tables(space)) == ["ours", "theirs"]
+    assert sorted(backend.candidate_tables(space)) == ["ours", "theirs"]
     assert backend.traffic().calls == before + 1
-    assert backend.possible_tables(space[:1]) == backend.possible_tables(()) == []
+    assert backend.candidate_tables(space[:1]) == backend.candidate_tables(()) == []
     backend.close()
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.backends import optional
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.backends.iceberg.answers import vended_options
 from tests.catalogs.iceberg.scripted import error, scripted_catalog, table
@@ -86,7 +85,7 @@ def test_they_are_asked_for_only_where_storage_is_opened(server: Scripted) -> No
 
     loaded = backend.scan().tables[TABLE]
     assert asked() == 0
-    optional.table_storage_options(backend, loaded)
+    backend.table_storage_options(loaded)
     assert asked() == 1
 
 
@@ -95,7 +94,7 @@ def test_a_server_that_hands_out_none_leaves_it_to_the_environment(server: Scrip
     backend = IcebergBackend(endpoint=server.url, max_retries="0")
     loaded = backend.load_table(TABLE)
     server.routes[f"GET {ROUTE}/tables/t"] = error(status, "ForbiddenException", f"none for {SECRET}")
-    assert optional.table_storage_options(backend, loaded) == {}
+    assert backend.table_storage_options(loaded) == {}
 
 
 def test_the_other_clouds_in_pylances_words() -> None:

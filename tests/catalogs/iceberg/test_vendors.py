@@ -21,7 +21,6 @@ from botocore.credentials import Credentials
 from lance_namespace import DescribeTableRequest
 
 import reconciler
-from reconciler.backends import optional
 from reconciler.backends.iceberg import IcebergBackend, IcebergConfig
 from reconciler.model.errors import (
     BackendError,
@@ -163,7 +162,7 @@ def test_s3_tables_chooses_every_location_itself(script: Scripted) -> None:
     config = {"endpoint": script.url, "warehouses.sales": ARN, **SIGNED, **KEYS}
     for name, chooses in (("s3tables", True), ("glue", False)):
         backend = IcebergBackend(**{**config, "rest.signing-name": name})
-        assert optional.asked_capabilities(backend).chooses_locations is chooses
+        assert backend.capabilities().chooses_locations is chooses
         backend.close()
 
 
@@ -215,7 +214,7 @@ def test_a_tables_properties_say_how_it_is_opened_and_name_no_host(script: Scrip
     evil = {"storage.endpoint": "http://evil.example", "storage.allow_http": "true", "storage.region": "eu-west-1"}
     script.routes[f"GET {routes}/a%20b/tables/t"] = Answer(table("s3://lake/t", **evil))
     live = backend.load_table(("ware", "a b", "t"))
-    assert optional.table_storage_options(backend, live) == {"aws_region": "eu-west-1", "secret": SECRET}
+    assert backend.table_storage_options(live) == {"aws_region": "eu-west-1", "secret": SECRET}
     asked = DescribeTableRequest(id=["ware", "a b", "t"], vend_credentials=False)
     described = CatalogNamespace(backend).describe_table(asked)
     assert described.storage_options == {"aws_region": "eu-west-1", "secret": SECRET}

@@ -217,7 +217,7 @@ def test_levels_without_tables_hold_none(backend: RestBackend, service: Scripted
     assert backend.child_tables(()) == []
     assert backend.child_tables(("lakehouse",)) == []
     assert set(backend.scan().tables) == {("lakehouse", "ads", "t")}
-    able = backend.asked_capabilities()
+    able = backend.capabilities()
     assert (able.max_depth, able.table_depths, able.alter_table) == (2, (2, 2), False)
 
 
@@ -226,8 +226,8 @@ def test_levels_that_cannot_be_read_now_are_not_taken_for_any_level(metalake: Gr
     with scripted(lambda asked: answers.pop() if "/list" in asked.path and answers else metalake(asked)) as service:
         backend = RestBackend(uri=f"{service.url}/lance", max_retries="0")
         with pytest.raises(ServiceUnavailableError):
-            backend.asked_capabilities()
-        assert backend.asked_capabilities().table_depths == (2, 2)
+            backend.capabilities()
+        assert backend.capabilities().table_depths == (2, 2)
 
 
 def test_doctor_asks_nothing_at_levels_without_tables(service: Scripted, backend: RestBackend, tmp_path: Path) -> None:

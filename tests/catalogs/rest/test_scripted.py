@@ -259,7 +259,7 @@ def test_a_creation_that_met_another_one_already_exists() -> None:
         with pytest.raises(TableAlreadyExistsError):
             backend_at(server.url).insert_table(("a", "t"), "s3://lake/a", {})
         with pytest.raises(TableAlreadyExistsError):
-            backend_at(server.url).insert_table_anywhere(("a", "t"), {})
+            backend_at(server.url).insert_table_placed_by_service(("a", "t"), {})
 
 
 def test_a_table_put_elsewhere_is_taken_back() -> None:
@@ -372,7 +372,7 @@ def test_a_server_that_says_so_is_asked_to_alter() -> None:
     with scripted(answer) as server:
         backend = backend_at(server.url)
         assert backend.alter_table(("a", "t"), PropertyChanges({"a": "2"}, frozenset({"b"}))).properties == {"a": "2"}
-        assert backend.capabilities.alter_table
+        assert backend.capabilities().alter_table
         assert server.requests[-1].body == {
             "id": ["a", "t"],
             "set_properties": {"a": "2"},
@@ -401,7 +401,7 @@ def test_a_server_that_says_so_is_asked_to_rename_and_believed_only_with_the_sam
         with pytest.raises(InternalError, match="shows it at s3://lake/other"):
             backend.rename_table(("a", "old"), ("b", "elsewhere"))
     with scripted(lambda _: (200, {"operations": []})) as server:
-        assert backend_at(server.url).asked_capabilities().rename_within is None
+        assert backend_at(server.url).capabilities().rename_within is None
 
 
 def test_headers_and_token_are_sent_and_shown_nowhere() -> None:
@@ -476,7 +476,7 @@ def test_whatever_list_operations_answers_the_server_works(answered: Answer) -> 
     with scripted(answer) as server:
         backend = backend_at(server.url)
         assert backend.load_namespace(("n",)).properties == {"a": "1"}
-        assert not backend.asked_capabilities().alter_table
+        assert not backend.capabilities().alter_table
         backend.load_namespace(("n",))
         assert server.paths().count("POST /ListOperations") <= 3
 
@@ -487,7 +487,7 @@ def test_whatever_list_operations_answers_the_server_works(answered: Answer) -> 
 def test_a_damaged_list_of_operations_is_asked_for_again(damaged: object) -> None:
     answers = iter([(200, damaged), (200, {"operations": ["AlterTable", "AlterNamespace"]})])
     with scripted(lambda _: next(answers)) as server:
-        assert backend_at(server.url).asked_capabilities().alter_table
+        assert backend_at(server.url).capabilities().alter_table
 
 
 def test_a_description_of_something_else_is_no_namespace_without_properties() -> None:
@@ -506,9 +506,9 @@ def test_a_server_that_is_busy_is_not_taken_for_one_that_cannot() -> None:
     with scripted(answer) as server:
         backend = backend_at(server.url)
         with pytest.raises(ServiceUnavailableError):
-            backend.asked_capabilities()
+            backend.capabilities()
         busy[0] = False
-        assert backend.asked_capabilities().alter_table
+        assert backend.capabilities().alter_table
 
 
 def test_a_credential_is_exchanged_for_tokens_and_shown_nowhere() -> None:

@@ -13,7 +13,6 @@ import pytest
 from lance_namespace import CreateTableRequest, DeclareTableRequest
 
 import reconciler
-from reconciler.backends import optional
 from reconciler.backends.rest import RestBackend
 from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
 from tests.servers.s3 import BUCKET, KEY, TOKEN, GuardedS3
@@ -47,7 +46,7 @@ def test_they_are_asked_for_only_where_storage_is_opened() -> None:
         backend = RestBackend(uri=server.url)
         backend.scan()
         assert not [one for one in server.requests if one.body and one.body.get("vend_credentials")]
-        optional.table_storage_options(backend, backend.load_table(("t",)))
+        backend.table_storage_options(backend.load_table(("t",)))
         assert len([one for one in server.requests if one.body and one.body.get("vend_credentials")]) == 1
 
 
@@ -56,7 +55,7 @@ def test_without_credentials_no_host_is_taken() -> None:
     answer = {"location": "s3://lake/t", "storage_options": {"endpoint": "http://elsewhere", "region": "eu-west-1"}}
     with scripted(lambda _: (200, answer)) as server:
         backend = RestBackend(uri=server.url)
-        assert optional.table_storage_options(backend, backend.load_table(("t",))) == {"aws_region": "eu-west-1"}
+        assert backend.table_storage_options(backend.load_table(("t",))) == {"aws_region": "eu-west-1"}
 
 
 def test_they_write_a_new_table(guarded: GuardedS3, config: dict[str, str]) -> None:
@@ -95,7 +94,7 @@ def test_that_they_are_refused_is_told(answer: tuple[int, object], said: str, ca
     """Those of the environment may still open the table, and if not, this is why."""
     with scripted(_handing_out(answer)) as server:
         backend = RestBackend(uri=server.url)
-        assert optional.table_storage_options(backend, backend.load_table(("t",))) == {}
+        assert backend.table_storage_options(backend.load_table(("t",))) == {}
     [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert "credentials for table `t`" in warning
     assert said in warning
@@ -106,5 +105,5 @@ def test_that_they_are_refused_is_told(answer: tuple[int, object], said: str, ca
 def test_that_a_server_hands_out_none_at_all_is_not(caplog: pytest.LogCaptureFixture) -> None:
     with scripted(_handing_out((406, {"error": "not here", "code": 0}))) as server:
         backend = RestBackend(uri=server.url)
-        assert optional.table_storage_options(backend, backend.load_table(("t",))) == {}
+        assert backend.table_storage_options(backend.load_table(("t",))) == {}
     assert not [record for record in caplog.records if record.levelname == "WARNING"]

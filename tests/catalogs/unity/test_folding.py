@@ -216,4 +216,4 @@ def test_a_move_on_databricks_is_blocked_as_it_takes_a_new_entry(
     ],
 )
 def test_a_workspace_is_known_by_its_address(endpoint: str, *, databricks: bool) -> None:
-    assert bool(UnityBackend(endpoint=endpoint, catalog=CATALOG).capabilities.makes_no_tables) is databricks
+    assert bool(UnityBackend(endpoint=endpoint, catalog=CATALOG).capabilities().makes_no_tables) is databricks

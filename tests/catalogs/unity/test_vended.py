@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.backends import optional
 from tests.catalogs.unity.conftest import CATALOG, Unity
 from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
 from tests.servers.s3 import GuardedS3
@@ -42,4 +41,4 @@ def test_a_bucket_that_the_service_has_no_credentials_for_is_left_to_the_environ
     unity.contract.add_schema(CATALOG, "sales")
     backend = unity.connect()
     table = backend.insert_table(TABLE, "s3://unknown/clicks.lance", {})
-    assert optional.table_storage_options(backend, table) == {}
+    assert backend.table_storage_options(table) == {}

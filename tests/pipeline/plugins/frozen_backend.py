@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.backends.memory import MemoryBackend, MemoryConfig
-from reconciler.backends.optional import ShowsColumns
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
@@ -30,7 +29,7 @@ class FrozenConfig(MemoryConfig):
         return self.state
 
 
-class FrozenBackend(MemoryBackend, ShowsColumns):
+class FrozenBackend(MemoryBackend):
     """Starts with what the file holds; what is written stays in this process."""
 
     impl = "frozen"
@@ -40,7 +39,7 @@ class FrozenBackend(MemoryBackend, ShowsColumns):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        live, self.capabilities, foreign = pickle.loads(Path(self.config.state).read_bytes())  # noqa: S301 - our own
+        live, self.known_capabilities, foreign = pickle.loads(Path(self.config.state).read_bytes())  # noqa: S301 - our own
         self._notes, self._odd = live.notes, live.odd
         for namespace in sorted(live.namespaces.values(), key=lambda namespace: len(namespace.id)):
             self.insert_namespace(namespace.id, namespace.properties)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from pydantic import Field
 
 from reconciler.backends.dir import DirBackend, DirConfig
-from reconciler.backends.optional import HoldsForeign
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import InternalError, NamespaceNotFoundError
 from reconciler.model.live import ForeignTable
@@ -22,13 +21,13 @@ class MixedConfig(DirConfig):
     password: str = Field(default="", repr=False)
 
 
-class MixedBackend(DirBackend, HoldsForeign):
+class MixedBackend(DirBackend):
     """Takes tables anywhere, and has ``csv`` in each namespace."""
 
     impl = "mixed"
     config_model = MixedConfig  # type: ignore[assignment] # made with other keys as well
     config: MixedConfig
-    capabilities = Capabilities()
+    known_capabilities = Capabilities()
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> Sequence[ForeignTable]:
         """Return the one that is in ``namespace``."""

@@ -22,7 +22,9 @@ def test_a_namespace_is_made_with_its_properties_and_marks(world: World) -> None
 
 
 def test_a_namespace_is_made_of_the_kind_the_plan_says(world: World) -> None:
-    world.backend.capabilities = replace(world.backend.capabilities, namespace_kinds=("catalog", "database"))
+    world.backend.known_capabilities = replace(
+        world.backend.known_capabilities, namespace_kinds=("catalog", "database")
+    )
     world.apply(world.plan(desired(claim("outer/inner"))))
     assert world.backend.kinds == {("outer",): "catalog", ("outer", "inner"): "database"}
 
@@ -62,7 +64,7 @@ def test_a_namespace_someone_else_made_differently_in_the_meantime_fails_and_is_
 def test_a_database_of_glue_under_another_name_gets_no_location_of_the_old_one(
     make_world: Callable[[Capabilities], World],
 ) -> None:
-    world = make_world(Capabilities(namespace_places=GlueBackend.capabilities.namespace_places))
+    world = make_world(Capabilities(namespace_places=GlueBackend.known_capabilities.namespace_places))
     old = live_namespace("old", owner=OWNER)
     world.has(live(replace(old, properties={**old.properties, "location": "s3://lake/old", "notes": "theirs"})))
     moves = (DesiredMove(("old",), ("new",), at(), is_table=False),)

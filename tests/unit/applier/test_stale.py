@@ -49,7 +49,7 @@ def test_a_location_that_the_catalog_refuses_by_now_is_stale(tmp_path: Path, mon
     catalog = {"impl": "memory", "config": {"name": str(tmp_path)}, "tables": {"t": block}}
     manifest = load_manifest(tmp_path, {"lake": catalog})
     saved = Plan.from_json(reconciler.plan(manifest).to_json())
-    monkeypatch.setattr("reconciler.backends.optional.location_problem", lambda *_: "taped")
+    monkeypatch.setattr(MemoryBackend, "location_problem", lambda *_: "taped")
     with pytest.raises(StalePlanError, match=r"lake/t +location +.*t\.lance .*: taped"):
         reconciler.apply(saved, manifest, journal=tmp_path / "journal")
 

@@ -81,7 +81,7 @@ class LedgerBackend(MemoryBackend):
 
     def __init__(self, ledger: Ledger, capabilities: Capabilities | None = None) -> None:
         super().__init__(root="/data")
-        self.capabilities = capabilities or Capabilities()
+        self.known_capabilities = capabilities or Capabilities()
         self.ledger = ledger
         self.kinds: dict[Identifier, str | None] = {}
 
@@ -120,7 +120,7 @@ class LedgerBackend(MemoryBackend):
         return self.ledger.write(name, lambda: super(LedgerBackend, self).rename_table(identifier, to))
 
     def _is_ignored(self, location: str) -> bool:
-        return self.capabilities.ignores_location and not location.startswith("/honoured/")
+        return self.capabilities().ignores_location and not location.startswith("/honoured/")
 
 
 LATEST = 9

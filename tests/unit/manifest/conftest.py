@@ -40,7 +40,7 @@ class UnityConfig(BackendConfig):
 class Glue(Backend):
     impl = "glue"
     config_model = GlueConfig
-    capabilities = Capabilities(
+    known_capabilities = Capabilities(
         table_depths=(1, None),
         name_rule=NameRule(re.compile(r"[a-z0-9_]+"), "names consist of letters, digits and `_`"),
         folds_case=True,
@@ -52,7 +52,7 @@ class Glue(Backend):
 class Unity(Backend):
     impl = "unity"
     config_model = UnityConfig
-    capabilities = Capabilities(max_depth=2, table_depths=(2, 2), fixed_levels=1)
+    known_capabilities = Capabilities(max_depth=2, table_depths=(2, 2), fixed_levels=1)
 
 
 @pytest.fixture(autouse=True)

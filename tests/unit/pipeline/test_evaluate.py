@@ -122,7 +122,7 @@ def test_audit_and_plan_agree_on_tags(
 def test_an_entry_that_can_list_no_tags_is_no_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A catalog such as Unity changes no entry, so a plan compares the data's tags alone."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(DirBackend, "capabilities", replace(DirBackend.capabilities, alter_table=False))
+    monkeypatch.setattr(DirBackend, "known_capabilities", replace(DirBackend.known_capabilities, alter_table=False))
     lance.write_dataset(pa.table({"id": [1]}), "lake/data").tags.create("prod", 1)
     Path("lancens.yaml").write_text(
         "{version: 1, name: s, catalogs: {lake: {impl: dir, config: {root: lake}, namespaces: {a: {tables: {t: "

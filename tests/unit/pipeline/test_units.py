@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from reconciler import load
 from reconciler.backends import registry
+from reconciler.backends.base import Backend
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.backends.optional import ReadsParts
 from reconciler.model.errors import (
     CatalogError,
     ConfigError,
@@ -199,7 +199,7 @@ def test_a_large_namespace_of_a_directory_is_read_in_parts(tmp_path: Path) -> No
 )
 def test_a_large_namespace_is_read_in_parts_where_that_saves_calls(impl: str, in_parts: bool) -> None:
     backend = registry.backend_class(impl)
-    assert (backend.reads_by_name or issubclass(backend, ReadsParts)) == in_parts
+    assert (backend.reads_by_name or backend.overrides(Backend.large_namespaces)) == in_parts
 
 
 def test_namespaces_share_a_unit_and_a_scan() -> None:
@@ -380,7 +380,7 @@ def test_nothing_else_is_listed() -> None:
 
 def test_names_are_asked_for_as_the_catalog_spells_them() -> None:
     catalog = small()
-    catalog.capabilities = replace(catalog.capabilities, folds_case=True)
+    catalog.known_capabilities = replace(catalog.known_capabilities, folds_case=True)
     assert [unit.namespaces for unit in selecting(catalog, spec_of(), "A")] == [(("a",),)]
 
 

@@ -128,7 +128,7 @@ def test_what_stands_in_for_a_secret_is_not_written(
 
 
 def export_of(impl: str, config: dict[str, str], live: Snapshot) -> ExportCatalog:
-    capabilities = registry.backend_class(impl).capabilities
+    capabilities = registry.backend_class(impl).known_capabilities
     return ExportCatalog("lake", impl, config, live, EVERYTHING, capabilities=capabilities)
 
 
