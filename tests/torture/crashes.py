@@ -242,13 +242,16 @@ class Crashes:
         before = self._whole_state()
         self._carry_out(plan, skip_blocked=True)
         after = self._whole_state()
-        inside = (f"namespace {above}", f"namespace {above}/", f"table {above}/")
+        inside = [f"namespace {above}", f"namespace {above}/", f"table {above}/"]
+        left = [old for new, old in wanted.spaces.items() if space[: len(new)] == new or new[: len(space)] == space]
+        inside += [f"table {'/'.join(self.target.identifier(self.room, old))}/" for old in left]
         pairs = (*wanted.moves.items(), *wanted.spaces.items())
         moved = {path for pair in pairs if any(one[: len(space)] == space for one in pair) for path in pair}
         joined = ["/".join(self.target.identifier(self.room, path)) for path in moved]
         names = {f"{kind} {name}" for name in joined for kind in ("namespace", "table")}
         changed = {key for key in {*before, *after} if before.get(key) != after.get(key)} - names
-        outside = [key for key in changed if not key.startswith(inside) and not above.startswith(key.partition(" ")[2])]
+        changed = {key for key in changed if not key.startswith(tuple(inside))}
+        outside = [key for key in changed if not above.startswith(key.partition(" ")[2])]
         if outside:
             raise Violation(f"changed and not selected ({above}): {sorted(outside)}")
 
