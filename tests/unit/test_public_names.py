@@ -14,7 +14,7 @@ import reconciler
 from tests.pages.blocks import PAGES, ROOT, sections
 from tests.size import nodes
 
-_WITHOUT_DOOR = {"CONTRIBUTING.md"}
+_OF_THE_ROOMS = {"CONTRIBUTING.md"}
 """The page for those who change lancens itself."""
 
 
@@ -66,7 +66,7 @@ def test_docs_and_examples_name_public_modules_and_names_only() -> None:
         f"{where}: {name}"
         for where, name in written()
         if name.partition(".")[0] == "reconciler"
-        and where.partition(":")[0] not in _WITHOUT_DOOR
+        and where.partition(":")[0] not in _OF_THE_ROOMS
         and not is_public(name)
     ]
     assert private == []
