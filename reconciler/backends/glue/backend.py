@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, cast
 
 from reconciler.backends.base import Backend
@@ -68,7 +69,8 @@ class GlueBackend(Backend):
 
         self._depth = len(structures.names_in(self.config.catalog_id))
         self._service = Service(self.config)
-        self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
+        self._locating = Lock()
+        self._database_locations: dict[Identifier, str | None] = {}
 
     def traffic(self) -> Traffic:
         """Return the requests so far, with repeats, and the bytes of their answers."""
@@ -84,7 +86,9 @@ class GlueBackend(Backend):
         """Return everything within ``scope``."""
         with self._service.scans.one():
             snapshot = scan(self._service, self._depth, scope, self.parallelism)
-        self._scanned = scope, snapshot.namespaces
+        self._database_locations = {
+            name: namespace.properties.get(structures.LOCATION) for name, namespace in snapshot.namespaces.items()
+        }
         return snapshot
 
     def ask_capabilities(self) -> Capabilities:
@@ -164,6 +168,7 @@ class GlueBackend(Backend):
         create = self._create_catalog if wanted == structures.CATALOG else self._create_database
         with done_unless(lambda: self.load_namespace(identifier) != made):
             create(identifier, parameters)
+        self._database_locations.pop(identifier, None)
         return made
 
     def _create_catalog(self, identifier: Identifier, parameters: dict[str, str]) -> None:
@@ -227,7 +232,9 @@ class GlueBackend(Backend):
             update = partial(self._service.update_catalog, identifier, catalog)
             return update, structures.live_catalog(identifier, catalog)
 
-        return prepared_again(self._service.attempts(), prepare)
+        altered = prepared_again(self._service.attempts(), prepare)
+        self._database_locations.pop(identifier, None)
+        return altered
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
@@ -321,17 +328,21 @@ class GlueBackend(Backend):
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the location of a table below its database's, or below ``root``.
 
-        The manifest's location for the database comes first. A database in the last scan is not read again: a plan may
-        create a thousand tables in one.
+        The manifest's location for the database comes first.
         """
-        if identifier[:-1] in self.homes:
-            return self._below(self.homes[identifier[:-1]], identifier)
-        scope, scanned = self._scanned
-        if scope.contains(identifier[:-1]):
-            live = scanned.get(identifier[:-1])
-            return self._below(live.properties.get(structures.LOCATION) if live else None, identifier)
-        database = self._database(identifier[:-1])
-        return self._below(database.get("LocationUri") if database else None, identifier)
+        database = identifier[:-1]
+        return self._below(self.homes.get(database) or self._location_of(database), identifier)
+
+    def _location_of(self, name: Identifier) -> str | None:
+        """Return the location of a database; None if it has none, or does not exist.
+
+        One that was read is not read again: a plan may create a thousand tables in it, from many threads.
+        """
+        with self._locating:
+            if name not in self._database_locations:
+                database = self._database(name)
+                self._database_locations[name] = database.get("LocationUri") if database else None
+            return self._database_locations[name]
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
         """Return the table at ``path``; Spark keeps the tables of a database in ``<name>.db``, as Hive does."""

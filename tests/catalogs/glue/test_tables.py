@@ -320,6 +320,14 @@ class TestData:
         with pytest.raises(InvalidInputError, match="`odd`: `location`: a location cannot"):
             backend.insert_namespace(("odd",), {"location": location})
 
+    def test_a_database_is_read_once_for_the_places_of_its_tables(self, glue: GlueServer, tmp_path: Path) -> None:
+        databases(glue, ["placed"], LocationUri="s3://placed/there/")
+        with closing(GlueBackend(**glue.config(), root=str(tmp_path))) as backend:
+            glue.reset()
+            places = [backend.default_location(("placed", f"t{number}")) for number in range(3)]
+            assert glue.counts()["GetDatabase"] == 1
+            assert places == [f"s3://placed/there/t{number}.lance" for number in range(3)]
+
     def test_tables_go_below_root_where_their_database_has_no_location(
         self, glue: GlueServer, web: str, tmp_path: Path
     ) -> None:
