@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 QUERIES = Path(__file__).parents[2] / "examples/pipeline/queries.py"
 
+OF_THE_LAKE = [f"--rule={rule}" for rule in ("dangling", "orphan", "property-drift", "unmanaged")]
+
 pytestmark = pytest.mark.usefixtures("plugins")
 
 
@@ -51,7 +53,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = audit(capsys, "--out", "report")
+    ran = audit(capsys, "--out", "report", *OF_THE_LAKE)
     (data,) = (lake / "lake/data/good/data").iterdir()
     assert ran.out.splitlines() == [
         f"Checked 2 tables in 1 namespace of 1 catalog, {data.stat().st_size} B of data.",
@@ -207,7 +209,7 @@ def test_what_could_not_be_read_comes_first_and_fails_the_command(
 
 
 def test_the_metrics_have_the_findings_by_rule(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = audit(capsys, "--fail-on", "error", "--metrics", "run.prom")
+    ran = audit(capsys, "--fail-on", "error", "--metrics", "run.prom", *OF_THE_LAKE)
     assert ran.code == 2
     assert samples("lancens_exit_code", "command", "manifest") == {("audit", "store"): 2}
     assert samples("lancens_success") == {(): 1}
@@ -264,18 +266,10 @@ def test_a_catalog_is_audited_before_there_is_a_manifest(lake: Path, capsys: pyt
     before = sorted(lake.rglob("*"))
     ran = audit(capsys, "--impl", "dir", "--config", "root=./lake")
 
-    assert ran.out.splitlines() == [
-        ran.out.splitlines()[0],
-        "1 error, 1 warning:",
-        "  dangling  1 error",
-        "  orphan    1 warning",
-        "",
-        "error: dangling: main/ns/bad",
-        *ran.out.splitlines()[6:8],
-        "",
-        "warning: orphan: main/data/lost.lance",
-        *ran.out.splitlines()[10:],
-    ]
+    lines = ran.out.splitlines()
+    assert {"error: dangling: main/ns/bad", "warning: orphan: main/data/lost.lance"} <= set(lines)
+    assert {"dangling 1 error", "orphan 1 warning"} <= {" ".join(line.split()) for line in lines}
+    assert "unmanaged" not in ran.out
     assert (ran.code, SECRET in ran.out + ran.err) == (0, False)
     assert sorted(lake.rglob("*")) == before
 

@@ -22,7 +22,6 @@ from reconciler import storage
 from reconciler.auditor import audit as auditing
 from reconciler.auditor import looks
 from reconciler.auditor.records import ROUNDS, Stored
-from reconciler.auditor.rules import RULES
 from reconciler.backends.dir import DirBackend
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.live import StorageKind
@@ -35,6 +34,11 @@ Audit = Callable[..., tuple[Ran, dict[str, Any]]]
 NEVER = 2**40
 """So many rounds that no turn comes by chance."""
 NAMES = [f"t{number}" for number in range(9)]
+RULES = ("dangling", "orphan", "missing-files", "stale", "many-versions", "missing-index")
+COMMAND = [
+    *("audit", "--engine", "local", "--history", "audits.lance", "--out", "report"),
+    *(f"--rule={rule}" for rule in RULES),
+]
 
 
 @pytest.fixture
@@ -72,8 +76,7 @@ def write_manifest(policy: str = "expect: {max_versions: 50}", name: str = "stor
 def audit(lake: Path, capsys: pytest.CaptureFixture[str]) -> Audit:
     def run(*options: str) -> tuple[Ran, dict[str, Any]]:
         shutil.rmtree("report", ignore_errors=True)
-        given = ("--engine", "local", "--history", "audits.lance", "--skip-rule", "unmanaged", "--out", "report")
-        ran = lancens(capsys, "audit", *given, *options)
+        ran = lancens(capsys, *COMMAND, *options)
         path = Path("report/audit.json")
         return ran, json.loads(path.read_text("utf-8")) if path.exists() else {}
 
@@ -219,7 +222,7 @@ def _cut_off(at: int) -> None:
 
     vars(storage)["examine"] = looking
     vars(os)["cpu_count"] = lambda: 1
-    main(["audit", "--engine", "local", "--history", "audits.lance", "--skip-rule", "unmanaged", "--out", "report"])
+    main(COMMAND)
 
 
 def test_an_audit_that_was_killed_goes_on(
@@ -334,9 +337,8 @@ def test_python_and_the_command_go_on_from_each_other(lake: Path, audit: Audit, 
     (data,) = (lake / "t5/data").iterdir()
     data.unlink()
     first = audit()[1]
-    others = [name for name in RULES if name != "unmanaged"]
     manifest = reconciler.load("lancens.yaml")
-    second = reconciler.audit(manifest, rules=others, history="audits.lance", since_last=True).document
+    second = reconciler.audit(manifest, rules=RULES, history="audits.lance", since_last=True).document
     assert (second.coverage[0].tables_looked_at, len(second.history)) == (1, 2)
     third = audit("--since-last")[1]
     assert (looked_at(third), len(third["history"])) == (1, 3)

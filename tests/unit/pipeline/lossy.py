@@ -14,13 +14,18 @@ import pyarrow as pa
 
 from reconciler.auditor.document import Finding
 from reconciler.auditor.records import Stored, TableRecord
-from reconciler.auditor.rules import RULES, RuleLimits, check
+from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.storage_probe import probe
 from reconciler.model.admission import Admission, StorageOptions
 from reconciler.model.live import LiveTable
 
 ANYWHERE = StorageOptions({}, Admission(outside=True))
 LIMITS = RuleLimits(datetime.now(UTC))
+OF_DATA = (
+    *("dangling", "not-lance", "unreadable", "unversioned-data", "lost-version"),
+    *("missing-files", "short-files", "broken-tag", "broken-branch"),
+)
+"""The rules about losses of data."""
 _CODE = re.compile(r"`(lance\.[^`]+)`")
 
 
@@ -44,8 +49,7 @@ def record(place: Path | str, stored: Stored | None = None) -> TableRecord:
 
 def findings(place: Path | str) -> list[Finding]:
     """Return what an audit finds wrong with the data at ``place``."""
-    rules = [name for name in RULES if name not in ("unmanaged", "missing", "reads-elsewhere")]
-    return list(check(record(place), LIMITS, rules))
+    return list(check(record(place), LIMITS, OF_DATA))
 
 
 def found(place: Path | str) -> list[str]:
