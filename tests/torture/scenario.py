@@ -188,7 +188,8 @@ def _first(dice: random.Random, able: Abilities, names: Sequence[str]) -> Wanted
         for name in dice.sample(_TABLES, dice.randrange(1, 4)):
             made.tables[*space, name] = _table(dice, able)
     if able.root_tables and dice.random() < 0.4:
-        made.tables["loose",] = Table("create", _properties(dice))
+        # Two catalogs of one root have the same default location for a name directly in the root.
+        made.tables["loose" if names[0] == "a" else "free",] = Table("create", _properties(dice))
     return made
 
 
