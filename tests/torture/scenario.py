@@ -275,7 +275,8 @@ def _move_space(first: Wanted, made: Wanted, old: Path_) -> None:
     for path in in_it:
         if path in made.tables:
             table, to = made.tables.pop(path), (*new, *path[1:])
-            origin = made.moves.pop(path, path)
+            before = made.moves.pop(path, path)
+            origin = before if before in first.tables else path  # a line that has been carried out may have stayed
             moved = first.tables[origin].moved if origin in first.tables else table.moved  # not both in one plan
             made.tables[to] = replace(table, home=table.home or origin, differs=False, moved=moved)
             if origin in first.tables:
