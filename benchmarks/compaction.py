@@ -49,8 +49,8 @@ import os, sys, time
 import lance
 from reconciler import load
 from reconciler.operations.maintain import maintain, plan_maintenance
-from reconciler.spark.session import SparkOptions
-from reconciler.spark.upkeep_tasks import executors_of
+from reconciler.pipeline.session import SparkOptions
+from reconciler.pipeline.upkeep_tasks import executors_of
 
 def timed(act):
     began, before = time.perf_counter(), lance.dataset("lake/big.lance").count_rows()

@@ -57,7 +57,7 @@ class SimulatedLake:
         from reconciler.auditor.looks import Looks
         from reconciler.auditor.records import Depth
         from reconciler.auditor.storage_probe import TableProber
-        from reconciler.spark.schemas import record_batch
+        from reconciler.pipeline.schemas import record_batch
 
         looks = Looks(self.folder, "0" * 32, self.runs, rounds, _BEGAN + timedelta(days=self.runs))
         catalogs = cast(Any, {"lake": SimpleNamespace(options={}, opens_tables=False)})

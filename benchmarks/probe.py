@@ -48,9 +48,9 @@ def serve(cores: int, folder: Path, number: int) -> None:
     import pyarrow as pa
 
     from reconciler.auditor.storage_probe import probe
-    from reconciler.spark.schemas import LONG, spark_schema
-    from reconciler.spark.session import SparkOptions, spark_session
-    from reconciler.spark.tasks import probe_tasks
+    from reconciler.pipeline.schemas import LONG, spark_schema
+    from reconciler.pipeline.session import SparkOptions, spark_session
+    from reconciler.pipeline.tasks import probe_tasks
 
     counts = pa.schema([("rows", LONG)])
 

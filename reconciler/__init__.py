@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from reconciler.operations.plan import drift, plan
     from reconciler.operations.release import plan_release, release
     from reconciler.output import render
+    from reconciler.pipeline.inventory import inventory
     from reconciler.planner.plan import Plan
     from reconciler.report.notebook import audit
-    from reconciler.spark.inventory import inventory
     from reconciler.writing.import_ import import_
 
     __version__: str
@@ -102,7 +102,7 @@ _LAZY = {
     "doctor": "reconciler.operations.doctor",
     "drift": "reconciler.operations.plan",
     "import_": "reconciler.writing.import_",
-    "inventory": "reconciler.spark.inventory",
+    "inventory": "reconciler.pipeline.inventory",
     "load": "reconciler.operations.manifests",
     "maintain": "reconciler.operations.maintain",
     "plan": "reconciler.operations.plan",

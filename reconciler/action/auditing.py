@@ -31,10 +31,10 @@ def audit(job: Job) -> StepEnd:
     """
     from reconciler.auditor.run import run_audit
     from reconciler.operations.connections import missing_roots
+    from reconciler.pipeline.session import spark_session
     from reconciler.report.folder import write_report
     from reconciler.report.json import render_json
     from reconciler.report.text import remark_lines, summary_lines
-    from reconciler.spark.session import spark_session
 
     manifest, inputs = job.manifest, job.inputs  # loaded before `verbatim`, in which the runner ignores masks
     folder = job.folder / "audit"

@@ -28,7 +28,7 @@ from reconciler.planner.plan import Plan
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy
-    from reconciler.spark.session import SparkOptions
+    from reconciler.pipeline.session import SparkOptions
 
 
 _DIGITS_IN_NAME = 8
@@ -215,8 +215,8 @@ class Job:
 
             yield plan
             return
-        from reconciler.spark.engine import plan_on_spark
-        from reconciler.spark.session import spark_session
+        from reconciler.pipeline.engine import plan_on_spark
+        from reconciler.pipeline.session import spark_session
 
         with verbatim("Read on Spark"), spark_session(self.spark_options) as spark:
             yield partial(plan_on_spark, spark)
@@ -224,7 +224,7 @@ class Job:
     @property
     def spark_options(self) -> SparkOptions:
         """Where Spark runs, if the inputs name it as the engine."""
-        from reconciler.spark.session import SparkOptions
+        from reconciler.pipeline.session import SparkOptions
 
         return SparkOptions(self.inputs.master or None, self.inputs.spark_conf)
 

@@ -53,15 +53,15 @@ from reconciler.model.display import count
 from reconciler.model.errors import LancensError
 from reconciler.operations.connections import catalog_specs, secret_places_of
 from reconciler.operations.plan import reference
+from reconciler.pipeline.progress import stage
+from reconciler.pipeline.tasks import probe_tasks, row_tasks
 from reconciler.planner.placeholders import hiding
-from reconciler.spark.progress import stage
-from reconciler.spark.tasks import probe_tasks, row_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
-    from reconciler.spark.frames import Frame
+    from reconciler.pipeline.frames import Frame
 
 
 @dataclass(frozen=True, slots=True)

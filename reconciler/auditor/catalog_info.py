@@ -14,7 +14,7 @@ from reconciler.model.desired import DesiredCatalog, DesiredMirror
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier, address
 from reconciler.model.policies import Policies
-from reconciler.spark.reading import result_or_error
+from reconciler.pipeline.reading import result_or_error
 from reconciler.storage import has_driver, place_of
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from reconciler.model.desired import Source
 from reconciler.model.display import count
 from reconciler.model.names import Identifier, Scope
 from reconciler.model.redaction import redact_properties
+from reconciler.pipeline.rows import ReadFailure
 from reconciler.planner.plan import ManifestRef
-from reconciler.spark.rows import ReadFailure
 
 FORMAT_VERSION = "2.1"
 

@@ -21,19 +21,19 @@ from reconciler.model.desired import DesiredTable
 from reconciler.model.display import count
 from reconciler.model.live import LiveNamespace
 from reconciler.model.names import Identifier, address, join
-from reconciler.spark import rows
-from reconciler.spark.frames import frame_of, frame_of_units
-from reconciler.spark.progress import stage
-from reconciler.spark.reading import read_unit
-from reconciler.spark.schemas import STRING, STRINGS, Row, chunks, record_batch, record_batches
-from reconciler.spark.tasks import batched, row_tasks, unbatched
-from reconciler.spark.units import Unit, list_units
+from reconciler.pipeline import rows
+from reconciler.pipeline.frames import frame_of, frame_of_units
+from reconciler.pipeline.progress import stage
+from reconciler.pipeline.reading import read_unit
+from reconciler.pipeline.schemas import STRING, STRINGS, Row, chunks, record_batch, record_batches
+from reconciler.pipeline.tasks import batched, row_tasks, unbatched
+from reconciler.pipeline.units import Unit, list_units
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
-    from reconciler.spark.frames import Frame
+    from reconciler.pipeline.frames import Frame
 
 
 ENTRIES = pa.schema(

@@ -29,8 +29,8 @@ from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable
 from reconciler.model.live import ForeignTable, StorageKind
 from reconciler.model.names import Identifier, address, split
 from reconciler.model.ownership import owner_of
-from reconciler.spark.rows import live_table
-from reconciler.spark.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
+from reconciler.pipeline.rows import live_table
+from reconciler.pipeline.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
 
 ABOUT = (
     ("catalog", STRING),

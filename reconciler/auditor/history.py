@@ -21,7 +21,7 @@ from reconciler.auditor.rules.stored import orphan, unreadable
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError
 from reconciler.model.live import Storage, StorageKind
-from reconciler.spark.schemas import Row
+from reconciler.pipeline.schemas import Row
 
 FORMAT_VERSION = 1
 _MARK = b"lancens.history"

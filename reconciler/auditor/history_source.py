@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 from reconciler.auditor import history
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
-from reconciler.spark.data_source import BatchSource, asked_for, known
-from reconciler.spark.schemas import record_batches, spark_schema
+from reconciler.pipeline.data_source import BatchSource, asked_for, known
+from reconciler.pipeline.schemas import record_batches, spark_schema
 
 _FORMAT = "lancens-history"
 

@@ -26,15 +26,15 @@ from reconciler import storage
 from reconciler.auditor.records import Stored
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, InvalidTableStateError, LancensError
-from reconciler.spark.frames import frame_of
-from reconciler.spark.schemas import LONG, MOMENT, STRING, Row, record_batch
-from reconciler.spark.tasks import batched, row_tasks, unbatched
+from reconciler.pipeline.frames import frame_of
+from reconciler.pipeline.schemas import LONG, MOMENT, STRING, Row, record_batch
+from reconciler.pipeline.tasks import batched, row_tasks, unbatched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.auditor.document import RunSummary
-    from reconciler.spark.frames import Frame
+    from reconciler.pipeline.frames import Frame
 
 
 FOLDER = "_looks"

@@ -21,16 +21,16 @@ from reconciler.model import locations
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError
 from reconciler.model.names import Identifier
-from reconciler.spark.frames import frame_of
-from reconciler.spark.reading import as_unicode
-from reconciler.spark.rows import ReadFailure
-from reconciler.spark.schemas import LONG, STRING, STRINGS, Row, chunks, record_batch, record_batches
-from reconciler.spark.tasks import probe_tasks
+from reconciler.pipeline.frames import frame_of
+from reconciler.pipeline.reading import as_unicode
+from reconciler.pipeline.rows import ReadFailure
+from reconciler.pipeline.schemas import LONG, STRING, STRINGS, Row, chunks, record_batch, record_batches
+from reconciler.pipeline.tasks import probe_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.spark.frames import Frame
+    from reconciler.pipeline.frames import Frame
 
 
 DEEPEST = storage.DEEPEST

@@ -13,7 +13,7 @@ from reconciler.auditor.records import ROUNDS
 if TYPE_CHECKING:
     from reconciler.auditor.document import AuditDocument
     from reconciler.manifest import Manifest
-    from reconciler.spark.session import Session
+    from reconciler.pipeline.session import Session
 
 
 def run_audit(

@@ -21,10 +21,10 @@ from reconciler.model.errors import BackendError, CatalogError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier, split
 from reconciler.model.tags import FoundTags
+from reconciler.pipeline.reading import result_or_error
+from reconciler.pipeline.rows import live_table
+from reconciler.pipeline.schemas import Row, chunks
 from reconciler.planner.facts import EntryColumns
-from reconciler.spark.reading import result_or_error
-from reconciler.spark.rows import live_table
-from reconciler.spark.schemas import Row, chunks
 
 _PROBES_AT_ONCE = 16
 """Probes of remote locations at once; local ones are faster one by one."""

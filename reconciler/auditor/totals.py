@@ -16,10 +16,10 @@ from reconciler.auditor.records import Severity
 from reconciler.auditor.scales import AGES, SIZES
 from reconciler.model.live import StorageKind
 from reconciler.model.names import Identifier, join, split
-from reconciler.spark.schemas import STRING, Row, record_batch
+from reconciler.pipeline.schemas import STRING, Row, record_batch
 
 if TYPE_CHECKING:
-    from reconciler.spark.frames import Frame
+    from reconciler.pipeline.frames import Frame
 
 
 AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")

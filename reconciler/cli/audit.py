@@ -19,7 +19,7 @@ from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
     from reconciler.auditor.document import AuditDocument
-    from reconciler.spark.session import Session
+    from reconciler.pipeline.session import Session
 
 _RULE = click.Choice(list(RULES))
 _LIMIT_NAMES = [name.replace("_", "-") for name in LIMITS]

@@ -18,7 +18,7 @@ from reconciler.cli.results import say
 from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.model.errors import ApplyError
-from reconciler.spark.progress import is_quiet
+from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.applier.report import Event

@@ -13,9 +13,9 @@ from reconciler.cli.results import say
 from reconciler.model.display import count
 
 if TYPE_CHECKING:
-    from reconciler.spark.inventory import Inventory
-    from reconciler.spark.session import Session
-    from reconciler.spark.sinks import Form
+    from reconciler.pipeline.inventory import Inventory
+    from reconciler.pipeline.session import Session
+    from reconciler.pipeline.sinks import Form
 
 _MOST_NAMED = 10
 _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json": "json", ".jsonl": "json"}
@@ -55,7 +55,7 @@ def command(
     chosen = form or _form_of(out)
     if out is None and chosen != "json":
         raise click.UsageError(f"only JSON can be written to stdout: name a file for {chosen} with -o")
-    from reconciler.spark.inventory import write_inventory
+    from reconciler.pipeline.inventory import write_inventory
 
     manifest = source.load_existing()
     found = write_inventory(manifest, out, chosen, session, partitions=partitions, parallelism=parallelism)

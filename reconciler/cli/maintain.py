@@ -32,8 +32,8 @@ from reconciler.model import display
 if TYPE_CHECKING:
     from reconciler.applier.report import ApplyReport
     from reconciler.manifest import Manifest
+    from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.plan import Plan, WorkLimits
-    from reconciler.spark.session import SparkOptions
     from reconciler.storage import Executors
 
 _SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])(iB?|B)?|B)?", re.IGNORECASE)
@@ -142,7 +142,7 @@ def command(
 def _executors(spark: SparkOptions | None) -> AbstractContextManager[Executors | None]:
     if spark is None:
         return nullcontext()
-    from reconciler.spark.upkeep_tasks import executors_of
+    from reconciler.pipeline.upkeep_tasks import executors_of
 
     return executors_of(spark)
 

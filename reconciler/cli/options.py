@@ -16,11 +16,11 @@ from reconciler.cli.results import inform, say
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, MOST_PARALLELISM
 from reconciler.model.errors import ConfigError, LancensError, installed_as
 from reconciler.output import FORMATS
-from reconciler.spark.progress import is_quiet
+from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy
-    from reconciler.spark.session import Session, SparkOptions
+    from reconciler.pipeline.session import Session, SparkOptions
 
 DEFAULT_MANIFEST = "lancens.yaml"
 """The manifest of a command that is given none."""
@@ -346,7 +346,7 @@ plan_flags = gathered(
 
 
 def _spark_options(master: str | None, conf: dict[str, str]) -> SparkOptions:
-    from reconciler.spark.session import SparkOptions
+    from reconciler.pipeline.session import SparkOptions
 
     return SparkOptions(master, conf, show_log=bool(click.get_current_context().find_root().params.get("debug")))
 
@@ -371,7 +371,7 @@ def _session(engine: str | None, master: str | None, conf: dict[str, str]) -> Se
     if engine == "local":
         _engine(engine, master, conf)
         return nullcontext()
-    from reconciler.spark.session import is_installed, spark_session
+    from reconciler.pipeline.session import is_installed, spark_session
 
     if engine == "spark" or master or conf or is_installed():
         return spark_session(_spark_options(master, conf))

@@ -14,7 +14,7 @@ from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model import display
 
 if TYPE_CHECKING:
-    from reconciler.spark.session import SparkOptions
+    from reconciler.pipeline.session import SparkOptions
 
 
 @click.command("plan")

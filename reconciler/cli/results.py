@@ -8,7 +8,7 @@ import click
 
 from reconciler.model import display
 from reconciler.model.files import write_file
-from reconciler.spark.progress import is_quiet
+from reconciler.pipeline.progress import is_quiet
 
 PLAN_SUFFIX = ".json"
 """The suffix that distinguishes saved plans from manifests."""

@@ -15,14 +15,14 @@ from reconciler.cli.metrics import RunMetrics
 from reconciler.cli.options import PlanFlags
 from reconciler.cli.results import inform, write_result
 from reconciler.model import display
-from reconciler.spark.progress import is_quiet
+from reconciler.pipeline.progress import is_quiet
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
     from reconciler.operations.profile import Profile
+    from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
-    from reconciler.spark.session import SparkOptions
 
 
 BLOCKED = 3
@@ -61,8 +61,8 @@ def load_and_plan(run: RunMetrics, flags: PlanFlags, *, spark: SparkOptions | No
 def _engine(manifest: Manifest, profile: Profile, spark: SparkOptions | None) -> Iterator[Callable[..., Plan]]:
     """Yield the function that plans; a terminal shows that catalogs are being read."""
     if spark is not None:
-        from reconciler.spark.engine import plan_on_spark
-        from reconciler.spark.session import spark_session
+        from reconciler.pipeline.engine import plan_on_spark
+        from reconciler.pipeline.session import spark_session
 
         with spark_session(spark) as session:
             yield partial(plan_on_spark, session)

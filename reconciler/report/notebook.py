@@ -16,9 +16,9 @@ from reconciler.auditor.run import run_audit
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.rendering import Renderable
 from reconciler.output.templating import in_frame
+from reconciler.pipeline.frames import frame_of
 from reconciler.report.html import render_html
 from reconciler.report.parquet import findings_table, tables_table
-from reconciler.spark.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

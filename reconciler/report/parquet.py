@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
 from reconciler.auditor.evaluate import ABOUT, AMOUNTS
-from reconciler.spark.schemas import LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row
+from reconciler.pipeline.schemas import LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row
 
 _ABOUT = [("run_id", STRING), ("finished", MOMENT), *ABOUT]
 FINDINGS = pa.schema(

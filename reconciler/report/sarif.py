@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from reconciler.auditor.document import AuditDocument, Finding, RuleInfo
 from reconciler.model import display
-from reconciler.spark.rows import ReadFailure
+from reconciler.pipeline.rows import ReadFailure
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _FINGERPRINT = "lancensFinding/v1"

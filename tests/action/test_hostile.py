@@ -179,8 +179,8 @@ def test_secrets_are_masked_while_the_runner_reads_commands(
 ) -> None:
     monkeypatch.setenv("STORAGE_KEY", "hunter2-hunter2")
     workspace.edit("{root: ./lake}", '{root: ./lake, storage.account_key: "${env:STORAGE_KEY}"}')
-    monkeypatch.setattr("reconciler.spark.session.spark_session", lambda _: nullcontext())
-    monkeypatch.setattr("reconciler.spark.engine.plan_on_spark", lambda _, *of, **given: planning.plan(*of, **given))
+    monkeypatch.setattr("reconciler.pipeline.session.spark_session", lambda _: nullcontext())
+    monkeypatch.setattr("reconciler.pipeline.engine.plan_on_spark", lambda _, *of, **given: planning.plan(*of, **given))
     planned = workspace.pull_request(environment="STORAGE_KEY", comment="never")
     digest = planned.outputs["plan-sha256"]
     saved = {"plan_file": planned.outputs["plan-file"], "expect_digest": digest} if "engine" not in inputs else {}

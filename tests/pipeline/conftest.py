@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconciler.spark.session import SparkOptions, spark_session
+from reconciler.pipeline.session import SparkOptions, spark_session
 from tests.servers.require import missing
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from pathlib import Path
 from reconciler import load, plan
 from reconciler.operations.maintain import maintain, plan_maintenance
 from reconciler.spark import plan_on_spark, spark_session
-from reconciler.spark.upkeep_tasks import on_executors
+from reconciler.pipeline.upkeep_tasks import on_executors
 from troubled_backend import nearest
 
 needy, *paths = sys.argv[1:]

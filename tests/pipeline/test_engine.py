@@ -24,9 +24,9 @@ from reconciler.model.live import LiveNamespace, LiveTable, OddEntry, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier
 from reconciler.model.ownership import DATA
 from reconciler.operations.connections import CatalogSpec
-from reconciler.spark import engine
-from reconciler.spark.engine import plan_on_spark
-from reconciler.spark.units import Listing, list_catalogs
+from reconciler.pipeline import engine
+from reconciler.pipeline.engine import plan_on_spark
+from reconciler.pipeline.units import Listing, list_catalogs
 from reconciler.storage import create_empty
 from tests.cli.running import lancens
 from tests.pipeline.plugins.frozen_backend import freeze

@@ -17,8 +17,8 @@ import pytest
 from reconciler.applier.report import ApplyReport, Status
 from reconciler.model.maintenance import IndexType
 from reconciler.operations.maintain import maintain, plan_maintenance
+from reconciler.pipeline.upkeep_tasks import on_executors
 from reconciler.planner.plan import Plan
-from reconciler.spark.upkeep_tasks import on_executors
 from reconciler.storage import Executors, segments
 from tests.catalogs.maintained import MAINTAIN, append, entered, files_of, fingerprint, manifest_of, needy, recall, rows
 from tests.catalogs.vending import wrong_environment

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.spark import frames
-from reconciler.spark.schemas import MOMENT, STRING_MAP, STRINGS
+from reconciler.pipeline import frames
+from reconciler.pipeline.schemas import MOMENT, STRING_MAP, STRINGS
 from tests.pipeline.troubled import Troubled
 from tests.servers.require import missing
 

@@ -18,12 +18,12 @@ from reconciler.auditor.orphans import DATASETS, DatasetNamer, OrphanSearchResul
 from reconciler.model import locations
 from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
-from reconciler.spark.frames import frame_of
+from reconciler.pipeline.frames import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.spark.frames import Frame
+    from reconciler.pipeline.frames import Frame
 
 ODD_NAMES = ("plain", "a b", "100%", "k%20z", "q?x", "h#y", "ü", "a:b")
 

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.auditor.entries import MOST_NAMED, directory_of, with_relations
 from reconciler.model import locations
-from reconciler.spark.frames import frame_of
+from reconciler.pipeline.frames import frame_of
 from tests.soak import count, seeded
 
 if TYPE_CHECKING:

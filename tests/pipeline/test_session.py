@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.spark.progress import stage
-from reconciler.spark.session import SparkOptions, spark_session, task_attempts
+from reconciler.pipeline.progress import stage
+from reconciler.pipeline.session import SparkOptions, spark_session, task_attempts
 from tests.cli.running import shell
 from tests.pipeline.conftest import SECRET_SETTINGS, SETTINGS
 

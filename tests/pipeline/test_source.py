@@ -14,13 +14,13 @@ from reconciler.model.errors import LancensError
 from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
-from reconciler.spark.data_source import register
-from reconciler.spark.failures import spark_errors
-from reconciler.spark.frames import Frame, frame_of_units
-from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, ROWS, TABLE, live_table, namespace_of
-from reconciler.spark.schemas import record_batches
-from reconciler.spark.units import Unit, list_units
+from reconciler.pipeline.data_source import register
+from reconciler.pipeline.failures import spark_errors
+from reconciler.pipeline.frames import Frame, frame_of_units
+from reconciler.pipeline.reading import read_unit
+from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, ROWS, TABLE, live_table, namespace_of
+from reconciler.pipeline.schemas import record_batches
+from reconciler.pipeline.units import Unit, list_units
 from tests.pipeline.troubled import SECRET, Troubled
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ def _end(spark: SparkSession) -> None:
 
 def _main() -> None:
     from reconciler.model.errors import LancensError
-    from reconciler.spark.session import SparkOptions, spark_session
+    from reconciler.pipeline.session import SparkOptions, spark_session
 
     with tempfile.TemporaryDirectory(prefix="lancens-classes-") as scratch, chdir(scratch):
         made = Path(scratch) / "made.jsa"

@@ -16,11 +16,11 @@ LAYERS: list[set[str]] = [
     {"backends", "manifest", "planner"},
     {"output", "applier", "namespace"},
     {"operations", "writing"},
-    {"server", "conformance", "spark"},
+    {"server", "conformance", "pipeline"},
     {"auditor"},
     {"report"},
     {"cli", "action"},
-    {"__init__", "__main__", "backend"},
+    {"__init__", "__main__", "backend", "spark"},
 ]
 
 

@@ -76,12 +76,12 @@ def test_what_is_not_public_is_found() -> None:
     code = (
         "import reconciler.storage\nfrom reconciler import plan\nfrom reconciler.output import text\nreconciler.nothing"
     )
-    found = [*names_in(code), "reconciler.Plan.from_json", "reconciler.spark", "reconciler.spark.engine"]
+    found = [*names_in(code), "reconciler.Plan.from_json", "reconciler.spark", "reconciler.pipeline.engine"]
     assert [name for name in found if not is_public(name)] == [
         "reconciler.storage",
         "reconciler.output.text",
         "reconciler.nothing",
-        "reconciler.spark.engine",
+        "reconciler.pipeline.engine",
     ]
 
 

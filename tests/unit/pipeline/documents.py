@@ -22,8 +22,8 @@ from reconciler.auditor.document import (
 from reconciler.auditor.records import Severity
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.model.desired import Source
+from reconciler.pipeline.rows import ReadFailure
 from reconciler.planner.plan import ManifestRef
-from reconciler.spark.rows import ReadFailure
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
 MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml", "teams/ads.yaml"))

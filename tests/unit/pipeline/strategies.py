@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.auditor.document import AuditDocument, CatalogCoverage, Finding, ReportedTable
 from reconciler.model.desired import Source
-from reconciler.spark.rows import ReadFailure
+from reconciler.pipeline.rows import ReadFailure
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 from tests.unit.pipeline.documents import RULES, document
 

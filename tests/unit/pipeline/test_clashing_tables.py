@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler import apply, load, plan
-from reconciler.spark import engine
+from reconciler.pipeline import engine
 
 COLUMNS = [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}]
 RENAMED = [COLUMNS[0], {"name": "title", "type": "string", "renamed_from": "name"}]

@@ -15,7 +15,7 @@ from reconciler.auditor.history_source import HistoryDataSource
 from reconciler.backends.dir import DirBackend
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Identifier
-from reconciler.spark.data_source import LancensDataSource
+from reconciler.pipeline.data_source import LancensDataSource
 
 SECRET = "hunter2-correct-horse"
 

@@ -24,8 +24,8 @@ from reconciler.auditor.suppressions import Suppressions
 from reconciler.backends.dir import DirBackend
 from reconciler.model.desired import DesiredMirror, DesiredTable, Source
 from reconciler.operations.connections import CatalogSpec
-from reconciler.spark.schemas import STRINGS, record_batch
-from reconciler.spark.tasks import batched
+from reconciler.pipeline.schemas import STRINGS, record_batch
+from reconciler.pipeline.tasks import batched
 from tests.unit.pipeline.documents import NOW
 
 

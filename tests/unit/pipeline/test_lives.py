@@ -15,7 +15,7 @@ from reconciler.auditor.records import Severity
 from reconciler.auditor.suppressions import Suppressions
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError
-from reconciler.spark.rows import ReadFailure
+from reconciler.pipeline.rows import ReadFailure
 from tests.unit.pipeline.documents import NOW, SETTINGS, document, finding
 
 COVERAGE = [CatalogCoverage(name="lake", impl="dir")]

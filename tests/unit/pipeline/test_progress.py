@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from reconciler.spark.progress import stage
+from reconciler.pipeline.progress import stage
 
 
 class Terminal(io.StringIO):

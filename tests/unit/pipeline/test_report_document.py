@@ -11,11 +11,11 @@ from reconciler.auditor.document import AuditDocument, Distribution, Finding, Fi
 from reconciler.auditor.records import Severity
 from reconciler.auditor.scales import AGES, SIZES, Scale, age_in_days
 from reconciler.model import figures
+from reconciler.pipeline.rows import ReadFailure
 from reconciler.report.html import render_html
 from reconciler.report.json import render_json
 from reconciler.report.junit import render_junit_findings
 from reconciler.report.sarif import render_sarif
-from reconciler.spark.rows import ReadFailure
 from tests.strategies import SECRET
 from tests.unit.pipeline.documents import NOW, counted, document, finding, large_document, small_document
 from tests.unit.pipeline.strategies import documents

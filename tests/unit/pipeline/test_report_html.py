@@ -16,9 +16,9 @@ from reconciler.auditor.history import with_trend
 from reconciler.auditor.records import Severity
 from reconciler.model import figures
 from reconciler.model.desired import Source
+from reconciler.pipeline.rows import ReadFailure
 from reconciler.report.html import render_html
 from reconciler.report.notebook import AuditResult
-from reconciler.spark.rows import ReadFailure
 from tests.strategies import HOSTILE
 from tests.unit.output.browser import Driver, driven, visit
 from tests.unit.pipeline.documents import document, finding, large_document, run, small_document, table

@@ -11,8 +11,8 @@ import pyarrow as pa
 from reconciler.auditor.entries import ENTRIES
 from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import Identifier
-from reconciler.spark.rows import LIVE, ROWS, live_table, rows_of
-from reconciler.spark.schemas import record_batch
+from reconciler.pipeline.rows import LIVE, ROWS, live_table, rows_of
+from reconciler.pipeline.schemas import record_batch
 
 _SAMPLES: Mapping[Any, Any] = {
     Identifier: ("a", "b$c", "t"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from reconciler.auditor.evaluate import EVALUATED
-from reconciler.spark.rows import INVENTORY, ROWS, VIEWS
-from reconciler.spark.schemas import LONG, STRING, record_batch, record_batches, spark_schema
+from reconciler.pipeline.rows import INVENTORY, ROWS, VIEWS
+from reconciler.pipeline.schemas import LONG, STRING, record_batch, record_batches, spark_schema
 
 SCHEMA = pa.schema([("name", STRING), ("tables", LONG)])
 

@@ -15,8 +15,8 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, PySparkValueError
 
 from reconciler.model.errors import LancensError, installed_as
-from reconciler.spark import session
-from reconciler.spark.failures import quiet, spark_errors
+from reconciler.pipeline import session
+from reconciler.pipeline.failures import quiet, spark_errors
 from tests.cli.running import Ran, lancens
 
 Inventory = Callable[..., Ran]

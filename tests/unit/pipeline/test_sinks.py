@@ -15,8 +15,8 @@ import pytest
 
 from reconciler import storage
 from reconciler.model.errors import LancensError
-from reconciler.spark.schemas import LONG, STRING, STRING_MAP
-from reconciler.spark.sinks import Form, open_sink
+from reconciler.pipeline.schemas import LONG, STRING, STRING_MAP
+from reconciler.pipeline.sinks import Form, open_sink
 
 SCHEMA = pa.schema([("name", STRING), ("tables", LONG), ("properties", STRING_MAP)])
 FORMS: list[Form] = ["json", "parquet", "lance"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from reconciler.spark.sinks import _write_json
+from reconciler.pipeline.sinks import _write_json
 from tests.security.hostile import EVIL, EVIL_NAME, assert_harmless
 
 

@@ -30,10 +30,10 @@ from reconciler.model.errors import (
 from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
-from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE, live_table, namespace_of
-from reconciler.spark.schemas import Row
-from reconciler.spark.units import DEFAULT_SPLIT, Unit, grouped, list_catalogs, list_units
+from reconciler.pipeline.reading import read_unit
+from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, live_table, namespace_of
+from reconciler.pipeline.schemas import Row
+from reconciler.pipeline.units import DEFAULT_SPLIT, Unit, grouped, list_catalogs, list_units
 
 SECRET = "hunter2-correct-horse"
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.errors import CatalogError, ErrorCode
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
-from reconciler.spark.rows import INVENTORY, VIEWS, View, coverage_row, rows_of
-from reconciler.spark.schemas import record_batch
+from reconciler.pipeline.rows import INVENTORY, VIEWS, View, coverage_row, rows_of
+from reconciler.pipeline.schemas import record_batch
 from tests.strategies import SECRET
 
 _keys = st.sampled_from(["db_password", "api-key", "TOKEN", "fs.s3a.access.key", "owner", "tier"])

@@ -15,12 +15,12 @@ from reconciler.model.errors import CatalogError, ErrorCode, LancensError, Names
 from reconciler.model.live import ForeignTable, Snapshot
 from reconciler.model.names import ChildrenOf, Identifier, Only, address
 from reconciler.model.redaction import scrub
-from reconciler.spark.rows import coverage_row, foreign_row, rows_of
-from reconciler.spark.units import Unit
+from reconciler.pipeline.rows import coverage_row, foreign_row, rows_of
+from reconciler.pipeline.units import Unit
 
 if TYPE_CHECKING:
     from reconciler.operations.connections import CatalogSpec
-    from reconciler.spark.schemas import Row
+    from reconciler.pipeline.schemas import Row
 
 
 ResultT = TypeVar("ResultT")

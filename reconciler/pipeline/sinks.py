@@ -20,7 +20,7 @@ from reconciler import storage
 from reconciler.model import display, locations
 from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError
 from reconciler.model.live import StorageKind
-from reconciler.spark.schemas import Row, record_batches
+from reconciler.pipeline.schemas import Row, record_batches
 
 Form = Literal["lance", "parquet", "json"]
 

@@ -19,7 +19,7 @@ from reconciler.model.errors import CatalogError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, join
 from reconciler.model.redaction import redact_properties
-from reconciler.spark.schemas import INT, LONG, STRING, STRING_MAP, STRINGS, Row
+from reconciler.pipeline.schemas import INT, LONG, STRING, STRING_MAP, STRINGS, Row
 
 NAMESPACE, TABLE, FOREIGN, NOTE, COVERAGE = "namespace", "table", "foreign", "note", "coverage"
 

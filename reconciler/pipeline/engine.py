@@ -21,12 +21,7 @@ from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.operations.driver import ReadCatalog
 from reconciler.operations.plan import plan_with
 from reconciler.operations.profile import Profile
-from reconciler.planner.comparison import TableComparison
-from reconciler.planner.facts import CatalogInput, LiveTables
-from reconciler.planner.moves import NO_MOVES, pairs
-from reconciler.planner.outcome import CatalogContext
-from reconciler.planner.plan import Options, Plan
-from reconciler.spark.comparing import (
+from reconciler.pipeline.comparing import (
     Asker,
     ComparedUnits,
     Finder,
@@ -35,10 +30,15 @@ from reconciler.spark.comparing import (
     asked_together,
     units_with_blocks,
 )
-from reconciler.spark.progress import stage
-from reconciler.spark.session import OLDEST_WITH_FORMATS, require_pyspark
-from reconciler.spark.tasks import in_tasks, probe_tasks, tasks_at_once
-from reconciler.spark.units import Listing, Unit, list_catalogs, require_reachable
+from reconciler.pipeline.progress import stage
+from reconciler.pipeline.session import OLDEST_WITH_FORMATS, require_pyspark
+from reconciler.pipeline.tasks import in_tasks, probe_tasks, tasks_at_once
+from reconciler.pipeline.units import Listing, Unit, list_catalogs, require_reachable
+from reconciler.planner.comparison import TableComparison
+from reconciler.planner.facts import CatalogInput, LiveTables
+from reconciler.planner.moves import NO_MOVES, pairs
+from reconciler.planner.outcome import CatalogContext
+from reconciler.planner.plan import Options, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

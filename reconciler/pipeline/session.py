@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from reconciler.model.errors import LancensError, MissingExtraError, installed_as
-from reconciler.spark.failures import quiet, spark_errors
-from reconciler.spark.progress import stage
+from reconciler.pipeline.failures import quiet, spark_errors
+from reconciler.pipeline.progress import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

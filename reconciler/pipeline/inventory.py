@@ -13,20 +13,20 @@ import pyarrow as pa
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.display import count
 from reconciler.operations.connections import catalog_specs
-from reconciler.spark.frames import frame_of_units
-from reconciler.spark.progress import stage
-from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFailure, failures_in
-from reconciler.spark.schemas import Row, record_batch, record_batches
-from reconciler.spark.sinks import Form, open_sink
-from reconciler.spark.tasks import packed, unpacked
-from reconciler.spark.units import DEFAULT_PARTITIONS, Unit, list_units
+from reconciler.pipeline.frames import frame_of_units
+from reconciler.pipeline.progress import stage
+from reconciler.pipeline.reading import read_unit
+from reconciler.pipeline.rows import COVERAGE, INVENTORY, NAMESPACE, TABLE, ReadFailure, failures_in
+from reconciler.pipeline.schemas import Row, record_batch, record_batches
+from reconciler.pipeline.sinks import Form, open_sink
+from reconciler.pipeline.tasks import packed, unpacked
+from reconciler.pipeline.units import DEFAULT_PARTITIONS, Unit, list_units
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
-    from reconciler.spark.session import Session
+    from reconciler.pipeline.session import Session
 
 
 _PARTS = pa.schema([("part", pa.binary())])

@@ -1,4 +1,4 @@
-"""The data pipeline: in one process, or on PySpark for catalogs too large for it."""
+"""What users of Spark call: sessions, the data source, and plans for catalogs too large for one process."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.spark.data_source import register
-    from reconciler.spark.engine import plan_on_spark
-    from reconciler.spark.session import SparkOptions, spark_session
+    from reconciler.pipeline.data_source import register
+    from reconciler.pipeline.engine import plan_on_spark
+    from reconciler.pipeline.session import SparkOptions, spark_session
 
 __all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
 
@@ -19,4 +19,4 @@ _LAZY = {"SparkOptions": "session", "plan_on_spark": "engine", "register": "data
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    return getattr(importlib.import_module(f"reconciler.pipeline.{_LAZY[name]}"), name)

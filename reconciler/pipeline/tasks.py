@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from reconciler.model.errors import CatalogError
-from reconciler.spark.schemas import LONG, chunks, record_batch, spark_schema
-from reconciler.spark.session import task_attempts
+from reconciler.pipeline.schemas import LONG, chunks, record_batch, spark_schema
+from reconciler.pipeline.session import task_attempts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import CatalogError
-from reconciler.spark.schemas import Row, spark_schema
-from reconciler.spark.tasks import each_unit
+from reconciler.pipeline.schemas import Row, spark_schema
+from reconciler.pipeline.tasks import each_unit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.spark.units import Unit
+    from reconciler.pipeline.units import Unit
 
 
 Act: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -18,12 +18,12 @@ from reconciler.model.display import did_you_mean
 from reconciler.model.errors import LancensError
 from reconciler.model.names import Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
-from reconciler.spark.reading import read_unit
-from reconciler.spark.rows import VIEWS, View
-from reconciler.spark.schemas import record_batches, spark_schema
-from reconciler.spark.session import OLDEST_WITH_FORMATS, require_pyspark, task_attempts
-from reconciler.spark.tasks import is_last_attempt
-from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
+from reconciler.pipeline.reading import read_unit
+from reconciler.pipeline.rows import VIEWS, View
+from reconciler.pipeline.schemas import record_batches, spark_schema
+from reconciler.pipeline.session import OLDEST_WITH_FORMATS, require_pyspark, task_attempts
+from reconciler.pipeline.tasks import is_last_attempt
+from reconciler.pipeline.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 
 try:
     from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition

@@ -24,6 +24,10 @@ from reconciler.model.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.driver import ReadCatalog
 from reconciler.operations.facts import answers_to, links_to
+from reconciler.pipeline.reading import readings_of
+from reconciler.pipeline.schemas import chunks
+from reconciler.pipeline.tasks import packed, unpacked
+from reconciler.pipeline.units import Listing, Unit, grouped
 from reconciler.planner.comparison import TableComparison
 from reconciler.planner.conflicts import hiding_places
 from reconciler.planner.entries import Action, Change
@@ -31,10 +35,6 @@ from reconciler.planner.facts import Facts
 from reconciler.planner.moves import NO_MOVES, TablePair, pairs
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.sharing import changes_columns, changes_tags
-from reconciler.spark.reading import readings_of
-from reconciler.spark.schemas import chunks
-from reconciler.spark.tasks import packed, unpacked
-from reconciler.spark.units import Listing, Unit, grouped
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model.errors import BackendError, LancensError, ServiceUnavailableError
-from reconciler.spark.failures import spark_errors
-from reconciler.spark.schemas import record_batch
-from reconciler.spark.session import SparkOptions, spark_session
-from reconciler.spark.tasks import LOADS, answers_in, each_unit, packed
+from reconciler.pipeline.failures import spark_errors
+from reconciler.pipeline.schemas import record_batch
+from reconciler.pipeline.session import SparkOptions, spark_session
+from reconciler.pipeline.tasks import LOADS, answers_in, each_unit, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
