@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,14 +22,19 @@ def tree_seconds() -> float:
 
 
 def _below(pid: int) -> Iterator[float]:
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = thread.read_text().split()
-        except OSError:
-            continue
-        for child in children:
-            yield _seconds(child)
-            yield from _below(int(child))
+    for child in _children(pid):
+        yield _seconds(child)
+        yield from _below(int(child))
+
+
+def _children(pid: int) -> list[str]:
+    """Return the processes that a process has started; a process or thread that ends meanwhile has none."""
+    children: list[str] = []
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                children += (thread / "children").read_text().split()
+    return children
 
 
 def _seconds(pid: str) -> float:
