@@ -26,7 +26,7 @@ from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.planner.views import ObjectView, view_of
 
-_Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
+_States: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
 """For each object, whether it is missing and which fields have moved."""
 
 
@@ -72,26 +72,26 @@ def check_plan(
     tables = {summary.name: summary.tables for summary in plan.catalogs}
     concerned = list(dict.fromkeys(key[0] for key in touched))
 
-    def read(catalog: str) -> _Found:
+    def read(catalog: str) -> _States:
         backend = backends[catalog]
-        own = {key[1:]: one.planned_on() is not None for key, one in touched.items() if key[0] == catalog}
+        expected = {key[1:]: entry.planned_on() is not None for key, entry in touched.items() if key[0] == catalog}
         with catalog_errors(catalog, backend.impl, secrets):
-            found = load_all(backend, own, tables.get(catalog, 0), parallelism)
+            objects = load_all(backend, expected, tables.get(catalog, 0), parallelism)
             return {
                 key: (live is None, _moved(touched[key], backend, live))
-                for (kind, identifier), live in found.items()
+                for (kind, identifier), live in objects.items()
                 for key in ((catalog, kind, identifier),)
             }
 
-    found = {key: one for part in in_parallel(read, concerned, parallelism) for key, one in part.items()}
-    stale = {key: fields for key in touched if (fields := found[key][1])}
+    states = {key: state for part in in_parallel(read, concerned, parallelism) for key, state in part.items()}
+    stale = {key: fields for key in touched if (fields := states[key][1])}
     if stale:
         raise StalePlanError(
             f"{len(stale)} of {count(len(touched), 'object')} moved since it was made",
             *(scrub(line, secrets) for line in _lines(stale)),
             remedy="Plan again, or apply the manifest.",
         )
-    return frozenset(key for key, (is_missing, _) in found.items() if is_missing)
+    return frozenset(key for key, (is_missing, _) in states.items() if is_missing)
 
 
 def _touched(plan: Plan) -> dict[Key, _Touched]:
@@ -141,7 +141,7 @@ def _lines(stale: Mapping[Key, Sequence[MovedField]]) -> Sequence[str]:
         for moved in fields
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    return [f"  {where:<{widths[0]}}   {what:<{widths[1]}}   {text}" for where, what, text in rows]
+    return [f"  {address:<{widths[0]}}   {field:<{widths[1]}}   {text}" for address, field, text in rows]
 
 
 def with_true_count(
@@ -178,11 +178,11 @@ def with_true_count(
 
     if percent:
         needed = -(-going * 100 // percent) - going
-        tables_wanted = source.desired.tables.values()
-        wanted = (table.id for table in tables_wanted if not (table.absent or table.id in removed))
-        asked = islice(filter(context.select.contains, wanted), 2 * needed)
-        found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
-        staying = counted(table for table in found if table is not None)
+        desired = source.desired.tables.values()
+        expected = (table.id for table in desired if not (table.absent or table.id in removed))
+        sample = islice(filter(context.select.contains, expected), 2 * needed)
+        loaded = in_parallel(lambda identifier: load_table(backend, identifier), sample, parallelism)
+        staying = counted(table for table in loaded if table is not None)
         if staying >= needed:
             return summary.model_copy(update={"removable_tables": going + staying})
     tables = backend.scan_readable(source.desired.scope).tables.values()

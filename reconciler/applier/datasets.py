@@ -24,7 +24,7 @@ from reconciler.planner.entries import Change
 from reconciler.planner.facts import EntryColumns
 from reconciler.planner.schemas import ColumnPair, SchemaDifference, compare
 
-_FOUND = {
+_KIND_TEXTS = {
     StorageKind.DATASET: "a Lance dataset",
     StorageKind.NOTHING: "nothing",
     StorageKind.NOT_LANCE: "files that are not a Lance dataset",
@@ -40,12 +40,12 @@ def expect_data(change: Change, backend: Backend, location: str, columns: Schema
         ServiceUnavailableError: it cannot be opened.
     """
     options = backend.storage_options()
-    found = storage.probe(location, options)
-    if found.kind is not StorageKind.DATASET:
-        raise _moved(location, "a Lance dataset", found)
-    expect_same_data(options, location, change.dataset, found.version)
-    if columns and found.schema is not None:
-        _expect_nothing_else(location, compare(columns, found.schema))
+    data = storage.probe(location, options)
+    if data.kind is not StorageKind.DATASET:
+        raise _moved(location, "a Lance dataset", data)
+    expect_same_data(options, location, change.dataset, data.version)
+    if columns and data.schema is not None:
+        _expect_nothing_else(location, compare(columns, data.schema))
 
 
 def expect_same_data(
@@ -76,9 +76,9 @@ def expect_no_data(backend: Backend, location: str) -> None:
         StaleError: it holds something.
         ServiceUnavailableError: it cannot be opened.
     """
-    found = storage.probe(location, backend.storage_options())
-    if found.kind is not StorageKind.NOTHING:
-        raise _moved(location, "nothing", found)
+    data = storage.probe(location, backend.storage_options())
+    if data.kind is not StorageKind.NOTHING:
+        raise _moved(location, "nothing", data)
 
 
 def holds_new_dataset(options: Mapping[str, str], location: str) -> bool:
@@ -87,8 +87,8 @@ def holds_new_dataset(options: Mapping[str, str], location: str) -> bool:
     Raises:
         PermissionDeniedError, ServiceUnavailableError, InvalidTableStateError: it cannot be read.
     """
-    found = storage.probe(location, options)
-    return found.schema is not None and storage.is_fresh(location, found.schema, options)
+    data = storage.probe(location, options)
+    return data.schema is not None and storage.is_fresh(location, data.schema, options)
 
 
 def ensure_dataset(
@@ -104,23 +104,23 @@ def ensure_dataset(
         ServiceUnavailableError: it cannot be opened.
         UnsupportedOperationError: the dataset would have to be written, and is ``managed``.
     """
-    found = storage.probe(location, options)
-    if found.kind is StorageKind.NOTHING:
+    data = storage.probe(location, options)
+    if data.kind is StorageKind.NOTHING:
         _expect_unmanaged(managed)
         try:
             storage.create_empty(location, columns, options)
         except TableAlreadyExistsError:  # a run of the same plan wrote it first
-            found = storage.probe(location, options)
+            data = storage.probe(location, options)
         else:
             return True
-    if found.kind is StorageKind.DATASET:
+    if data.kind is StorageKind.DATASET:
         if storage.is_fresh(location, columns, options):
             return False
-        if finished and found.schema is not None:
-            difference = compare(columns, found.schema)
+        if finished and data.schema is not None:
+            difference = compare(columns, data.schema)
             if not difference.blocking(Evolve.NEVER, ExtraColumns.KEEP):
                 return False
-    raise _moved(location, "nothing", found)
+    raise _moved(location, "nothing", data)
 
 
 def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *, managed: bool = False) -> bool:
@@ -134,12 +134,12 @@ def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *,
         UnsupportedOperationError: it would have to be written, and is ``managed`` (see :func:`ensure_dataset`).
         InvalidTableStateError: a commit would set off the dataset's auto clean-up.
     """
-    found = storage.probe(location, options)
-    if found.schema is None:
-        raise _moved(location, "a Lance dataset", found)
+    data = storage.probe(location, options)
+    if data.schema is None:
+        raise _moved(location, "a Lance dataset", data)
     before, after = (change.before.columns if change.before else None) or (), change.after_columns or ()
-    expect_same_data(options, location, change.dataset, found.version)
-    difference, planned = compare(after, found.schema), compare(after, before)
+    expect_same_data(options, location, change.dataset, data.version)
+    difference, planned = compare(after, data.schema), compare(after, before)
     to_add, to_alter = set(planned.missing), {pair.desired.name: pair for pair in planned.altered}
     _expect_nothing_else(
         location,
@@ -151,7 +151,7 @@ def evolve_dataset(change: Change, options: Mapping[str, str], location: str, *,
     )
     if difference:
         _expect_unmanaged(managed)
-        storage.expect_no_cleanup(location, found.cleanup, difference.commits)
+        storage.expect_no_cleanup(location, data.cleanup, difference.commits)
     if difference.missing:
         storage.add_columns(location, difference.missing, options)
     if any(pair.is_renamed or pair.is_relaxed for pair in difference.altered):
@@ -185,11 +185,11 @@ def _expect_nothing_else(location: str, difference: SchemaDifference) -> None:
         raise StaleError(f"columns at {locations.redact(location)}: {texts}")
 
 
-def _moved(location: str, planned: str, found: Storage) -> StaleError | ServiceUnavailableError:
-    detail = f" ({found.detail})" if found.detail else ""
-    if found.kind is StorageKind.UNKNOWN:
+def _moved(location: str, planned: str, data: Storage) -> StaleError | ServiceUnavailableError:
+    detail = f" ({data.detail})" if data.detail else ""
+    if data.kind is StorageKind.UNKNOWN:
         return ServiceUnavailableError(f"{locations.redact(location)} cannot be opened{detail}")
-    return StaleError(f"{locations.redact(location)} planned on {planned}, now {_FOUND[found.kind]}{detail}")
+    return StaleError(f"{locations.redact(location)} planned on {planned}, now {_KIND_TEXTS[data.kind]}{detail}")
 
 
 def show_columns(target: Target[LiveTable]) -> bool:
@@ -202,17 +202,17 @@ def show_columns(target: Target[LiveTable]) -> bool:
     planned, backend = target.after.shown_columns, target.backend
     if planned is None:
         return False
-    now = backend.shown_columns([target.identifier]).get(target.identifier, ())
-    if not EntryColumns(now, planned):
+    shown = backend.shown_columns([target.identifier]).get(target.identifier, ())
+    if not EntryColumns(shown, planned):
         return False
-    if not _is_on_the_way(target.change, now, planned):
-        raise StaleError(f"columns of the entry: {', '.join(EntryColumns(now, planned).texts())}")
+    if not _is_on_the_way(target.change, shown, planned):
+        raise StaleError(f"columns of the entry: {', '.join(EntryColumns(shown, planned).texts())}")
     live = backend.load_table(target.identifier)
     location = live.location
     options = backend.table_storage_options(live)
-    found = storage.probe(location, options)
-    expect_same_data(options, location, target.change.dataset, found.version)
-    columns = None if found.schema is None else backend.columns_to_show(found.schema)
+    data = storage.probe(location, options)
+    expect_same_data(options, location, target.change.dataset, data.version)
+    columns = None if data.schema is None else backend.columns_to_show(data.schema)
     if columns is None or EntryColumns(planned, columns):
         texts = ", ".join(EntryColumns(planned, columns or ()).texts())
         raise StaleError(f"columns at {locations.redact(location)}, to be shown in the entry: {texts}")
@@ -228,19 +228,19 @@ def tag_dataset(target: Target[LiveTable]) -> bool:
         UnsupportedOperationError: the service keeps the versions of the data.
     """
     live, planned = target.backend.load_table(target.identifier), target.change.tags or FoundTags()
-    before, wanted = target.change.before, target.after.tags or {}
+    before, desired = target.change.before, target.after.tags or {}
     # The plan may have found more tags, which are not lancens': it shows those that it changes.
-    names = sorted({*((before and before.tags) or {}), *wanted})
+    names = sorted({*((before and before.tags) or {}), *desired})
     options = target.backend.table_storage_options(live, writes=True)
-    found = storage.find_tags(live.location, options, wanted, names)
-    if isinstance(found, Storage):
-        raise _moved(live.location, "a Lance dataset", found)
-    there = found.there
-    moved = [name for name in names if there.get(name) not in (planned.there.get(name), wanted.get(name))]
+    tags = storage.find_tags(live.location, options, desired, names)
+    if isinstance(tags, Storage):
+        raise _moved(live.location, "a Lance dataset", tags)
+    current = tags.there
+    moved = [name for name in names if current.get(name) not in (planned.there.get(name), desired.get(name))]
     if moved:
-        fields = (MovedField(f"tag `{name}`", planned.there.get(name), there.get(name)) for name in moved)
+        fields = (MovedField(f"tag `{name}`", planned.there.get(name), current.get(name)) for name in moved)
         raise StaleError("; ".join(f"{field.field} {field}" for field in fields))
-    targets = {name: wanted.get(name) for name in names if there.get(name) != wanted.get(name)}
+    targets = {name: desired.get(name) for name in names if current.get(name) != desired.get(name)}
     if targets:
         expect_same_data(options, live.location, target.change.dataset)
         _expect_unmanaged(live.managed_versioning)

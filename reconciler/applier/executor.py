@@ -81,7 +81,7 @@ def execute(
     _refuse_unusable(plan)
     run = _Run(plan.changes, backends, journal, secrets, frozenset(missing), executors)
     run.carry_out(max(1, parallelism), stop, on_event)
-    report = ApplyReport(run.in_order(), journal.where, interrupted=stop.is_set())
+    report = ApplyReport(run.in_order(), journal.location, interrupted=stop.is_set())
     try:
         journal.summary(report)
     except ApplyError as error:  # the run reads as unfinished, and in object storage the last outcomes are missing
@@ -91,10 +91,10 @@ def execute(
 
 def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
     """Wait for an item in ``queue``, and return all there are."""
-    found = [queue.get()]
+    items = [queue.get()]
     while not queue.empty():
-        found.append(queue.get())
-    return found
+        items.append(queue.get())
+    return items
 
 
 def _refuse_unusable(plan: Plan) -> None:
@@ -247,8 +247,8 @@ class _Run:
         is_new = change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self.missing
         if change.kind == "namespace":
             namespace_id = backend.namespace_id_of(change.identifier, root=False)
-            found = None if is_new else load_namespace(backend, namespace_id)
-            return self._take_step(position, Target(change, backend, namespace_id, found), change_namespace)
+            namespace = None if is_new else load_namespace(backend, namespace_id)
+            return self._take_step(position, Target(change, backend, namespace_id, namespace), change_namespace)
         table_id = backend.table_id(change.identifier)
         live = None if is_new else load_table(backend, table_id)
         table = Target(change, backend, table_id, live)

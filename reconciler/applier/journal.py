@@ -37,13 +37,13 @@ _AHEAD = 4
 class Journal:
     """The journal of one run, from :meth:`open`; usable from several threads.
 
-    ``where`` is its path or URI. ``ahead`` is how many times as many changes as run at once may be in flight, since the
-    others wait for the journal.
+    ``location`` is its path or URI. ``ahead`` is how many times as many changes as run at once may be in flight, since
+    the others wait for the journal.
     """
 
-    def __init__(self, run: str, where: str, lines: DurableLines | DurableObjects, ahead: int = 1) -> None:
+    def __init__(self, run: str, location: str, lines: DurableLines | DurableObjects, ahead: int = 1) -> None:
         self.run = run
-        self.where = where
+        self.location = location
         self.ahead = ahead
         self._lines = lines
 
@@ -130,7 +130,7 @@ class Journal:
             self._lines.append(line.encode(), wait=wait)
         except (OSError, ValueError, BackendError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            raise ApplyError(f"the journal {self.where} cannot be written: {reason}") from None
+            raise ApplyError(f"the journal {self.location} cannot be written: {reason}") from None
 
 
 def is_uri(folder: str | os.PathLike[str]) -> bool:
@@ -230,10 +230,10 @@ class DurableLines:
         self._file.close()
 
     def _write(self, line: bytes) -> None:
-        descriptor, rest = self._file.fileno(), line
+        descriptor, remaining = self._file.fileno(), line
         try:
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
+            while remaining:
+                remaining = remaining[os.write(descriptor, remaining) :]
         except OSError:
             with suppress(OSError):
                 os.ftruncate(descriptor, self._end)

@@ -95,11 +95,11 @@ class JournalRecord:
 class JournalFolder:
     """A folder of journals: a directory here, or a folder in object storage."""
 
-    where: str
+    location: str
 
     @property
     def _here(self) -> Path:
-        return Path(locations.path_of(self.where) or self.where)
+        return Path(locations.path_of(self.location) or self.location)
 
     def runs(self) -> list[str]:
         """Return the path or URI of each journal.
@@ -107,10 +107,12 @@ class JournalFolder:
         Raises:
             PlanFileError: the folder cannot be read.
         """
-        with _readable(self.where):
-            if not is_uri(self.where):
+        with _readable(self.location):
+            if not is_uri(self.location):
                 return sorted(map(str, self._here.glob(f"*{SUFFIX}")))
-            return [locations.join(self.where, name) for name in _objects(self.where).names() if _RUN.fullmatch(name)]
+            return [
+                locations.join(self.location, name) for name in _objects(self.location).names() if _RUN.fullmatch(name)
+            ]
 
     def find(self, run: str) -> str | None:
         """Return the path or URI of the journal of ``run``, which may be that itself; None if there is none.
@@ -120,8 +122,8 @@ class JournalFolder:
         """
         if is_uri(run):
             return run
-        with _readable(self.where):
-            if is_uri(self.where):
+        with _readable(self.location):
+            if is_uri(self.location):
                 return next((each for each in self.runs() if each.endswith(f"/{run}")), None)
             path = self._here / f"{run}{SUFFIX}"
             return str(path) if path.is_file() else None
@@ -167,13 +169,13 @@ def _run(journal: str) -> str:
 
 
 @contextmanager
-def _readable(where: str) -> Iterator[None]:
+def _readable(location: str) -> Iterator[None]:
     """Raise what cannot be read as a PlanFileError."""
     try:
         yield
     except (OSError, BackendError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
-        raise PlanFileError(f"{locations.redact(where)} cannot be read: {reason}") from None
+        raise PlanFileError(f"{locations.redact(location)} cannot be read: {reason}") from None
 
 
 def _objects(uri: str) -> ObjectFolder:
@@ -278,8 +280,8 @@ _DONE_SHOWN = 200
 
 
 def _line(outcome: Mapping[str, Any]) -> str:
-    said = f", {outcome['message']}" if outcome.get("message") else ""
-    return f"  {MARKS[Status(outcome['status'])]} {_subject(outcome)}: {outcome['status']}{said}"
+    message = f", {outcome['message']}" if outcome.get("message") else ""
+    return f"  {MARKS[Status(outcome['status'])]} {_subject(outcome)}: {outcome['status']}{message}"
 
 
 def _subject(entry: Mapping[str, Any]) -> str:
@@ -293,8 +295,8 @@ def _moment(at: str) -> str:
     return f"{at[:19].replace('T', ' ')} UTC"
 
 
-def _number(found: object) -> str:
-    return f"{found:,}" if isinstance(found, int) else f"{found}"  # of a damaged journal
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value}"  # of a damaged journal
 
 
 def _changes(header: Mapping[str, Any]) -> str:

@@ -69,26 +69,26 @@ def load_all(
                 raise
             return None  # as a scan does
 
-    found: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {}
+    loaded: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {}
     todo = [*expected]
     if len(todo) > 1 and (backend.reads_by_name or len(todo) * _LISTED_AT_ONCE >= tables):
         live = backend.scan(Only(identifier for _, identifier in todo))
         for kind, identifier in todo:
-            there = live.namespaces.get(identifier) if kind == "namespace" else live.tables.get(identifier)
-            if there is not None or not expected[kind, identifier]:
-                found[kind, identifier] = there
+            listed = live.namespaces.get(identifier) if kind == "namespace" else live.tables.get(identifier)
+            if listed is not None or not expected[kind, identifier]:
+                loaded[kind, identifier] = listed
     for kind in ("namespace", "table"):
-        asked = [key for key in todo if key[0] == kind and key not in found and not _has_no_parent(key[1], found)]
-        found |= zip(asked, in_parallel(read, asked, parallelism), strict=True)
-    return {key: found.get(key) for key in todo}
+        unread = [key for key in todo if key[0] == kind and key not in loaded and not _has_no_parent(key[1], loaded)]
+        loaded |= zip(unread, in_parallel(read, unread, parallelism), strict=True)
+    return {key: loaded.get(key) for key in todo}
 
 
 def _has_no_parent(
-    identifier: Identifier, found: Mapping[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]
+    identifier: Identifier, loaded: Mapping[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]
 ) -> bool:
     """Return whether a parent namespace of ``identifier`` is known not to exist."""
     above: list[tuple[Kind, Identifier]] = [("namespace", identifier[:depth]) for depth in range(1, len(identifier))]
-    return any(key in found and found[key] is None for key in above)
+    return any(key in loaded and loaded[key] is None for key in above)
 
 
 class Precondition(Enum):
@@ -114,14 +114,14 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
         if change.after is None:
             return Precondition.APPLIED
         return Precondition.PENDING if change.before is None else Precondition.STALE
-    found = change.concealed(live)
+    view = change.concealed(live)
     # A job of `maintain` leaves the entry as it is.
-    if change.after is not None and change.job is None and found.satisfies(change.concealed(change.after)):
-        return Precondition.APPLIED if found.is_request_true else Precondition.UNCONFIRMED
+    if change.after is not None and change.job is None and view.satisfies(change.concealed(change.after)):
+        return Precondition.APPLIED if view.is_request_true else Precondition.UNCONFIRMED
     if change.before is None:
         return Precondition.STALE
     before = change.concealed(change.before)
-    if found.digest() in (before.digest(), _after_removals(change, before).digest()):
+    if view.digest() in (before.digest(), _after_removals(change, before).digest()):
         return Precondition.PENDING
     return Precondition.STALE
 
@@ -158,13 +158,13 @@ class MovedField:
         return f"planned on {self.planned or 'nothing'}, now {self.now or 'nothing'}"
 
 
-def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[MovedField]:
+def differences(entry: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[MovedField]:
     """Return the fields that differ between two states; None is a missing object."""
     if planned is None or live is None:
-        there = [MovedField("existence", None if planned is None else "there", None if live is None else "there")]
-        return [] if planned is live else there
-    wanted = one.concealed(planned)
-    before, now = dict(_fields(wanted)), dict(_fields(one.concealed(live).revealed(wanted)))
+        existence = [MovedField("existence", None if planned is None else "there", None if live is None else "there")]
+        return [] if planned is live else existence
+    expected = entry.concealed(planned)
+    before, now = dict(_fields(expected)), dict(_fields(entry.concealed(live).revealed(expected)))
     return [
         MovedField(field, before.get(field), now.get(field))
         for field in dict.fromkeys((*before, *now))
@@ -179,7 +179,7 @@ def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | No
 
 
 def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
-    said = {
+    texts = {
         "location": view.location,
         "requested-location": view.requested_location,
         "chosen-location": view.chosen_location,
@@ -193,7 +193,7 @@ def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
         "keys": ", ".join(view.keys) or None,
         "tags": ", ".join(view.tag_keys) or None,
     }
-    yield from ((field, value) for field, value in said.items() if value is not None)
+    yield from ((field, value) for field, value in texts.items() if value is not None)
     for key, value in sorted(view.properties.items()):
         yield f"properties.{key}", value
     for key, value in sorted(view.safeguards.items()):

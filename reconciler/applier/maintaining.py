@@ -55,9 +55,9 @@ def carry_out_job(
 
 def _left(files: storage.NewFiles) -> str:
     """Return the names of files that retried tasks and merged segments leave; they may be another writer's, too."""
-    found = files.unneeded()
-    rest = [f"{len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
-    return f"new files that the latest version does not need: {', '.join([*found[:_NAMED], *rest])}" if found else ""
+    names = files.unneeded()
+    more = [f"{len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
+    return f"new files that the latest version does not need: {', '.join([*names[:_NAMED], *more])}" if names else ""
 
 
 def _carried_out(
@@ -92,50 +92,52 @@ def _needed(change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, 
     Raises:
         StaleError: it must not be carried out.
     """
-    wanted = _part(change.action, job)
-    found = storage.upkeep_of(live.location, options, wanted)
-    if isinstance(found, Upkeep):
-        expect_same_data(options, live.location, change.dataset, found.version)
-    planned = jobs_of(change.catalog, DesiredTable(change.identifier, _NOWHERE, maintain=wanted), live, found)
+    block = _part(change.action, job)
+    upkeep = storage.upkeep_of(live.location, options, block)
+    if isinstance(upkeep, Upkeep):
+        expect_same_data(options, live.location, change.dataset, upkeep.version)
+    planned = jobs_of(change.catalog, DesiredTable(change.identifier, _NOWHERE, maintain=block), live, upkeep)
     jobs = [
-        one.job for one in planned if isinstance(one, Change) and one.action is change.action and one.job is not None
+        entry.job
+        for entry in planned
+        if isinstance(entry, Change) and entry.action is change.action and entry.job is not None
     ]
-    needed = next((one for one in jobs if one.index == job.index), None)
-    obstacle = next((one for one in planned if isinstance(one, Blocked)), None)
+    needed = next((candidate for candidate in jobs if candidate.index == job.index), None)
+    obstacle = next((entry for entry in planned if isinstance(entry, Blocked)), None)
     if needed is None and obstacle is not None:
         raise StaleError(obstacle.reason)
-    if isinstance(found, Upkeep):
+    if isinstance(upkeep, Upkeep):
         if needed is not None:
             is_later = change.code in (ReasonCode.SMALL_FRAGMENTS_LATER, ReasonCode.INDEX_STALE_LATER)
-            is_as_looked_at = found.version == change.dataset and not is_later
-            _expect_planned(job, needed, found, is_as_looked_at=is_as_looked_at)
-        elif change.action is Action.OPTIMIZE_INDEX and job.index not in {index.name for index in found.indices}:
+            costs_must_match = upkeep.version == change.dataset and not is_later
+            _expect_planned(job, needed, upkeep, costs_must_match=costs_must_match)
+        elif change.action is Action.OPTIMIZE_INDEX and job.index not in {index.name for index in upkeep.indices}:
             raise StaleError(f"index {job.index} planned on there, now nothing")
     return needed
 
 
 def _part(action: Action, job: UpkeepJob) -> Maintain:
     """Return what the block asks of this job: to look at the rest takes time."""
-    asked = Maintain(copy_elsewhere=job.wanted.copy_elsewhere)
+    block = Maintain(copy_elsewhere=job.wanted.copy_elsewhere)
     if action is Action.COMPACT:
-        return replace(asked, compact=job.wanted.compact)
+        return replace(block, compact=job.wanted.compact)
     if action is Action.BUILD_INDEX:
-        return replace(asked, indices=tuple(one for one in job.wanted.indices if one.name == job.index))
-    return replace(asked, max_unindexed_rows=job.wanted.max_unindexed_rows)
+        return replace(block, indices=tuple(index for index in job.wanted.indices if index.name == job.index))
+    return replace(block, max_unindexed_rows=job.wanted.max_unindexed_rows)
 
 
-def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep, *, is_as_looked_at: bool) -> None:
-    if is_as_looked_at and (now.reads, now.writes) != (job.reads, job.writes):
+def _expect_planned(job: UpkeepJob, now: UpkeepJob, upkeep: Upkeep, *, costs_must_match: bool) -> None:
+    if costs_must_match and (now.reads, now.writes) != (job.reads, job.writes):
         raise StaleError(
             f"bytes to read and write planned on {job.reads} and {job.writes}, now {now.reads} and {now.writes}"
         )
-    if found.config != job.config:
-        raise StaleError(f"configuration planned on {job.config}, now {found.config}")
-    wanted = {one.column for one in job.wanted.indices}
-    added = {one.signature for one in found.indices if not wanted.intersection(one.columns)}
-    others = {*(set(job.indices) - set(now.indices)), *(added - set(job.indices))}
-    if others:
-        raise StaleError(f"indices: {', '.join(sorted(others))}")
+    if upkeep.config != job.config:
+        raise StaleError(f"configuration planned on {job.config}, now {upkeep.config}")
+    columns = {index.column for index in job.wanted.indices}
+    added = {index.signature for index in upkeep.indices if not columns.intersection(index.columns)}
+    unplanned = {*(set(job.indices) - set(now.indices)), *(added - set(job.indices))}
+    if unplanned:
+        raise StaleError(f"indices: {', '.join(sorted(unplanned))}")
     # Compaction is told its limit.
     if job.index is not None and job.most_bytes is not None and (now.reads is None or now.reads > job.most_bytes):
         raise StaleError(f"bytes to read planned on {size(job.reads)}, now {size(now.reads)}, more than twice as many")
@@ -144,12 +146,12 @@ def _expect_planned(job: UpkeepJob, now: UpkeepJob, found: Upkeep, *, is_as_look
 def _work(
     change: Change, job: UpkeepJob, live: LiveTable, options: dict[str, str], executors: storage.Executors | None
 ) -> None:
-    location, wanted = live.location, job.wanted
-    if change.action is Action.COMPACT and wanted.compact is not None:
-        if not storage.compact(location, options, wanted.compact, job.most_bytes, executors):
+    location, block = live.location, job.wanted
+    if change.action is Action.COMPACT and block.compact is not None:
+        if not storage.compact(location, options, block.compact, job.most_bytes, executors):
             raise StaleError(f"bytes to read planned on {size(job.reads)}, now no part is within twice as many")
     elif change.action is Action.BUILD_INDEX:
-        index = next(one for one in wanted.indices if one.name == job.index)
+        index = next(index for index in block.indices if index.name == job.index)
         storage.build_index(location, options, index, executors)
     elif job.index is not None:
         storage.optimize_index(location, options, job.index, executors)

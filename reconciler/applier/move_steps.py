@@ -103,8 +103,8 @@ class Move(Target[LiveTable]):
         """Create an entry at the same location, with everything that the old one holds."""
         changes = self.changes_to(origin.properties, origin.location)
         properties = changes.applied_to(origin.properties)
-        made = self.backend.copy_table(origin, self.identifier, properties)
-        return require_place(self.backend, made, origin.location)
+        copy = self.backend.copy_table(origin, self.identifier, properties)
+        return require_place(self.backend, copy, origin.location)
 
     def _copy_shown_columns(self) -> None:
         """Copy the columns that the old entry shows, if the service lets them be written."""
@@ -175,8 +175,8 @@ def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend)
     if change.found is None:
         return False
     keys = {*change.found.properties, *(change.after.properties if change.after else ())}
-    found = view_of(live, keys, safeguard)
-    return found is not None and change.concealed(found).digest() == change.concealed(change.found).digest()
+    current = view_of(live, keys, safeguard)
+    return current is not None and change.concealed(current).digest() == change.concealed(change.found).digest()
 
 
 def is_as_planned(change: Change, origin: LiveNamespace | LiveTable, backend: Backend) -> bool:
@@ -189,8 +189,8 @@ def _shown(change: Change, view: ObjectView | None) -> ObjectView:
     return change.concealed(view or ObjectView())
 
 
-def _is_like(change: Change, found: ObjectView) -> bool:
-    return found.digest() in {view.digest() for view in _on_the_way(change)}
+def _is_like(change: Change, view: ObjectView) -> bool:
+    return view.digest() in {state.digest() for state in _on_the_way(change)}
 
 
 def _on_the_way(change: Change) -> Iterator[ObjectView]:

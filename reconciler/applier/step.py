@@ -70,22 +70,22 @@ class Target(Generic[LiveT]):
         """
         return replace(self, backend=self.backend.checking(self._expect))
 
-    def _expect(self, found: LiveNamespace | LiveTable | None) -> None:
-        if self._precondition_of(found) is Precondition.STALE:
-            raise StaleError(stale_text(self.change, self.change.before, self._view(found)))
+    def _expect(self, live: LiveNamespace | LiveTable | None) -> None:
+        if self._precondition_of(live) is Precondition.STALE:
+            raise StaleError(stale_text(self.change, self.change.before, self._view(live)))
 
-    def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
-        """Return ``found``, met by a creation, if it equals the planned state.
+    def accept(self, live: LiveT | None, error: BackendError) -> LiveT:
+        """Return ``live``, met by a creation, if it equals the planned state.
 
         Raises:
             StaleError: it differs.
-            BackendError: ``error`` itself if nothing was found.
+            BackendError: ``error`` itself if the object does not exist.
         """
-        if found is None:
+        if live is None:
             raise error
-        if self._precondition_of(found) not in (Precondition.APPLIED, Precondition.UNCONFIRMED):
-            raise StaleError(stale_text(self.change, self.after, self._view(found)))
-        return found
+        if self._precondition_of(live) not in (Precondition.APPLIED, Precondition.UNCONFIRMED):
+            raise StaleError(stale_text(self.change, self.after, self._view(live)))
+        return live
 
     def changes_to(self, properties: Mapping[str, str], in_force: str | None = None) -> PropertyChanges:
         """Return the merge that brings ``properties`` to the planned state.
@@ -96,15 +96,15 @@ class Target(Generic[LiveT]):
         keeps_request = capabilities.ignores_location and capabilities.table_markers
         return property_changes(self.change, properties, in_force, keeps_request=keeps_request)
 
-    def written(self, made: LiveT) -> ChangeOutcome:
-        """Return the outcome of a write that the catalog answered with ``made``.
+    def written(self, answer: LiveT) -> ChangeOutcome:
+        """Return the outcome of a write that the catalog answered with ``answer``.
 
         Raises:
             ConcurrentModificationError: that is not the planned state.
         """
-        if self._precondition_of(made) is Precondition.APPLIED:
+        if self._precondition_of(answer) is Precondition.APPLIED:
             return ChangeOutcome()
-        raise ConcurrentModificationError(f"after the write, {self._otherwise(made)}; plan again")
+        raise ConcurrentModificationError(f"after the write, {self._otherwise(answer)}; plan again")
 
     def _view(self, live: LiveNamespace | LiveTable | None) -> ObjectView | None:
         return view_of(live, self.change.managed_keys, self.backend.capabilities().safeguard)
@@ -113,8 +113,8 @@ class Target(Generic[LiveT]):
         return precondition_of(self.change, self._view(live))
 
     def _otherwise(self, live: LiveT) -> str:
-        others = differences(self.change, self.after, self._view(live))
-        return ", ".join(f"{other.field} is {other.now or 'unset'}, not {other.planned or 'unset'}" for other in others)
+        fields = differences(self.change, self.after, self._view(live))
+        return ", ".join(f"{field.field} is {field.now or 'unset'}, not {field.planned or 'unset'}" for field in fields)
 
 
 Step: TypeAlias = Callable[[Target[LiveT]], ChangeOutcome]

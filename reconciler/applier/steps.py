@@ -73,8 +73,8 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
     """
     backend, live = target.backend, target.live
     if live is not None and _is_half_made(target):
-        outcome, made = _ask_again(target, live)
-        _write_at(target, made, finished=True)
+        outcome, entry = _ask_again(target, live)
+        _write_at(target, entry, finished=True)
         return outcome
     if live is not None:
         # The mark comes before the dataset: an entry with data and no mark would count as foreign.
@@ -83,15 +83,15 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
     if location is None or backend.capabilities().comes_before_data(target.identifier, location):
-        return _placed(target, location, lambda made, known: _write_at(target, made, finished=known))
+        return _placed(target, location, lambda entry, known: _write_at(target, entry, finished=known))
     ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
     return _insert(target, location)[0]
 
 
-def _write_at(target: Target[LiveTable], made: LiveTable, *, finished: bool) -> bool:
+def _write_at(target: Target[LiveTable], entry: LiveTable, *, finished: bool) -> bool:
     """Write the empty dataset of an entry (see :func:`ensure_dataset`)."""
-    columns, managed = target.after.columns or (), made.managed_versioning
-    return ensure_dataset(_options(target, made), made.location, columns, finished=finished, managed=managed)
+    columns, managed = target.after.columns or (), entry.managed_versioning
+    return ensure_dataset(_options(target, entry), entry.location, columns, finished=finished, managed=managed)
 
 
 def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
@@ -102,7 +102,7 @@ def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
 def _declare(target: Target[LiveTable]) -> ChangeOutcome:
     location = _asked_location(target)
     if location is None:
-        return _placed(target, None, lambda made, _: expect_no_data(target.backend, made.location))
+        return _placed(target, None, lambda entry, _: expect_no_data(target.backend, entry.location))
     if target.change.probe:
         expect_no_data(target.backend, location)
     return _insert(target, location)[0]
@@ -117,16 +117,16 @@ def _placed(
     UnsupportedOperationError; but not another run's, nor one that another run has filled, nor one whose storage cannot
     be read, where another run may write.
     """
-    outcome, made, is_new = _insert(target, location)
+    outcome, entry, is_new = _insert(target, location)
     try:
-        then(made, not is_new)
+        then(entry, not is_new)
     except (StaleError, UnsupportedOperationError) as error:
-        if not is_new or holds_new_dataset(_options(target, made), made.location):
+        if not is_new or holds_new_dataset(_options(target, entry), entry.location):
             raise
-        raise type(error)(f"{error}; {_take_back(target, made, _FORGET_REQUEST)}") from None
+        raise type(error)(f"{error}; {_take_back(target, entry, _FORGET_REQUEST)}") from None
     if location is not None:
         return outcome
-    return replace(outcome, note=outcome.note or f"the service put it at {locations.redact(made.location)}")
+    return replace(outcome, note=outcome.note or f"the service put it at {locations.redact(entry.location)}")
 
 
 def _register(target: Target[LiveTable]) -> ChangeOutcome:
@@ -156,16 +156,18 @@ def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutc
     """Create the entry, and return whether it is new; an existing one is accepted if it equals the planned state."""
     properties = target.changes_to({}).set
     try:
-        made = target.backend.enter_table(target.identifier, location, properties)
+        entry = target.backend.enter_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:
-        found = target.accept(load_table(target.backend, target.identifier), error)
-        known = (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _ask_again(target, found)
+        existing = target.accept(load_table(target.backend, target.identifier), error)
+        known = (
+            (ChangeOutcome(Status.ALREADY), existing) if has_true_request(existing) else _ask_again(target, existing)
+        )
         return *known, False
-    return _confirmed(target, made), made, True
+    return _confirmed(target, entry), entry, True
 
 
-def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
-    """Return the outcome of a write that the service answered with ``made``.
+def _confirmed(target: Target[LiveTable], entry: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
+    """Return the outcome of a write that the service answered with ``entry``.
 
     If the service chose another location, the entry keeps the requested and the chosen one as marks. ``undo`` restores
     the properties of an entry that existed before.
@@ -173,17 +175,19 @@ def _confirmed(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
     Raises:
         UnsupportedOperationError: the service chose another location, and the data is at the requested one.
     """
-    asked, able = target.after.location, target.backend.capabilities()
-    if asked is None:
-        return target.written(made)
-    elsewhere = put_elsewhere(made, asked)
+    requested, capabilities = target.after.location, target.backend.capabilities()
+    if requested is None:
+        return target.written(entry)
+    elsewhere = put_elsewhere(entry, requested)
     if elsewhere and _needs_its_place(target):
-        raise UnsupportedOperationError(f"{elsewhere}, where the data is; {_take_back(target, made, undo)}")
-    request = {REQUESTED_LOCATION: asked, CHOSEN_LOCATION: made.location}
-    is_recorded = request.items() <= made.properties.items() if elsewhere else has_true_request(made)
-    if not is_recorded and able.alter_table and able.table_markers:
-        made = target.backend.alter_table(target.identifier, PropertyChanges(request) if elsewhere else _FORGET_REQUEST)
-    return ChangeOutcome(note=elsewhere) if elsewhere else target.written(made)
+        raise UnsupportedOperationError(f"{elsewhere}, where the data is; {_take_back(target, entry, undo)}")
+    request = {REQUESTED_LOCATION: requested, CHOSEN_LOCATION: entry.location}
+    is_recorded = request.items() <= entry.properties.items() if elsewhere else has_true_request(entry)
+    if not is_recorded and capabilities.alter_table and capabilities.table_markers:
+        entry = target.backend.alter_table(
+            target.identifier, PropertyChanges(request) if elsewhere else _FORGET_REQUEST
+        )
+    return ChangeOutcome(note=elsewhere) if elsewhere else target.written(entry)
 
 
 def _needs_its_place(target: Target[LiveTable]) -> bool:
@@ -192,7 +196,7 @@ def _needs_its_place(target: Target[LiveTable]) -> bool:
     return change.mirror_of is not None or change.action in (Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
 
 
-def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges) -> str:
+def _take_back(target: Target[LiveTable], entry: LiveTable, undo: PropertyChanges) -> str:
     """Undo the change of an entry; return the result as a phrase.
 
     An entry that an earlier run created may have data by now; then it stays.
@@ -201,7 +205,7 @@ def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
         return take_back(target.backend, target.identifier, undo)
     try:
         if target.live is not None:
-            expect_no_data(target.backend, made.location)
+            expect_no_data(target.backend, entry.location)
     except (StaleError, ServiceUnavailableError) as error:
         return f"the entry could not be taken back ({error})"
     return take_back(target.backend, target.identifier)
@@ -211,16 +215,16 @@ def _is_half_made(target: Target[LiveTable]) -> bool:
     """Return whether an interrupted run has not confirmed the entry's location."""
     change = target.change
     before = change.before.location if change.before else None
-    places = change.before is None or not locations.same(before, target.after.location)
-    return places and target.precondition is Precondition.UNCONFIRMED
+    sets_location = change.before is None or not locations.same(before, target.after.location)
+    return sets_location and target.precondition is Precondition.UNCONFIRMED
 
 
 def _confirm(target: Target[LiveTable]) -> ChangeOutcome:
     """Confirm the location of an entry that an interrupted run has created or moved."""
-    live, asked = target.existing, target.after.location
+    live, requested = target.existing, target.after.location
     needs_data = target.change.action is not Action.DECLARE_TABLE and target.change.probe
-    if needs_data and asked is not None and not locations.same(live.location, asked):
-        expect_data(target.change, target.backend, asked, ())
+    if needs_data and requested is not None and not locations.same(live.location, requested):
+        expect_data(target.change, target.backend, requested, ())
     return _ask_again(target, live)[0]
 
 
@@ -229,18 +233,18 @@ def _ask_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcom
 
     The answer tells if the service chose the present one, or someone moved the entry.
     """
-    asked, able = target.after.location, target.backend.capabilities()
-    if asked is None or not able.alter_table:
+    requested, capabilities = target.after.location, target.backend.capabilities()
+    if requested is None or not capabilities.alter_table:
         return ChangeOutcome(Status.ALREADY), live
-    if locations.same(live.location, asked):
-        made = target.backend.alter_table(target.identifier, _FORGET_REQUEST)
+    if locations.same(live.location, requested):
+        entry = target.backend.alter_table(target.identifier, _FORGET_REQUEST)
     else:
         # The marks that hold if the service ignores the location go with the request; otherwise one write is enough.
-        request = PropertyChanges({REQUESTED_LOCATION: asked, CHOSEN_LOCATION: live.location})
-        moves = able.relocate_table and not able.ignores_location
+        request = PropertyChanges({REQUESTED_LOCATION: requested, CHOSEN_LOCATION: live.location})
+        moves = capabilities.relocate_table and not capabilities.ignores_location
         marks = _FORGET_REQUEST if moves else request
-        made = target.backend.alter_table(target.identifier, marks, asked if able.relocate_table else None)
-    return _confirmed(target, made), made
+        entry = target.backend.alter_table(target.identifier, marks, requested if capabilities.relocate_table else None)
+    return _confirmed(target, entry), entry
 
 
 # ---- existing entries ------------------------------------------------------------------------------------------------
@@ -283,8 +287,8 @@ def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
         expect_data(target.change, target.backend, target.after.location, ())
     live = target.existing
     changes = target.changes_to(live.properties, live.location)
-    made = target.backend.alter_table(target.identifier, changes, target.after.location)
-    return _confirmed(target, made, changes.undone(live.properties))
+    entry = target.backend.alter_table(target.identifier, changes, target.after.location)
+    return _confirmed(target, entry, changes.undone(live.properties))
 
 
 def _deregister(target: Target[LiveTable]) -> ChangeOutcome:
@@ -318,19 +322,19 @@ def change_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
 def _create_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
     try:
         properties = {**_carried_over(target), **target.changes_to({}).set}
-        made = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
+        namespace = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
     except NamespaceAlreadyExistsError as error:
         target.accept(load_namespace(target.backend, target.identifier), error)
         return ChangeOutcome(Status.ALREADY)
-    return target.written(made)
+    return target.written(namespace)
 
 
 def _carried_over(target: Target[LiveNamespace]) -> dict[str, str]:
     """Return the properties of others on the old name, without its location."""
     before = target.change.takes_from
     origin = None if before is None else load_namespace(target.backend, target.backend.namespace_id_of(before))
-    found = ownership.others(origin.properties) if origin is not None else {}
-    return {key: value for key, value in found.items() if key not in target.backend.capabilities().namespace_places}
+    foreign = ownership.others(origin.properties) if origin is not None else {}
+    return {key: value for key, value in foreign.items() if key not in target.backend.capabilities().namespace_places}
 
 
 def _update_namespace(target: Target[LiveNamespace]) -> ChangeOutcome:
