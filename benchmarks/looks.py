@@ -54,20 +54,20 @@ class SimulatedLake:
     def audit(self, rounds: int) -> tuple[int, set[int]]:
         """Audit, and return how many tables are known at their latest version, and the numbers of those looked at."""
         from reconciler.auditor.entries import ENTRIES, merge_entries
-        from reconciler.auditor.looks import Looks
+        from reconciler.auditor.probe_cache import ProbeCache
         from reconciler.auditor.records import Depth
         from reconciler.auditor.storage_probe import TableProber
         from reconciler.pipeline.schemas import record_batch
 
-        looks = Looks(self.folder, "0" * 32, self.runs, rounds, _BEGAN + timedelta(days=self.runs))
+        cache = ProbeCache(self.folder, "0" * 32, self.runs, rounds, _BEGAN + timedelta(days=self.runs))
         catalogs = cast(Any, {"lake": SimpleNamespace(options={}, opens_tables=False)})
-        remembered = looks.entries(None, ENTRIES).content
+        remembered = cache.entries(None, ENTRIES).content
         places = defaultdict(list)
         for at, key in enumerate(remembered["key"].to_pylist()):
             places[int(key.rpartition("t")[2]) // _IN_A_TASK].append(at)
         self.looked, found = set(), 0
         with ExitStack() as stack, self._simulated():
-            prober = TableProber(catalogs, stack, looks)
+            prober = TableProber(catalogs, stack, cache)
             for task, start in enumerate(range(0, self.tables, _IN_A_TASK)):
                 rows = map(self._entry, range(start, min(start + _IN_A_TASK, self.tables)))
                 batches = [
@@ -79,7 +79,7 @@ class SimulatedLake:
                 found += sum(
                     one.version == self._version(row["location"]) for row, one in zip(merged, stored, strict=True)
                 )
-        looks.forget()
+        cache.prune()
         self.runs += 1
         return found, self.looked
 

@@ -32,8 +32,8 @@ from reconciler.auditor.document import (
 )
 from reconciler.auditor.entries import Coverage, read_entries, with_relations
 from reconciler.auditor.evaluate import CLAIMS, EVALUATED, Evaluator, base_claims
-from reconciler.auditor.looks import Looks
 from reconciler.auditor.orphans import DATASETS, DEEPEST, DatasetNamer, find_orphans
+from reconciler.auditor.probe_cache import ProbeCache
 from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
 from reconciler.auditor.suppressions import Suppressions
@@ -114,13 +114,13 @@ class AuditOptions:
 
 
 def audit(
-    spark: SparkSession | None, manifest: Manifest, options: AuditOptions, looks: Looks | None = None
+    spark: SparkSession | None, manifest: Manifest, options: AuditOptions, cache: ProbeCache | None = None
 ) -> AuditDocument:
     """Return the findings about the tables and datasets of ``manifest``.
 
     Tables are those in its scope, datasets those under its roots.
 
-    The document names what could not be read. ``looks`` are what earlier audits saw, if looks are kept.
+    The document names what could not be read. ``cache`` holds the probe results of earlier audits.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved.
@@ -130,7 +130,7 @@ def audit(
     suppressions = Suppressions.of(manifest, options.now.date())
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
-        entries, coverage = read_entries(spark, manifest, catalogs, stack, looks)
+        entries, coverage = read_entries(spark, manifest, catalogs, stack, cache)
         evaluator = Evaluator(
             catalogs,
             options.measures(),
@@ -139,24 +139,28 @@ def audit(
             coverage.teams,
             options.depth,
             suppressions,
-            looks,
+            cache,
         )
         evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
         orphans = None
         if "orphan" in options.rules:
             orphans = _evaluated_orphans(spark, evaluated, evaluator, coverage, stack)
         with stage(spark, "Adding up"):
-            found = evaluated if orphans is None else evaluated.union(orphans)
-            document = _document(manifest, found, figures, coverage, catalogs, options, suppressions)
+            checked = evaluated if orphans is None else evaluated.union(orphans)
+            document = _document(manifest, checked, figures, coverage, catalogs, options, suppressions)
     finished = options.now + timedelta(seconds=monotonic() - began)
     return _hidden(document.model_copy(update={"finished": finished}), manifest)
 
 
 def _hidden(document: AuditDocument, manifest: Manifest) -> AuditDocument:
     """Return ``document`` with locations from the environment or a file as the manifest writes them."""
-    written = partial(json.dumps, ensure_ascii=False)
-    places = {written(place)[1:-1]: written(said)[1:-1] for place, said in secret_places_of(manifest).items()}
-    return AuditDocument.model_validate_json(hiding(places)(document.model_dump_json())) if places else document
+    quoted = partial(json.dumps, ensure_ascii=False)
+    replacements = {quoted(location)[1:-1]: quoted(text)[1:-1] for location, text in secret_places_of(manifest).items()}
+    return (
+        AuditDocument.model_validate_json(hiding(replacements)(document.model_dump_json()))
+        if replacements
+        else document
+    )
 
 
 def _evaluated_tables(
@@ -174,23 +178,23 @@ def _evaluated_orphans(
     spark: SparkSession | None, evaluated: Frame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
 ) -> Frame | None:
     """Return the unregistered datasets as ``EVALUATED``; None if there are none."""
-    search = searchable_roots(evaluator.catalogs.values(), evaluator.unread, coverage.places)
+    search = searchable_roots(evaluator.catalogs.values(), evaluator.unread, coverage.directories)
     coverage.notes += search.reasons
     if not search.roots:
         return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as note:
-        said = evaluated.select(*CLAIMS.names).union(evaluated.select("bases").map(base_claims, CLAIMS))
-        claims = said.aggregated(("claimed",), {"closed": "max"}).cut(row_tasks(coverage.tables))
-        found = find_orphans(spark, search, evaluator.catalogs, claims)
-        coverage.failures += found.failures
-        coverage.notes += found.notes
-        if found.is_cut_short:
+        claim_rows = evaluated.select(*CLAIMS.names).union(evaluated.select("bases").map(base_claims, CLAIMS))
+        claims = claim_rows.aggregated(("claimed",), {"closed": "max"}).cut(row_tasks(coverage.tables))
+        result = find_orphans(spark, search, evaluator.catalogs, claims)
+        coverage.failures += result.failures
+        coverage.notes += result.notes
+        if result.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
-        if found.datasets is None:
+        if result.datasets is None:
             note(count(0, "orphan"))
             return None
-        named = found.datasets.map(DatasetNamer.of(evaluator.catalogs, search), DATASETS)
-        orphans = named.map(evaluator, EVALUATED, probe_tasks(found.number)).kept(stack)
+        named = result.datasets.map(DatasetNamer.of(evaluator.catalogs, search), DATASETS)
+        orphans = named.map(evaluator, EVALUATED, probe_tasks(result.number)).kept(stack)
         counted = orphans.aggregated(("sound",), {"name": "count"}).rows()
         note(count(sum(row["name"] for row in counted if not row["sound"]), "orphan"))
     return orphans
@@ -206,7 +210,9 @@ def _document(
     suppressions: Suppressions,
 ) -> AuditDocument:
     findings, counts, suppressed = _findings(evaluated, coverage, options, suppressions)
-    found = SeverityCounts(**{one.value: sum(getattr(rule, one.value) for rule in counts.by_rule) for one in Severity})
+    severities = SeverityCounts(
+        **{severity.value: sum(getattr(rule, severity.value) for rule in counts.by_rule) for severity in Severity}
+    )
     tables = tables_of(evaluated, options.most_tables)
     unknown = () if options.depth is Depth.FILES else AMOUNTS_OF_FILES
     unread_in = coverage.unread_in()
@@ -236,12 +242,12 @@ def _document(
             catalogs=len(catalogs),
             namespaces=sum(coverage.namespaces.values()),
             tables=figures.tables.total(),
-            findings=found,
+            findings=severities,
             **{name: amount for name, amount in figures.amounts.items() if name not in unknown},
         ),
         counts=counts,
         findings=tuple(findings),
-        findings_left_out=max(0, found.total - options.most_findings),
+        findings_left_out=max(0, severities.total - options.most_findings),
         suppressed=suppressed,
         tables=tuple(tables),
         tables_left_out=figures.tables.total() - len(tables),
@@ -253,25 +259,30 @@ def _document(
 def _findings(
     evaluated: Frame, coverage: Coverage, options: AuditOptions, suppressions: Suppressions
 ) -> tuple[Sequence[Finding], FindingCounts, Sequence[Suppressed]]:
-    """Return the most severe findings, the counts of all, and what is suppressed."""
-    told = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
-    own = [(one, suppressions.covering(one)) for one in (*told, *suppressions.findings()) if one.rule in options.rules]
-    numbers = Counter(at for _, at in own if at is not None)
+    """Return the most severe findings, the counts of all, and the suppressions in force."""
+    unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
+    driver_findings = [
+        (finding, suppressions.covering(finding))
+        for finding in (*unread, *suppressions.findings())
+        if finding.rule in options.rules
+    ]
+    numbers = Counter(position for _, position in driver_findings if position is not None)
     if suppressions.in_force:
         numbers += suppressed_of(evaluated)
-    unread = [one for one, at in own if at is None]
-    found = evaluated.where("sound", False).map(each_finding, FOUND)
-    first = findings_of(found, options.most_findings)
-    # They have to be counted where they are only if there are more than these.
+    unsuppressed = [finding for finding, position in driver_findings if position is None]
+    rows = evaluated.where("sound", False).map(each_finding, FOUND)
+    first = findings_of(rows, options.most_findings)
+    # Count on the executors only if there are more findings than these.
     is_cut = len(first) == options.most_findings
-    tallies = tallies_of(found) if is_cut else Counter(map(FindingCounts.group_of, first))
-    tallies.update(map(FindingCounts.group_of, unread))
-    urgent = sorted([*unread, *first], key=lambda finding: finding.rank)
+    tallies = tallies_of(rows) if is_cut else Counter(map(FindingCounts.group_of, first))
+    tallies.update(map(FindingCounts.group_of, unsuppressed))
+    urgent = sorted([*unsuppressed, *first], key=lambda finding: finding.rank)
     return urgent[: options.most_findings], FindingCounts.of(tallies), suppressions.counted(numbers)
 
 
 def _unused(suppressed: Sequence[Suppressed], options: AuditOptions) -> Iterator[str]:
     """Yield a note on each suppression without a finding."""
-    for one in suppressed:
-        if not one.findings and one.rule in options.rules:
-            yield f"{one.source}: the suppression of `{one.rule}` for `{one.match}` matches no finding in {one.catalog}"
+    for suppression in suppressed:
+        if not suppression.findings and suppression.rule in options.rules:
+            scope = f"`{suppression.rule}` for `{suppression.match}`"
+            yield f"{suppression.source}: the suppression of {scope} matches no finding in {suppression.catalog}"

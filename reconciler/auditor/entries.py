@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
-from reconciler.auditor.looks import LOOK, Looks
+from reconciler.auditor.probe_cache import LOOK, ProbeCache
 from reconciler.auditor.records import OWNER
 from reconciler.model import locations
 from reconciler.model.desired import DesiredTable
@@ -56,7 +56,7 @@ ENTRIES = pa.schema(
 """A table in the manifest or a catalog.
 
 ``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` the fields ``rows.LIVE`` of a live
-table, ``look`` what an earlier audit saw. ``foreign_location`` and ``foreign_format`` are those of a table of another
+table, ``look`` an earlier probe result. ``foreign_location`` and ``foreign_format`` are those of a table of another
 format; a table that is marked as a Lance table and is of the wrong type has both. ``location`` is the live one, else
 the foreign one, else that of the block; ``claimed`` is the same normalised and with symbolic links resolved.
 ``scheme``, ``place`` (like ``claimed``) and ``directory``, the one around the place, are null except for a live Lance
@@ -85,11 +85,11 @@ _INSIDE = pa.schema([("directory", STRING), ("inside", STRINGS)])
 
 def unit_entries(unit: Unit, last_attempt: bool) -> Iterator[pa.RecordBatch]:
     """Yield the content of a unit as ``_READ``."""
-    for some in chunks(read_unit(unit, last_attempt=last_attempt, foreign=True), _ROWS_AT_ONCE):
-        tables = [row for row in some if row["kind"] in (rows.TABLE, rows.FOREIGN)]
-        others = (row for row in some if row["kind"] not in (rows.TABLE, rows.FOREIGN))
+    for chunk in chunks(read_unit(unit, last_attempt=last_attempt, foreign=True), _ROWS_AT_ONCE):
+        tables = [row for row in chunk if row["kind"] in (rows.TABLE, rows.FOREIGN)]
+        other_rows = (row for row in chunk if row["kind"] not in (rows.TABLE, rows.FOREIGN))
         places = storage.places_of([row["location"] or "" for row in tables])
-        yield record_batch(chain(map(_live_entry, tables, places), others), _READ)
+        yield record_batch(chain(map(_live_entry, tables, places), other_rows), _READ)
 
 
 def block_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -104,33 +104,33 @@ def merge_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     A live Lance table takes precedence over a table of another format, and that over the block. The latest look counts;
     a table of which nothing but a look is left has no entry.
     """
-    said = [row for batch in batches for row in batch.to_pylist()]
-    said.sort(key=lambda row: row["look"]["at"].timestamp() if row["look"] else 0)
-    said.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
+    parts = [row for batch in batches for row in batch.to_pylist()]
+    parts.sort(key=lambda row: row["look"]["at"].timestamp() if row["look"] else 0)
+    parts.sort(key=lambda row: (row["live"] is not None, row["foreign_format"] is not None))
     entries: defaultdict[tuple[str, str], Row] = defaultdict(dict)
-    for row in said:
+    for row in parts:
         entries[row["catalog"], row["key"]] |= {name: value for name, value in row.items() if value is not None}
     return record_batches((entry for entry in entries.values() if "address" in entry), ENTRIES)
 
 
-def _live_entry(row: Row, found: str) -> Row:
+def _live_entry(row: Row, place: str) -> Row:
     location, identifier = row["location"], (*row["namespace"], row["name"])
-    place = locations.objects_of(found) if location else None
-    entry = {**_named(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": place}
+    claimed = locations.objects_of(place) if location else None
+    entry = {**_identity(row["catalog"], identifier), "kind": rows.TABLE, "location": location, "claimed": claimed}
     if row["kind"] == rows.FOREIGN:
         return {**entry, "foreign_location": location, "foreign_format": row["format"]}
-    if place is not None:
-        entry |= {"scheme": locations.scheme(location), "place": found, "directory": directory_of(found)}
+    if claimed is not None:
+        entry |= {"scheme": locations.scheme(location), "place": place, "directory": directory_of(place)}
     return {**entry, "live": {name: row[name] for name in rows.LIVE.names}}
 
 
 def _block_entry(catalog: str, block: DesiredTable) -> Row:
-    place = None if block.location is None else locations.objects_of(storage.place_of(block.location))
-    named = _named(catalog, block.id)
-    return {**named, "block": pickle.dumps(block), "location": block.location, "claimed": place}
+    claimed = None if block.location is None else locations.objects_of(storage.place_of(block.location))
+    identity = _identity(catalog, block.id)
+    return {**identity, "block": pickle.dumps(block), "location": block.location, "claimed": claimed}
 
 
-def _named(catalog: str, identifier: Identifier) -> Row:
+def _identity(catalog: str, identifier: Identifier) -> Row:
     return {"catalog": catalog, "key": join(identifier), "address": address(catalog, identifier)}
 
 
@@ -142,20 +142,20 @@ def directory_of(place: str) -> str | None:
 
 def placed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield ``_PLACED`` for the tables that have a ``place``, and for the directories around them."""
-    asked: set[str] = set()
+    directories: set[str] = set()
     for batch in batches:
-        found: list[Row] = []
+        placed: list[Row] = []
         for row in batch.to_pylist():
             if row["place"] is None:
                 continue
-            found.append({name: row[name] for name in ("place", "address", "scheme")})
+            placed.append({name: row[name] for name in ("place", "address", "scheme")})
             inner = above = row["directory"]
-            if inner not in asked:
-                asked.add(inner)
+            if inner not in directories:
+                directories.add(inner)
                 while above is not None:
-                    found.append({"place": above, "inner": inner})
+                    placed.append({"place": above, "inner": inner})
                     above = directory_of(above)
-        yield record_batch(found, _PLACED)
+        yield record_batch(placed, _PLACED)
 
 
 def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -167,31 +167,31 @@ def tables_at_places(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
             tables[row["place"]].append(row)
         else:
             around.add((row["place"], row["inner"]))
-    named = {
+    shared = {
         place: {
-            "sharing": [*chain.from_iterable(_first_of_each_catalog(row["address"] for row in at))],
-            "schemes": sorted({row["scheme"] for row in at}),
+            "sharing": [*chain.from_iterable(_first_of_each_catalog(row["address"] for row in rows_at))],
+            "schemes": sorted({row["scheme"] for row in rows_at}),
         }
-        for place, at in tables.items()
+        for place, rows_at in tables.items()
     }
-    around |= {(place, "") for place, at in tables.items() if len(at) > 1}
-    found = ({"place": place, "inner": inner, **named[place]} for place, inner in around if place in named)
-    return record_batches(found, _AT_PLACE)
+    around |= {(place, "") for place, rows_at in tables.items() if len(rows_at) > 1}
+    related = ({"place": place, "inner": inner, **shared[place]} for place, inner in around if place in shared)
+    return record_batches(related, _AT_PLACE)
 
 
 def _first_of_each_catalog(addresses: Iterable[str]) -> Iterator[Iterable[str]]:
     """Yield the first ``addresses`` of each catalog; those of mirrors are left out later."""
-    for _, found in groupby(sorted(addresses), lambda one: one.partition("/")[0]):
-        yield islice(found, MOST_NAMED + 1)
+    for _, group in groupby(sorted(addresses), lambda table: table.partition("/")[0]):
+        yield islice(group, MOST_NAMED + 1)
 
 
 def tables_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield ``_INSIDE``; ``batches`` must hold all ``_AT_PLACE`` of an inner directory."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    outer: defaultdict[str, list[str]] = defaultdict(list)
     for row in (row for batch in batches for row in batch.to_pylist()):
         if row["inner"]:
-            found[row["inner"]] += row["sharing"]
-    inside = ({"directory": inner, "inside": sorted(named)[:MOST_NAMED]} for inner, named in found.items())
+            outer[row["inner"]] += row["sharing"]
+    inside = ({"directory": inner, "inside": sorted(addresses)[:MOST_NAMED]} for inner, addresses in outer.items())
     return record_batches(inside, _INSIDE)
 
 
@@ -209,7 +209,7 @@ class Coverage:
         notes: the notes of the catalogs, and on what was not searched.
         tables: the number of tables of any format.
         teams: the owners of each catalog's namespaces, where they name one.
-        places: the directories of each catalog's namespaces, where they name one.
+        directories: those of each catalog's namespaces, where they name one.
     """
 
     namespaces: dict[str, int] = field(default_factory=dict)
@@ -218,7 +218,7 @@ class Coverage:
     notes: list[str] = field(default_factory=list)
     tables: int = 0
     teams: dict[str, dict[Identifier, str]] = field(default_factory=dict)
-    places: dict[str, dict[Identifier, str]] = field(default_factory=dict)
+    directories: dict[str, dict[Identifier, str]] = field(default_factory=dict)
 
     def add_namespace(self, catalog: CatalogInfo, namespace: LiveNamespace) -> None:
         """Count a namespace, and keep its owner and its directory."""
@@ -226,15 +226,15 @@ class Coverage:
         self.namespaces[name] = self.namespaces.get(name, 0) + 1
         if owner := namespace.properties.get(OWNER):
             self.teams.setdefault(name, {})[namespace.id] = owner
-        for place in filter(None, (namespace.root, *map(namespace.properties.get, catalog.root_keys))):
-            self.places.setdefault(name, {})[namespace.id] = place
+        for directory in filter(None, (namespace.root, *map(namespace.properties.get, catalog.root_keys))):
+            self.directories.setdefault(name, {})[namespace.id] = directory
 
     def unread_in(self) -> Mapping[str, frozenset[Identifier]]:
         """Return the namespaces of each catalog that could not be read."""
-        found: defaultdict[str, set[Identifier]] = defaultdict(set)
+        unread: defaultdict[str, set[Identifier]] = defaultdict(set)
         for failure in self.unread:
-            found[failure.catalog].add(failure.namespace)
-        return {catalog: frozenset(namespaces) for catalog, namespaces in found.items()}
+            unread[failure.catalog].add(failure.namespace)
+        return {catalog: frozenset(namespaces) for catalog, namespaces in unread.items()}
 
 
 def read_entries(
@@ -242,7 +242,7 @@ def read_entries(
     manifest: Manifest,
     catalogs: Mapping[str, CatalogInfo],
     stack: ExitStack,
-    looks: Looks | None = None,
+    cache: ProbeCache | None = None,
 ) -> tuple[Frame, Coverage]:
     """Read each catalog once, and return ``ENTRIES`` and the coverage.
 
@@ -251,19 +251,19 @@ def read_entries(
         manifest: its blocks are merged with the entries.
         catalogs: its catalogs by name.
         stack: frames are released when it closes.
-        looks: are merged with the entries, too.
+        cache: its looks are merged with the entries, too.
 
     Raises:
-        LancensError: a catalog cannot be read by other processes, or the looks cannot be read.
+        LancensError: a catalog cannot be read by other processes, or the cache cannot be read.
     """
     coverage = Coverage()
-    read = _read(spark, catalogs, coverage, stack)
+    content = _read(spark, catalogs, coverage, stack)
     blocks = [(name, block) for name, catalog in manifest.catalogs.items() for block in catalog.desired.tables.values()]
-    wanted = frame_of(spark, batched(blocks)).map(block_entries, ENTRIES)
-    said = read.where("kind", rows.TABLE).select(*ENTRIES.names).union(wanted)
-    if looks is not None:
-        said = said.union(looks.entries(spark, ENTRIES))
-    return said.map(merge_entries, ENTRIES, row_tasks(coverage.tables + len(blocks)), ("catalog", "key")), coverage
+    block_rows = frame_of(spark, batched(blocks)).map(block_entries, ENTRIES)
+    entries = content.where("kind", rows.TABLE).select(*ENTRIES.names).union(block_rows)
+    if cache is not None:
+        entries = entries.union(cache.entries(spark, ENTRIES))
+    return entries.map(merge_entries, ENTRIES, row_tasks(coverage.tables + len(blocks)), ("catalog", "key")), coverage
 
 
 def _read(
@@ -272,20 +272,22 @@ def _read(
     """Return the content of the catalogs as ``_READ``, and add to ``coverage``."""
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as note:
         units = list_units([catalog.spec for catalog in catalogs.values()], in_process=spark is None)
-        read = frame_of_units(spark, units, unit_entries, _READ).kept(stack)
-        others = read.where("kind", rows.NAMESPACE, rows.COVERAGE, rows.NOTE).select(*rows.ROWS.names).rows()
-        for row in others:
+        content = frame_of_units(spark, units, unit_entries, _READ).kept(stack)
+        other_rows = content.where("kind", rows.NAMESPACE, rows.COVERAGE, rows.NOTE).select(*rows.ROWS.names).rows()
+        for row in other_rows:
             if row["kind"] == rows.NAMESPACE:
                 coverage.add_namespace(catalogs[row["catalog"]], rows.namespace_of(row))
-        covered = [row for row in others if row["kind"] == rows.COVERAGE]
+        covered = [row for row in other_rows if row["kind"] == rows.COVERAGE]
         coverage.tables = sum(row["tables"] for row in covered)
         coverage.unread = rows.failures_in(covered)
-        coverage.notes += sorted({f"{row['catalog']}: {row['message']}" for row in others if row["kind"] == rows.NOTE})
+        coverage.notes += sorted(
+            {f"{row['catalog']}: {row['message']}" for row in other_rows if row["kind"] == rows.NOTE}
+        )
         note(count(coverage.tables, "table"))
     for catalog in catalogs.values():
         if catalog.problem is not None:
             coverage.failures.append(rows.ReadFailure(catalog=catalog.name, message=catalog.problem))
-    return read
+    return content
 
 
 def with_relations(tables: Frame, number: int) -> Frame:
@@ -295,11 +297,11 @@ def with_relations(tables: Frame, number: int) -> Frame:
     the table itself. It needs ``address``, ``scheme``, ``place`` and ``directory`` of ``ENTRIES``.
 
     A table is inside another one whose place is one of the directories above it. Tables in one directory have the same
-    directories above, so these are asked for once for each directory.
+    directories above, so these are looked up once for each directory.
     """
     placed = tables.select("address", "scheme", "place", "directory").map(placed_tables, _PLACED)
     tasks = row_tasks(number)  # left to Spark, they are as few as its compressed rows allow
-    found = placed.map(tables_at_places, _AT_PLACE, tasks, ("place",))
-    shared = found.where("inner", "").select("place", "sharing", "schemes")
-    inside = found.map(tables_around, _INSIDE, tasks, ("inner",))
+    related = placed.map(tables_at_places, _AT_PLACE, tasks, ("place",))
+    shared = related.where("inner", "").select("place", "sharing", "schemes")
+    inside = related.map(tables_around, _INSIDE, tasks, ("inner",))
     return tables.joined(shared, "place").joined(inside, "directory")

@@ -1,6 +1,6 @@
 """Turn rows of entries into rows with findings: probe, then apply the rules.
 
-The answers of storage, and of catalogs about columns, do not leave the process of the row.
+Probe results and the columns of entries stay in the process that reads them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from reconciler.auditor.catalog_info import CatalogInfo, RootIndex
 from reconciler.auditor.document import Finding, ReportedTable
-from reconciler.auditor.looks import Looks
+from reconciler.auditor.probe_cache import ProbeCache
 from reconciler.auditor.records import Depth, Severity, Stored, TableRecord
 from reconciler.auditor.rules import RuleLimits, check
 from reconciler.auditor.rules.drift import property_drift, tags_in_question
@@ -93,7 +93,7 @@ CLAIMS = pa.schema([EVALUATED.field("claimed"), EVALUATED.field("closed")])
 def base_claims(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield ``CLAIMS`` for the bases in rows of ``EVALUATED``."""
     for batch in batches:
-        bases = {base for found in batch["bases"].to_pylist() for base in found or ()}
+        bases = {base for row_bases in batch["bases"].to_pylist() for base in row_bases or ()}
         yield record_batch(({"claimed": base, "closed": True} for base in bases), CLAIMS)
 
 
@@ -114,7 +114,7 @@ class Evaluator:
         teams: the owners of the namespaces of each catalog.
         depth: how much of each dataset is read.
         suppressions: those of the manifest.
-        looks: those of earlier audits, if they are kept.
+        cache: the probe results of earlier audits, if a history is kept.
     """
 
     catalogs: Mapping[str, CatalogInfo]
@@ -124,7 +124,7 @@ class Evaluator:
     teams: Mapping[str, Mapping[Identifier, str]]
     depth: Depth
     suppressions: Suppressions
-    looks: Looks | None = None
+    cache: ProbeCache | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row of ``EVALUATED`` for each table or unregistered dataset.
@@ -135,20 +135,22 @@ class Evaluator:
         roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
         mirrors = {name: self._mirrors(name) for name in self.catalogs}
         with ExitStack() as stack:
-            prober = TableProber(self.catalogs, stack, self.looks)
+            prober = TableProber(self.catalogs, stack, self.cache)
             for batch in batches:
-                said = batch.to_pylist()
-                rows = [row for row in said if not self._is_unread(row)]
+                all_rows = batch.to_pylist()
+                rows = [row for row in all_rows if not self._is_unread(row)]
                 stored = prober.probe(rows, self.depth)
                 columns = (
                     prober.column_mismatches(rows, stored) if stale_columns.name in self.rules else [None] * len(rows)
                 )
-                known = zip(rows, stored, columns, strict=True)
-                records = [self._record(*one, roots[one[0]["catalog"]], mirrors[one[0]["catalog"]]) for one in known]
+                records = [
+                    self._record(row, content, mismatch, roots[row["catalog"]], mirrors[row["catalog"]])
+                    for row, content, mismatch in zip(rows, stored, columns, strict=True)
+                ]
                 if property_drift.name in self.rules:
                     tags = prober.tags(rows, [*map(tags_in_question, records)])
                     records = [replace(record, tags=targets) for record, targets in zip(records, tags, strict=True)]
-                unread = map(_claim, filter(self._is_unread, said))
+                unread = map(_claim, filter(self._is_unread, all_rows))
                 yield record_batch(chain(map(self._evaluate, records), unread), EVALUATED)
 
     def _record(
@@ -156,14 +158,18 @@ class Evaluator:
     ) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
         live, form = row.get("live"), row.get("foreign_format")
-        own, block, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
-        desired: DesiredTable | None = None if block is None else pickle.loads(block)  # noqa: S301 - our own
-        found = None if live is None else live_table(identifier, live)
-        said = desired or (mirror.default_of(identifier) if mirror is not None else None)
-        if desired is None and found is not None and owner_of(found.properties) is None:
+        own_address, pickled, mirror = address(catalog, identifier), row.get("block"), self.catalogs[catalog].mirror
+        desired: DesiredTable | None = None if pickled is None else pickle.loads(pickled)  # noqa: S301 - our own
+        table = None if live is None else live_table(identifier, live)
+        block = desired or (mirror.default_of(identifier) if mirror is not None else None)
+        if desired is None and table is not None and owner_of(table.properties) is None:
             policy = self.catalogs[catalog].policies.of(identifier)
-            said = policy.block if policy is not None else said
-        sharing = (one for one in row.get("sharing") or () if one != own and one.partition("/")[0] not in mirrors)
+            block = policy.block if policy is not None else block
+        sharing = (
+            other
+            for other in row.get("sharing") or ()
+            if other != own_address and other.partition("/")[0] not in mirrors
+        )
         return TableRecord(
             catalog=catalog,
             id=identifier,
@@ -172,22 +178,24 @@ class Evaluator:
             root=roots.of(location) if location else None,
             place=row["claimed"],
             desired=desired,
-            live=found,
+            live=table,
             foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
             stored=stored,
-            sharing=tuple(sorted(sharing, key=lambda one: one.partition("/")[0] != catalog)),  # its own first
+            sharing=tuple(sorted(sharing, key=lambda other: other.partition("/")[0] != catalog)),  # its own first
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
             entry_columns=columns,
             lists_tags=self.catalogs[catalog].lists_tags,
             team=self._team(catalog, identifier),
-            expect=said.expect if said is not None else NOTHING_EXPECTED,
+            expect=block.expect if block is not None else NOTHING_EXPECTED,
         )
 
     def _mirrors(self, catalog: str) -> frozenset[str]:
         """Return the catalogs that mirror ``catalog``, or a mirror of it."""
-        direct = {one.name for one in self.catalogs.values() if one.mirror is not None and one.mirror.origin == catalog}
+        direct = {
+            info.name for info in self.catalogs.values() if info.mirror is not None and info.mirror.origin == catalog
+        }
         return frozenset(direct).union(*map(self._mirrors, direct))
 
     def _team(self, catalog: str, identifier: Identifier) -> str | None:
@@ -206,7 +214,7 @@ class Evaluator:
     def _evaluate(self, record: TableRecord) -> Row:
         stored = record.stored
         files = stored.files if stored.files is not None and stored.files.problem is None else None
-        checked = [(one, self.suppressions.covering(one)) for one in check(record, self.limits, self.rules)]
+        checked = [(finding, self.suppressions.covering(finding)) for finding in check(record, self.limits, self.rules)]
         age = None if stored.committed is None else age_in_days(stored.committed, self.limits.now)
         source = record.desired.source if record.desired is not None else None
         return {
@@ -233,14 +241,14 @@ class Evaluator:
             "reclaimable": None if files is None else files.reclaimable,
             "size_bin": None if stored.bytes is None else SIZES.bin_of(stored.bytes),
             "age_bin": None if age is None else AGES.bin_of(age),
-            "sound": all(at is not None for _, at in checked),
-            "suppressed": " ".join(str(at) for _, at in checked if at is not None),
-            "found": [_found(one) for one, at in checked if at is None],
+            "sound": all(position is not None for _, position in checked),
+            "suppressed": " ".join(str(position) for _, position in checked if position is not None),
+            "found": [_verdict(finding) for finding, position in checked if position is None],
         }
 
 
 def _claim(row: Row) -> Row:
-    """Return what is known of a desired table that may be in an unread namespace: its dataset is no orphan."""
+    """Claim the location of a desired table in an unread namespace: its dataset is no orphan."""
     claimed = {name: row[name] for name in ("catalog", "address", "claimed")}
     return {**claimed, "live": False, "closed": True, "sound": True, "suppressed": "", "found": []}
 
@@ -249,9 +257,9 @@ def _identifier(row: Row) -> Identifier:
     return tuple(row["id"]) if "id" in row else split(row["key"])
 
 
-def _found(finding: Finding) -> Row:
-    said = finding.model_dump(mode="json", include={"rule", "severity", "reason", "remedy", "details"})
-    return {**said, "severity_rank": _SEVERITY_RANK[finding.severity]}
+def _verdict(finding: Finding) -> Row:
+    verdict = finding.model_dump(mode="json", include={"rule", "severity", "reason", "remedy", "details"})
+    return {**verdict, "severity_rank": _SEVERITY_RANK[finding.severity]}
 
 
 # ---- the rows in the document ----------------------------------------------------------------------------------------
@@ -264,4 +272,4 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
 
 def table_of(row: Mapping[str, Any]) -> ReportedTable:
     """Return the table of a row of ``EVALUATED``."""
-    return ReportedTable.model_validate({**row, "rules": [one["rule"] for one in row["found"]]})
+    return ReportedTable.model_validate({**row, "rules": [finding["rule"] for finding in row["found"]]})

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from reconciler import storage
 from reconciler.auditor.document import AuditDocument, PastFinding, RunSummary
-from reconciler.auditor.looks import FOLDER
+from reconciler.auditor.probe_cache import FOLDER
 from reconciler.auditor.rules.stored import orphan, unreadable
 from reconciler.model import locations
 from reconciler.model.errors import BackendError, ConcurrentModificationError, LancensError

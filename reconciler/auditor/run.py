@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.auditor import history
 from reconciler.auditor.audit import AuditOptions, audit
-from reconciler.auditor.looks import Looks
+from reconciler.auditor.probe_cache import ProbeCache
 from reconciler.auditor.records import ROUNDS
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ def run_audit(
         return document
     earlier = history.read(uri, {})
     series, rounds = (manifest.name, options.settings().text), ROUNDS if options.since_last else 1
-    looks = Looks.of(uri, earlier, series, options.now, rounds)
+    cache = ProbeCache.of(uri, earlier, series, options.now, rounds)
     with session as spark:
-        document = audit(spark, manifest, options, looks)
+        document = audit(spark, manifest, options, cache)
     document = history.with_lives(history.with_trend(document, earlier), uri, {})
     report(document)
     history.append(uri, document, {})
-    looks.forget()
+    cache.prune()
     return document

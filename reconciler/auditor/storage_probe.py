@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
-from reconciler.auditor.looks import Looks
+from reconciler.auditor.probe_cache import ProbeCache
 from reconciler.auditor.records import NOT_PROBED, Depth, Stored
 from reconciler.backends.base import Backend
 from reconciler.model.columns import Schema
@@ -47,37 +47,39 @@ class TableProber:
     Args:
         catalogs: the catalogs by name.
         stack: connections are closed when it closes.
-        looks: those of earlier audits, if they are kept.
+        cache: the results of earlier audits, if a history is kept.
     """
 
     catalogs: Mapping[str, CatalogInfo]
     stack: ExitStack
-    looks: Looks | None = None
+    cache: ProbeCache | None = None
     _backends: dict[str, Backend | CatalogError] = field(default_factory=dict)
 
     def probe(self, rows: Sequence[Row], depth: Depth) -> list[Stored]:
         """Return the content of the location of each row."""
-        found: list[Stored] = []
-        for some in chunks(rows, _TOGETHER):
-            places = [row["location"] for row in some]
-            is_remote = any(place is not None and storage.local_path(place) is None for place in places)
-            asked = zip(some, self._options(some), strict=True)
-            found += in_parallel(lambda one: self._look(*one, depth), asked, _PROBES_AT_ONCE if is_remote else 1)
-        if self.looks is not None:
-            self.looks.write(rows, found)
-        return found
+        results: list[Stored] = []
+        for chunk in chunks(rows, _TOGETHER):
+            locations = [row["location"] for row in chunk]
+            is_remote = any(location is not None and storage.local_path(location) is None for location in locations)
+            requests = zip(chunk, self._options(chunk), strict=True)
+            results += in_parallel(
+                lambda request: self._probe_row(*request, depth), requests, _PROBES_AT_ONCE if is_remote else 1
+            )
+        if self.cache is not None:
+            self.cache.write(rows, results)
+        return results
 
-    def _look(self, row: Row, options: Mapping[str, str] | CatalogError, depth: Depth) -> Stored:
-        """Return the content of the location of a row, carried over if nothing was committed since."""
+    def _probe_row(self, row: Row, options: Mapping[str, str] | CatalogError, depth: Depth) -> Stored:
+        """Return the content of a row's location, from the cache if nothing was committed since."""
         location: str | None = row["location"]
         if isinstance(options, CatalogError):
             return Stored(StorageKind.UNKNOWN, str(options))
         if location is None:
             return NOT_PROBED
-        if self.looks is None or not location or "look" not in row:  # as an unregistered dataset
+        if self.cache is None or not location or "look" not in row:  # as an unregistered dataset
             return probe(location, options, depth)
-        carried = self.looks.carried(row)
-        # The state is older than the look, so that a commit meanwhile is seen the next time.
+        carried = self.cache.carried(row)
+        # Read the state before probing, so that the next audit notices a commit in between.
         state = storage.latest_state(location, options, None if carried is None else carried.state)
         if carried is not None and state == carried.state:
             return carried
@@ -85,51 +87,55 @@ class TableProber:
 
     def column_mismatches(self, rows: Sequence[Row], stored: Sequence[Stored]) -> list[ColumnMismatch]:
         """Return the columns of each row's entry that differ from its data's."""
-        asked: defaultdict[str, dict[Identifier, Schema]] = defaultdict(dict)
-        for row, found in zip(rows, stored, strict=True):
-            if found.schema is not None and row.get("live") is not None and self.catalogs[row["catalog"]].shows_columns:
-                asked[row["catalog"]][split(row["key"])] = found.schema
-        compared: dict[str, Mapping[Identifier, ColumnMismatch]] = {}
-        for name, tables in asked.items():
+        schemas: defaultdict[str, dict[Identifier, Schema]] = defaultdict(dict)
+        for row, content in zip(rows, stored, strict=True):
+            if (
+                content.schema is not None
+                and row.get("live") is not None
+                and self.catalogs[row["catalog"]].shows_columns
+            ):
+                schemas[row["catalog"]][split(row["key"])] = content.schema
+        mismatches: dict[str, Mapping[Identifier, ColumnMismatch]] = {}
+        for name, tables in schemas.items():
             answer = self._ask(name, partial(_column_mismatches, tables))
-            compared[name] = dict.fromkeys(tables, str(answer)) if isinstance(answer, CatalogError) else answer
-        return [compared.get(row["catalog"], {}).get(split(row.get("key") or "")) for row in rows]
+            mismatches[name] = dict.fromkeys(tables, str(answer)) if isinstance(answer, CatalogError) else answer
+        return [mismatches.get(row["catalog"], {}).get(split(row.get("key") or "")) for row in rows]
 
     def tags(self, rows: Sequence[Row], names: Sequence[Collection[str]]) -> list[Mapping[str, str] | None]:
-        """Return where the tags of some names lead in the dataset of each row; None without names, or a dataset."""
-        asked = [position for position, wanted in enumerate(names) if wanted]
-        options = dict(zip(asked, self._options([rows[position] for position in asked]), strict=True))
+        """Return the targets of the named tags of each row; None without names or a dataset."""
+        positions = [position for position, tag_names in enumerate(names) if tag_names]
+        options = dict(zip(positions, self._options([rows[position] for position in positions]), strict=True))
 
         def read(position: int) -> Mapping[str, str] | None:
-            given = options[position]
-            if isinstance(given, CatalogError):
+            row_options = options[position]
+            if isinstance(row_options, CatalogError):
                 return None
-            tags = storage.find_tags(rows[position]["location"], given, {}, names[position])
+            tags = storage.find_tags(rows[position]["location"], row_options, {}, names[position])
             return tags.there if isinstance(tags, FoundTags) else None
 
-        targets = dict(zip(asked, in_parallel(read, asked, _PROBES_AT_ONCE), strict=True))
+        targets = dict(zip(positions, in_parallel(read, positions, _PROBES_AT_ONCE), strict=True))
         return [targets.get(position) for position in range(len(rows))]
 
     def _options(self, rows: Sequence[Row]) -> list[Mapping[str, str] | CatalogError]:
         """Return pylance's options for each row, or the error of its catalog."""
-        found: list[Mapping[str, str] | CatalogError] = [self.catalogs[row["catalog"]].options for row in rows]
-        asked: defaultdict[str, dict[int, LiveTable]] = defaultdict(dict)
-        for at, row in enumerate(rows):
+        results: list[Mapping[str, str] | CatalogError] = [self.catalogs[row["catalog"]].options for row in rows]
+        remote_tables: defaultdict[str, dict[int, LiveTable]] = defaultdict(dict)
+        for position, row in enumerate(rows):
             live, name = row.get("live"), row["catalog"]
             if live is not None and self.catalogs[name].opens_tables:
                 table = live_table(split(row["key"]), live)
                 if table.location and storage.local_path(table.location) is None:
-                    asked[name][at] = table
-        for name, tables in asked.items():
+                    remote_tables[name][position] = table
+        for name, tables in remote_tables.items():
             self._backend(name)  # connect before threads do
 
             def options(table: LiveTable, name: str = name) -> Mapping[str, str] | CatalogError:
                 return self._ask(name, lambda backend: backend.table_storage_options(table))
 
             answers = in_parallel(options, tables.values(), self.catalogs[name].spec.parallelism)
-            for at, answer in zip(tables, answers, strict=True):
-                found[at] = answer
-        return found
+            for position, answer in zip(tables, answers, strict=True):
+                results[position] = answer
+        return results
 
     def _ask(self, name: str, question: Callable[[Backend], AnswerT]) -> AnswerT | CatalogError:
         spec, backend = self.catalogs[name].spec, self._backend(name)
@@ -163,18 +169,20 @@ def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES)
     """
     if not location:
         return Stored(StorageKind.UNKNOWN, "the entry names no location")
-    found = storage.examine(location, options, partial(_measured, location=location, options=options, depth=depth))
-    if isinstance(found, Stored):
-        return found
-    if found.kind is StorageKind.NOTHING:
-        return _nothing(location, options)
-    looks = found.kind is StorageKind.UNKNOWN and depth is Depth.FILES
+    content = storage.examine(
+        location, options, partial(_dataset_content, location=location, options=options, depth=depth)
+    )
+    if isinstance(content, Stored):
+        return content
+    if content.kind is StorageKind.NOTHING:
+        return _empty_location(location, options)
+    seeks_recovery = content.kind is StorageKind.UNKNOWN and depth is Depth.FILES
     return Stored(
-        found.kind,
-        found.detail,
-        unversioned=_is_unversioned(found.kind, location, options),
-        recovery=storage.recovery_of(location, options) if looks else None,
-        bases=found.elsewhere,
+        content.kind,
+        content.detail,
+        unversioned=_is_unversioned(content.kind, location, options),
+        recovery=storage.recovery_of(location, options) if seeks_recovery else None,
+        bases=content.elsewhere,
     )
 
 
@@ -185,7 +193,7 @@ def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]
         return False
 
 
-def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> Stored:
+def _dataset_content(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> Stored:
     from reconciler.arrow_types import from_arrow_schema
 
     latest = dataset.get_version()
@@ -205,8 +213,8 @@ def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: De
     )
 
 
-def _nothing(location: str, options: Mapping[str, str]) -> Stored:
-    """Return what an empty location is: an object, or a directory, which may be reserved for a declared table."""
+def _empty_location(location: str, options: Mapping[str, str]) -> Stored:
+    """Classify an empty location: object, directory, or reserved directory."""
     try:
         with storage.translated(location, options):
             reserved = storage.RESERVED_MARKER in storage.list_directory(location, options)

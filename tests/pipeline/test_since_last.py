@@ -20,7 +20,7 @@ import reconciler
 from benchmarks.looks import audits
 from reconciler import storage
 from reconciler.auditor import audit as auditing
-from reconciler.auditor import looks
+from reconciler.auditor import probe_cache
 from reconciler.auditor.records import ROUNDS, Stored
 from reconciler.backends.dir import DirBackend
 from reconciler.model.concurrency import in_parallel
@@ -238,7 +238,7 @@ def test_an_audit_that_was_killed_goes_on(
     ran, document = audit()
     assert (ran.code, looked_at(document), len(looked)) == (0, 100, 100)
     assert document["totals"]["rows"] == 300
-    monkeypatch.setattr(looks, "_LONGEST_BREAK", looks._LONGEST_BREAK * 0)
+    monkeypatch.setattr(probe_cache, "_LONGEST_BREAK", probe_cache._LONGEST_BREAK * 0)
     assert looked_at(audit()[1]) == 300
 
 
@@ -250,7 +250,7 @@ def test_a_break_of_more_than_a_day_is_another_audit(lake: Path, audit: Audit, m
         patched.setattr(auditing, "find_orphans", fail)
         assert audit()[0].code != 0
     with monkeypatch.context() as patched:
-        patched.setattr(looks, "_LONGEST_BREAK", looks._LONGEST_BREAK * 0)
+        patched.setattr(probe_cache, "_LONGEST_BREAK", probe_cache._LONGEST_BREAK * 0)
         patched.setattr(auditing, "find_orphans", fail)
         audit()
     assert looked_at(audit()[1]) == 0
@@ -287,7 +287,7 @@ def test_a_clock_that_was_ahead_hides_no_loss(lake: Path, audit: Audit, monkeypa
 
 def test_two_audits_at_once_leave_no_dataset_out(lake: Path, audit: Audit, looked: list[str], monkeypatch: Any) -> None:
     monkeypatch.setattr("reconciler.auditor.run.ROUNDS", 4)
-    monkeypatch.setattr(looks.Looks, "forget", lambda _: None)  # as without the permission to delete
+    monkeypatch.setattr(probe_cache.ProbeCache, "prune", lambda _: None)  # as without the permission to delete
     audit()
     looked.clear()
     for _ in range(4):
@@ -301,15 +301,15 @@ def test_two_audits_at_once_leave_no_dataset_out(lake: Path, audit: Audit, looke
 
 def test_looks_that_another_audit_replaces_meanwhile_are_no_error(lake: Path, audit: Audit, monkeypatch: Any) -> None:
     audit()
-    listed = looks.Looks._files
+    listed = probe_cache.ProbeCache._files
 
-    def replaced(self: looks.Looks) -> list[str]:
+    def replaced(self: probe_cache.ProbeCache) -> list[str]:
         found = listed(self)
         for name in found:
             Path(self.folder, name).unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(looks.Looks, "_files", replaced)
+    monkeypatch.setattr(probe_cache.ProbeCache, "_files", replaced)
     ran, document = audit("--since-last")
     assert (ran.code, looked_at(document)) == (0, 9), ran.err
 
@@ -385,7 +385,7 @@ def test_a_history_in_a_bucket_is_used_even_by_who_may_not_delete(
 def test_looks_hold_no_secret_of_a_location(tmp_path: Path) -> None:
     secret = "s3://user:hunter2@bucket/t.lance?sig=hunter2"
     row = {"catalog": "glue", "key": "db$t", "location": secret, "claimed": secret}
-    kept = looks.Looks(str(tmp_path), "a" * 32, 0, 1, datetime.now(UTC))
+    kept = probe_cache.ProbeCache(str(tmp_path), "a" * 32, 0, 1, datetime.now(UTC))
     kept.write([row], [Stored(StorageKind.DATASET, state="1.manifest 0-a.txn")])
     (found,) = pq.read_table(next(tmp_path.rglob("*.parquet"))).to_pylist()
     assert "hunter2" not in str(found)

@@ -1,7 +1,7 @@
-"""Remember what audits saw in storage, so that the next one looks only where something changed.
+"""Cache probe results between audits, so that the next one probes only what changed.
 
-Tasks write their looks as they go, to files in a folder inside the history; an audit that was cut off goes on from
-them. Of a dataset that has lost files nothing is remembered, so it is looked at every time.
+Each result is a "look". Tasks write their looks as they go, to files in a folder inside the history; an interrupted
+audit continues from them. Datasets with lost files are not cached, so every audit probes them.
 """
 
 from __future__ import annotations
@@ -42,18 +42,20 @@ FOLDER = "_looks"
 LOOK = pa.field("look", pa.struct([("location", STRING), ("run", LONG), ("at", MOMENT), ("stored", STRING)]))
 """The look of the audit number ``run`` at a dataset; ``stored`` is null for one that is not whole."""
 
-# Another lancens may look at more, so its looks are not used.
-_KEPT = pa.schema([("catalog", STRING), ("key", STRING), LOOK], metadata={"lancens.looks": f"1 {version('lancens')}"})
+# Another version of lancens may probe more, so its looks are not used.
+_FILE_SCHEMA = pa.schema(
+    [("catalog", STRING), ("key", STRING), LOOK], metadata={"lancens.looks": f"1 {version('lancens')}"}
+)
 _FILE = re.compile(r"([0-9a-f]{32})/(\d+)-[0-9a-f]{32}\.parquet")
 _LONGEST_BREAK = timedelta(days=1)
 _LONGEST_UNUSED = timedelta(days=90)
-"""How long looks are kept without an audit that has their settings."""
+"""Looks are removed when no audit has had their settings for this long."""
 _STORED = TypeAdapter(Stored)
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """The looks of earlier audits with the same settings, and of this one if it was cut off.
+class ProbeCache:
+    """The looks of earlier audits with the same settings, and of this one if it was interrupted.
 
     Args:
         folder: the folder of all looks.
@@ -72,17 +74,19 @@ class Looks:
     unused: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, history: str, runs: Sequence[RunSummary], series: tuple[str, str], now: datetime, rounds: int) -> Looks:
-        """Return the looks of the ``runs`` of a ``series`` in a history, for an audit that starts ``now``."""
+    def of(
+        cls, history: str, runs: Sequence[RunSummary], series: tuple[str, str], now: datetime, rounds: int
+    ) -> ProbeCache:
+        """Return the cache of a ``series`` of ``runs`` in a history, for an audit that starts ``now``."""
         folder = locations.join(locations.absolute(history, Path.cwd().as_posix()), FOLDER)
-        used = [_name_of(run.series) for run in runs]
-        last = dict(zip(used, (run.finished for run in runs), strict=True))
-        unused = frozenset(name for name, when in last.items() if now - when > _LONGEST_UNUSED)
+        names = [_name_of(run.series) for run in runs]
+        last = dict(zip(names, (run.finished for run in runs), strict=True))
+        unused = frozenset(name for name, finished in last.items() if now - finished > _LONGEST_UNUSED)
         name = _name_of(series)
-        return cls(folder, name, used.count(name), rounds, now, unused - {name})
+        return cls(folder, name, names.count(name), rounds, now, unused - {name})
 
     def carried(self, row: Row) -> Stored | None:
-        """Return what was seen of the dataset of ``row`` in its state then; None if it must be looked at anyway."""
+        """Return the cached result for the dataset of ``row``; None if it must be probed again."""
         look: Row | None = row["look"]
         if look is None or look["stored"] is None or look["location"] != locations.redact(row["location"]):
             return None
@@ -98,17 +102,17 @@ class Looks:
     def entries(self, spark: SparkSession | None, schema: pa.Schema) -> Frame:
         """Return the looks with the columns of ``schema``; a table may have several."""
         names = self._files()
-        shares = row_tasks(len(names) * 1_000)  # a file has up to 4,000 rows
-        return frame_of(spark, batched(names, 16)).map(partial(self._read, schema), schema, shares)
+        tasks = row_tasks(len(names) * 1_000)  # a file has up to 4,000 rows
+        return frame_of(spark, batched(names, 16)).map(partial(self._read, schema), schema, tasks)
 
-    def forget(self) -> None:
-        """Remove the looks that later ones have replaced or no audit uses, once this one is in the history."""
+    def prune(self) -> None:
+        """Remove replaced and unused looks, once this audit is in the history."""
         with self._session() as session:
-            for found in filter(None, map(_FILE.fullmatch, session.list())):
-                is_replaced = found[1] == self.series and int(found[2]) <= self.run - self.rounds
-                if is_replaced or found[1] in self.unused:
-                    with suppress(OSError):  # the credentials may write and not delete
-                        session.delete_file(found[0])
+            for match in filter(None, map(_FILE.fullmatch, session.list())):
+                is_replaced = match[1] == self.series and int(match[2]) <= self.run - self.rounds
+                if is_replaced or match[1] in self.unused:
+                    with suppress(OSError):  # the credentials may allow writing but not deleting
+                        session.delete_file(match[0])
 
     def _files(self) -> list[str]:
         with self._session() as session:
@@ -127,22 +131,22 @@ class Looks:
                         raise
                     continue  # another audit has replaced it meanwhile
                 table = pq.read_table(copy)
-            if table.schema.equals(_KEPT, check_metadata=True):
+            if table.schema.equals(_FILE_SCHEMA, check_metadata=True):
                 yield record_batch(table.to_pylist(), schema)
 
-    def write(self, rows: Iterable[Row], found: Iterable[Stored]) -> None:
-        """Write what this audit ``found`` at ``rows`` to a file of its own, whole or not at all."""
+    def write(self, rows: Iterable[Row], results: Iterable[Stored]) -> None:
+        """Write the ``results`` of this audit for ``rows`` to a new file, atomically."""
         import pyarrow.parquet as pq
 
-        kept = [
+        looks = [
             {"catalog": row["catalog"], "key": row["key"], "look": self._look(row, stored)}
-            for row, stored in zip(rows, found, strict=True)
-            # What is not whole takes the place of an earlier look, which would hide the loss.
+            for row, stored in zip(rows, results, strict=True)
+            # A dataset that lost files replaces its earlier look, which would hide the loss.
             if stored.carried_from is None and (row.get("look") or (stored.state and stored.is_whole))
         ]
-        if kept:
+        if looks:
             with self._session() as session, tempfile.TemporaryDirectory() as scratch:
-                pq.write_table(pa.Table.from_pylist(kept, _KEPT), Path(scratch, "looks"), compression="zstd")
+                pq.write_table(pa.Table.from_pylist(looks, _FILE_SCHEMA), Path(scratch, "looks"), compression="zstd")
                 name = f"{self.series}/{self.run}-{uuid.uuid4().hex}.parquet"
                 session.upload_file(Path(scratch, "looks"), name)
 
@@ -158,14 +162,14 @@ class Looks:
         Raises:
             LancensError: it cannot be used.
         """
-        place = locations.join(self.folder, *file)
+        location = locations.join(self.folder, *file)
         try:
-            with storage.translated(place, {}):
+            with storage.translated(location, {}):
                 yield storage.session_at(self.folder, {})
         except BackendError as error:
             is_damaged = file and isinstance(error, InvalidTableStateError)
-            what = "remove the file" if is_damaged else "give --history a place that can be read and written"
-            raise LancensError(f"{error}; audits keep there what they saw: {what} and run the audit again") from None
+            remedy = "remove the file" if is_damaged else "give --history a place that can be read and written"
+            raise LancensError(f"{error}; audits keep there what they saw: {remedy} and run the audit again") from None
 
 
 def _name_of(series: tuple[str, str]) -> str:
