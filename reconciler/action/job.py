@@ -179,7 +179,7 @@ class Job:
         Raises:
             LancensError: planning failed, or the plan would show a secret of the job.
         """
-        from reconciler.operations.plan import look_at_removed
+        from reconciler.operations.plan import describe_removed
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 
@@ -197,7 +197,7 @@ class Job:
             )
         self.secrets.check("the plan", made.to_json())
         if not inputs.no_probe:
-            self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
+            self.removed = describe_removed(made, self.manifest, parallelism=inputs.parallelism)
         with verbatim(closing_line(made)):
             print(f"{read_line(made)}  {monotonic() - started:.1f} s")
             if self._begun is not None:

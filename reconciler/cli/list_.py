@@ -16,7 +16,7 @@ from reconciler.cli.results import write_result
 from reconciler.model import display
 
 if TYPE_CHECKING:
-    from reconciler.operations.listing import Listed, Which
+    from reconciler.operations.listing import ListedTable, Which
 
 
 @click.command("list")
@@ -61,7 +61,7 @@ def command(
     write_result("".join(f"{line}\n" for line in _lines(found)) + f"{len(found):,} of {display.count(total, 'table')}")
 
 
-def _lines(found: Sequence[Listed]) -> list[str]:
+def _lines(found: Sequence[ListedTable]) -> list[str]:
     rows = [
         (
             display.address(*one.address.split("/")),
@@ -79,7 +79,7 @@ def _lines(found: Sequence[Listed]) -> list[str]:
     ]
 
 
-def _csv(found: Sequence[Listed]) -> str:
+def _csv(found: Sequence[ListedTable]) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(("address", "location", "owner", "mirror", "protect"))

@@ -101,9 +101,9 @@ def removal_notes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[K
     """Return notes on the data of the tables that ``plan`` deregisters."""
     if flags.no_probe:
         return {}
-    from reconciler.operations.plan import look_at_removed
+    from reconciler.operations.plan import describe_removed
 
-    return look_at_removed(plan, manifest, parallelism=flags.parallelism)
+    return describe_removed(plan, manifest, parallelism=flags.parallelism)
 
 
 def plan_and_show(

@@ -21,7 +21,7 @@ from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
-from reconciler.operations.facts import ask_places, links_to, problem_of
+from reconciler.operations.facts import ask_locations, links_to, problem_of
 from reconciler.operations.manifests import expect
 from reconciler.operations.plan import input_of, options_in, reference, with_sources_of
 from reconciler.operations.profile import Profile
@@ -136,7 +136,7 @@ def verified(
     known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
 
     def present_places(recorded: Recorded) -> PresentPlaces:
-        tables = _places(recorded, connections[recorded.source.desired.name], parallelism)
+        tables = _table_facts(recorded, connections[recorded.source.desired.name], parallelism)
         locations = (facts.location for facts in tables.values())
         return PresentPlaces(tables, links_to(locations, recorded.source.live.tables.values()))
 
@@ -221,12 +221,14 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     """
     name = connection.spec.name
     named = [change for change in plan.changes_of(name) if change.code is ReasonCode.LEFTOVER]
-    hindering = {one.key for one in (*plan.changes, *plan.blocked) if one.catalog == name and one.code in _HINDERED}
+    hindering = {
+        entry.key for entry in (*plan.changes, *plan.blocked) if entry.catalog == name and entry.code in _HINDERED
+    }
     if not named:
         return hindering
     backend = connection.backend
     with connection.spec.errors():
-        left = {one.id for one in backend.leftovers(source.desired.scope)}
+        left = {leftover.id for leftover in backend.leftovers(source.desired.scope)}
         in_use = [
             f"  {display.address(change.catalog, *change.identifier)}   planned on a leftover, now in use"
             for change in named
@@ -237,7 +239,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     return hindering | {change.key for change in named}
 
 
-def _places(recorded: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
+def _table_facts(recorded: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
     """Return where the tables in question are or would be, without opening storage.
 
     Raises:
@@ -246,11 +248,13 @@ def _places(recorded: Recorded, connection: Connection, parallelism: int) -> Map
     backend = connection.backend
     with connection.spec.errors():
         questions = recorded.questions.storage
-        places = ask_places(backend, questions, parallelism)
+        table_locations = ask_locations(backend, questions, parallelism)
         return {
-            question.table.id: TableFacts(place, Storage(StorageKind.UNKNOWN), problem_of(backend, question, place))
+            question.table.id: TableFacts(
+                location, Storage(StorageKind.UNKNOWN), problem_of(backend, question, location)
+            )
             for question in questions
-            for place in (places[question.table.id],)
+            for location in (table_locations[question.table.id],)
         }
 
 
@@ -278,8 +282,8 @@ def _check_counts(
             if (change.action is Action.DEREGISTER_TABLE or change.removes_tags or change.recreates)
             and change.code is not ReasonCode.LEFTOVER
         }
-        found = mirrored.get(summary.name, summary.mirrored_tables)
-        true = summary.model_copy(update={"mirrored_tables": found})
+        tables = mirrored.get(summary.name, summary.mirrored_tables)
+        true = summary.model_copy(update={"mirrored_tables": tables})
         with connection.spec.errors():
             counted.append(
                 with_true_count(true, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
@@ -310,22 +314,24 @@ def check_vanished(
     mirrors = {name: mirror for name in vanishing if (mirror := sources[name].desired.mirror) is not None}
     followed = sorted({mirror.origin for mirror in mirrors.values()})
     scans = read_all(
-        [connections[name] for name in followed], lambda one: one.backend.scan(one.desired.scope), parallelism
+        [connections[name] for name in followed],
+        lambda connection: connection.backend.scan(connection.desired.scope),
+        parallelism,
     )
     remains = {name: _remains(plan, name, scan) for name, scan in zip(followed, scans, strict=True)}
     counts: dict[str, int] = {}
-    back: list[str] = []
+    existing: list[str] = []
     for name, mirror in mirrors.items():
         source = sources[name]
-        found = mirrored(source.desired, mirror, source.capabilities, remains[mirror.origin])
-        counts[name] = found.tables
-        for table in sorted(vanishing[name] & found.desired.tables.keys()):
-            origin = display.address(mirror.origin, *found.origins_of(table)[0])
-            back.append(f"  {display.address(name, *table)} mirrors {origin}, which is there")
-    if back:
+        mirror_tables = mirrored(source.desired, mirror, source.capabilities, remains[mirror.origin])
+        counts[name] = mirror_tables.tables
+        for table in sorted(vanishing[name] & mirror_tables.desired.tables.keys()):
+            origin = display.address(mirror.origin, *mirror_tables.origins_of(table)[0])
+            existing.append(f"  {display.address(name, *table)} mirrors {origin}, which is there")
+    if existing:
         raise StalePlanError(
-            f"{count(len(back), 'table')} that it deregisters must stay",
-            *back,
+            f"{count(len(existing), 'table')} that it deregisters must stay",
+            *existing,
             remedy="Plan again, or apply the manifest.",
         )
     return counts
@@ -333,7 +339,7 @@ def check_vanished(
 
 def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
     """Return the removed tables that a mirror created and no block names."""
-    mirror, own = source.desired.mirror, source.desired.tables
+    mirror, blocks = source.desired.mirror, source.desired.tables
     return frozenset(
         change.identifier
         for change in plan.changes_of(source.desired.name)
@@ -341,7 +347,7 @@ def _unmirrored(plan: Plan, source: CatalogInput) -> frozenset[Identifier]:
         and change.action is Action.DEREGISTER_TABLE
         and change.before is not None
         and change.before.mirror == mirror.origin
-        and change.identifier not in own
+        and change.identifier not in blocks
     )
 
 

@@ -48,7 +48,7 @@ class CatalogSpec:
         is_whole: whether a table that cannot be read is an error, because other changes depend on it.
         hosts: the only hosts that its service may name; None for any.
         allows_outside: whether datasets may refer to places outside its roots.
-        given: the properties that the manifest gives namespaces, if their tables go where these say.
+        namespace_properties: the properties that the manifest gives namespaces, if their tables go where these say.
     """
 
     name: str
@@ -62,7 +62,7 @@ class CatalogSpec:
     is_whole: bool = False
     hosts: Collection[str] | None = None
     allows_outside: bool = False
-    given: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    namespace_properties: Mapping[Identifier, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def errors(self) -> AbstractContextManager[None]:
         """Turn the backend's errors inside the block into a CatalogError without secrets."""
@@ -79,9 +79,11 @@ class CatalogSpec:
             backend.parallelism, backend.hosts = self.parallelism, self.hosts
             backend.allows_outside = self.allows_outside
             backend.outermost_names = self.outermost_names
-            places = backend.known_capabilities.namespace_places
+            location_keys = backend.known_capabilities.namespace_places
             backend.homes = {
-                name: properties[key] for name, properties in self.given.items() for key in places & properties.keys()
+                name: properties[key]
+                for name, properties in self.namespace_properties.items()
+                for key in location_keys & properties.keys()
             }
             return backend
 
@@ -159,35 +161,35 @@ def catalog_specs(
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
             secrets=(*config.secrets, *manifest.catalogs[name].places),
-            portable=dict(chain.from_iterable(_portable(manifest.folder, place) for place in config.relative)),
+            portable=dict(chain.from_iterable(_portable(manifest.folder, path) for path in config.relative)),
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
             parallelism=parallelism,
             hosts=config.hosts,
             allows_outside=config.allows_outside,
             is_whole=name in followed or bool(manifest.catalogs[name].desired.moves),
-            given=_given(manifest.catalogs[name].desired) if as_planned else {},
+            namespace_properties=_namespace_properties(manifest.catalogs[name].desired) if as_planned else {},
         )
         for name, config in configs.items()
     ]
 
 
-def _given(desired: DesiredCatalog) -> Mapping[Identifier, Mapping[str, str]]:
+def _namespace_properties(desired: DesiredCatalog) -> Mapping[Identifier, Mapping[str, str]]:
     return {
         name: block.properties for name, block in desired.namespaces.items() if block.properties and not block.absent
     }
 
 
-def _seen_from(folder: str, place: str) -> str:
-    """Return ``place`` relative to ``folder``, beginning with ``./`` or ``../``."""
-    path = Path(os.path.relpath(place, folder)).as_posix()
+def _seen_from(folder: str, location: str) -> str:
+    """Return ``location`` relative to ``folder``, beginning with ``./`` or ``../``."""
+    path = Path(os.path.relpath(location, folder)).as_posix()
     return path if path.startswith("../") else f"./{path}"
 
 
-def _portable(folder: str, place: str) -> Iterator[tuple[str, str]]:
-    """Yield each form of ``place`` with its path relative to ``folder``."""
-    yield place, _seen_from(folder, place)
-    real = os.path.realpath(place)
+def _portable(folder: str, location: str) -> Iterator[tuple[str, str]]:
+    """Yield each form of ``location`` with its path relative to ``folder``."""
+    yield location, _seen_from(folder, location)
+    real = os.path.realpath(location)
     yield locations.normalise(real), _seen_from(os.path.realpath(folder), real)
 
 
@@ -250,20 +252,22 @@ def places_of(manifest: Manifest) -> dict[str, str]:
     """Return resolved locations, each with the text that a plan shows for it.
 
     Those of all catalogs count, as a table of one may be below the root of another; but not the root of one that needs
-    a value nobody has given.
+    a value that is missing.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for _, catalog in sorted(manifest.catalogs.items()):
         with suppress(ManifestError):
             config = catalog.resolve_config()
-            found |= {place: _seen_from(manifest.folder, place) for place in config.relative} | dict(config.places)
-        found |= catalog.places
-    return found
+            texts |= {location: _seen_from(manifest.folder, location) for location in config.relative} | dict(
+                config.places
+            )
+        texts |= catalog.places
+    return texts
 
 
 def secret_places_of(manifest: Manifest) -> dict[str, str]:
     """Return those of :func:`places_of` that no output shows: from the environment or a file."""
-    return {place: said for place, said in places_of(manifest).items() if "${" in said}
+    return {location: text for location, text in places_of(manifest).items() if "${" in text}
 
 
 def read_all(
@@ -300,12 +304,12 @@ def missing_roots(manifest: Manifest, names: Collection[str] | None = None) -> l
 
     Outside a plan, a typo would pass unnoticed.
     """
-    said, hide = [], hiding(secret_places_of(manifest))
+    sentences, hide = [], hiding(secret_places_of(manifest))
     for spec in catalog_specs(manifest, names):
         with spec.connect() as backend:
             root = missing_root(backend)
         if root is not None:
             hint = " `$` is not expanded; write `${env:NAME}`." if "$" in root else ""
             shown = scrub(hide(root), spec.secrets)
-            said.append(f"{spec.name} ({spec.impl}): the root {shown} does not exist.{hint}")
-    return said
+            sentences.append(f"{spec.name} ({spec.impl}): the root {shown} does not exist.{hint}")
+    return sentences

@@ -61,9 +61,9 @@ def doctor(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> lis
         ManifestError: placeholders of a ``config`` cannot be resolved.
     """
     specs = catalog_specs(manifest, parallelism=parallelism)
-    found = in_parallel(lambda spec: list(_catalog(spec)), specs, parallelism)
+    catalogs = in_parallel(lambda spec: list(_catalog(spec)), specs, parallelism)
     hide = hiding(secret_places_of(manifest))
-    return [replace(check, detail=hide(check.detail)) for checks in found for check in checks]
+    return [replace(check, detail=hide(check.detail)) for checks in catalogs for check in checks]
 
 
 def _catalog(spec: CatalogSpec) -> Iterator[DoctorCheck]:
@@ -136,21 +136,23 @@ class _Doctor:
             return
         largest = max(sorted(sizes), key=sizes.__getitem__)
         listed, took = self._tried(lambda: list(self._backend.child_tables(largest)))
-        what = f"`{join(largest)}`" if largest else "the root"
+        namespace = f"`{join(largest)}`" if largest else "the root"
         if isinstance(listed, CatalogError):
             yield self._check("paging", "failed", str(listed), took)
         elif len(listed) == sizes[largest]:
-            yield self._check("paging", "ok", f"both ways of listing {what} show {count(len(listed), 'table')}", took)
+            yield self._check(
+                "paging", "ok", f"both ways of listing {namespace} show {count(len(listed), 'table')}", took
+            )
         else:
-            detail = f"a list of {what} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
+            detail = f"a list of {namespace} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
             yield self._check("paging", "warning", f"{detail}: it is changing, or a page was lost", took)
 
     def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
-        for table in sorted(snapshot.tables.values(), key=lambda one: one.id)[:1]:
+        for table in sorted(snapshot.tables.values(), key=lambda table: table.id)[:1]:
             began = perf_counter()
-            found = storage.probe(table.location, self._backend.table_storage_options(table))
-            opened = found.kind in (StorageKind.DATASET, StorageKind.NOTHING)
-            detail = ", ".join(filter(None, (f"{locations.redact(table.location)}: {found.kind.value}", found.detail)))
+            data = storage.probe(table.location, self._backend.table_storage_options(table))
+            opened = data.kind in (StorageKind.DATASET, StorageKind.NOTHING)
+            detail = ", ".join(filter(None, (f"{locations.redact(table.location)}: {data.kind.value}", data.detail)))
             yield self._check("storage", "ok" if opened else "warning", detail, perf_counter() - began)
         if (missing := missing_root(self._backend)) is not None:
             yield self._check("storage", "warning", f"the root {missing} does not exist; the first apply creates it")
@@ -168,21 +170,21 @@ class _Doctor:
         if not homes:
             yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")
             return
-        for what, call in self._backend.permission_probes((*homes[-1], name)).items():
-            yield self._write(what, call)
+        for action, call in self._backend.permission_probes((*homes[-1], name)).items():
+            yield self._write(action, call)
 
-    def _write(self, what: str, call: Callable[[], object]) -> DoctorCheck:
+    def _write(self, action: str, call: Callable[[], object]) -> DoctorCheck:
         answer, took = self._tried(call)
         if not isinstance(answer, CatalogError) or answer.code in _NOT_THERE:
-            return self._check("writing", "ok", f"{what}: not refused on a name that does not exist", took)
-        said = {ErrorCode.UNSUPPORTED: " is not offered", **dict.fromkeys(_REFUSED, f" is refused: {answer}")}
-        return self._check("writing", "warning", what + said.get(answer.code, f": {answer}"), took)
+            return self._check("writing", "ok", f"{action}: not refused on a name that does not exist", took)
+        endings = {ErrorCode.UNSUPPORTED: " is not offered", **dict.fromkeys(_REFUSED, f" is refused: {answer}")}
+        return self._check("writing", "warning", action + endings.get(answer.code, f": {answer}"), took)
 
     def _clock(self) -> Iterator[DoctorCheck]:
-        said, _ = self._tried(self._backend.server_time)
-        if isinstance(said, CatalogError) or said is None:
+        server_time, _ = self._tried(self._backend.server_time)
+        if isinstance(server_time, CatalogError) or server_time is None:
             return
-        skew = (datetime.now(UTC) - said).total_seconds()
+        skew = (datetime.now(UTC) - server_time).total_seconds()
         status: Status = "ok" if abs(skew) < _SKEW_SECONDS else "warning"
         direction = "ahead of" if skew > 0 else "behind"
         about = "the same time as" if abs(skew) < 2 else f"{abs(skew):.0f} s {direction}"

@@ -17,7 +17,7 @@ from reconciler.model.desired import DesiredNamespace, DesiredTable
 from reconciler.model.live import Snapshot, Storage
 from reconciler.model.names import Identifier
 from reconciler.operations.connections import Connection
-from reconciler.operations.facts import answers_to, ask_occupants, find_stored, links_to, names_kept
+from reconciler.operations.facts import answers_to, ask_occupants, find_stored, kept_spellings, links_to
 from reconciler.operations.profile import Profile
 from reconciler.planner.catalog import compare_namespaces, conclude
 from reconciler.planner.comparison import Outcomes, TableComparison
@@ -76,7 +76,7 @@ class ReadCatalog:
     def places(self) -> Iterator[str]:
         """Yield the places of planned tables, and others where their data may be."""
         destinations = (entry.destination for entry in self.compared.outcomes.entries)
-        yield from (place for place in destinations if place is not None)
+        yield from (location for location in destinations if location is not None)
         yield from chain.from_iterable(self.facts.stored.values())
 
 
@@ -192,35 +192,38 @@ class Driver:
 
     def _answered(
         self,
-        own: Mapping[str, CatalogInput],
-        kept: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
+        sources: Mapping[str, CatalogInput],
+        spellings: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
     ) -> list[ReadCatalog]:
         """Return catalogs with all that their plans need.
 
         Args:
-            own: the catalogs, with their own blocks only; none mirrors another of them.
-            kept: for catalogs that are read again, the names that their service keeps in another form.
+            sources: the catalogs, with their own blocks only; none mirrors another of them.
+            spellings: for catalogs that are read again, the names that their service keeps in another form.
         """
         catalogs = self.engine.read(
-            {name: self.planning.with_mirror(source, kept.get(name, NOTHING_KEPT)) for name, source in own.items()}
+            {
+                name: self.planning.with_mirror(source, spellings.get(name, NOTHING_KEPT))
+                for name, source in sources.items()
+            }
         )
         self.engine.ask(catalogs)
         for name, catalog in catalogs.items():
             with self._asking(name) as connection:
-                new, others = catalog.compared.new, self.connections.values()
-                catalog.facts = Facts(stored=find_stored(connection, new, others, self.parallelism))
+                new, connections = catalog.compared.new, self.connections.values()
+                catalog.facts = Facts(stored=find_stored(connection, new, connections, self.parallelism))
         for name, tables in self.engine.live_tables(catalogs).items():
             catalogs[name].tables = tables
         again: dict[str, Mapping[Identifier, Identifier]] = {}
         for name, catalog in catalogs.items():
             with self._asking(name) as connection:
-                there = chain(catalog.source.live.namespaces, catalog.tables.tables)
-                again[name] = names_kept(connection.backend, catalog.missing(), there)
+                live_names = chain(catalog.source.live.namespaces, catalog.tables.tables)
+                again[name] = kept_spellings(connection.backend, catalog.missing(), live_names)
                 if not again[name]:
                     self._answer(catalog, connection.backend)
         again = {name: names for name, names in again.items() if names}
         if again:
-            answered = self._answered({name: own[name] for name in again}, again)
+            answered = self._answered({name: sources[name] for name in again}, again)
             catalogs |= dict(zip(again, answered, strict=True))
         return [*catalogs.values()]
 

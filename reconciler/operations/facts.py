@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
-_NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
+_NOT_PROBED = Storage(StorageKind.UNKNOWN)
 
 
 def answers_to(
@@ -76,61 +76,61 @@ def ask_storage(
     Raises:
         BackendError: the catalog could not tell the default location of a table.
     """
-    asked = list(questions)
-    places = ask_places(backend, asked, parallelism)
-    probed = {question.table.id for question in asked if question.table.probe} - written.keys()
-    asking = [question for question in asked if question.table.id in probed]
-    found = _look_at(backend, ((places[question.table.id], question.live) for question in asking), parallelism)
+    questions = list(questions)
+    table_locations = ask_locations(backend, questions, parallelism)
+    probed = {question.table.id for question in questions if question.table.probe} - written.keys()
+    asking = [question for question in questions if question.table.id in probed]
+    data = _probe(backend, ((table_locations[question.table.id], question.live) for question in asking), parallelism)
     elsewhere = {
         question.table.id: question.otherwise
         for question in asking
         if question.otherwise is not None
-        and found.get(places[question.table.id] or "", _NOT_LOOKED_AT).kind is StorageKind.NOTHING
+        and data.get(table_locations[question.table.id] or "", _NOT_PROBED).kind is StorageKind.NOTHING
     }
     if elsewhere:
-        places = {**places, **elsewhere}
+        table_locations = {**table_locations, **elsewhere}
         again = ((question.otherwise, question.live) for question in asking if question.table.id in elsewhere)
-        found |= _look_at(backend, again, parallelism)
+        data |= _probe(backend, again, parallelism)
     # A service that places tables creates a new, empty location.
-    otherwise = Storage(StorageKind.NOTHING) if backend.capabilities().places_tables else _NOT_LOOKED_AT
+    otherwise = Storage(StorageKind.NOTHING) if backend.capabilities().places_tables else _NOT_PROBED
     facts = {
         identifier: TableFacts(
-            place,
-            found[place] if place in found and identifier in probed else written.get(identifier, otherwise),
-            problem_of(backend, question, place),
+            location,
+            data[location] if location in data and identifier in probed else written.get(identifier, otherwise),
+            problem_of(backend, question, location),
         )
-        for question in asked
-        for identifier, place in ((question.table.id, places[question.table.id]),)
+        for question in questions
+        for identifier, location in ((question.table.id, table_locations[question.table.id]),)
     }
-    facts |= _look_again(backend, asking, facts, parallelism)
-    stale = _stale_columns(backend, asked, facts)
-    return {identifier: replace(one, entry=stale.get(identifier)) for identifier, one in facts.items()}
+    facts |= _with_tags(backend, asking, facts, parallelism)
+    stale = _stale_columns(backend, questions, facts)
+    return {identifier: replace(known, entry=stale.get(identifier)) for identifier, known in facts.items()}
 
 
-def _look_at(
-    backend: Backend, places: Iterable[tuple[str | None, LiveTable | None]], parallelism: int
+def _probe(
+    backend: Backend, candidates: Iterable[tuple[str | None, LiveTable | None]], parallelism: int
 ) -> dict[str, Storage]:
-    """Return what each place holds, opened with credentials of a table there.
+    """Return what each location holds, opened with the credentials of its table.
 
     Raises:
         BackendError: the catalog could not hand out credentials.
     """
-    live_at = {place: live for place, live in places if place is not None}
+    live_at = {location: live for location, live in candidates if location is not None}
 
-    def look(place: str) -> Storage:
-        return storage.probe(place, _options(backend, place, live_at[place]))
+    def look(location: str) -> Storage:
+        return storage.probe(location, _options(backend, location, live_at[location]))
 
     return dict(zip(live_at, in_parallel(look, live_at, parallelism), strict=True))
 
 
-def _options(backend: Backend, place: str, live: LiveTable | None) -> Mapping[str, str]:
-    """Return the options to open a place with, those of the table there if it is in force."""
-    in_force = live is not None and live.location == place
+def _options(backend: Backend, location: str, live: LiveTable | None) -> Mapping[str, str]:
+    """Return the options to open a location with: those of the table if it is there already."""
+    in_force = live is not None and live.location == location
     return backend.table_storage_options(live) if live and in_force else backend.storage_options()
 
 
-def _look_again(
-    backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
+def _with_tags(
+    backend: Backend, questions: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts], parallelism: int
 ) -> dict[Identifier, TableFacts]:
     """Return the facts of the datasets whose tags are in question, or that are to gain columns.
 
@@ -139,24 +139,24 @@ def _look_again(
 
     def look(question: StorageQuestion) -> TableFacts:
         known = facts[question.table.id]
-        place = known.location or ""
-        options = _options(backend, place, question.live)
+        location = known.location or ""
+        options = _options(backend, location, question.live)
         if question.table.tags or question.recorded_tags:
-            tags = storage.find_tags(place, options, question.table.tags, question.recorded_tags)
+            tags = storage.find_tags(location, options, question.table.tags, question.recorded_tags)
             if isinstance(tags, Storage):
                 return replace(known, storage=tags)
             known = replace(known, tags=tags)
-        problem = storage.addition_problem(place, columns, options) if (columns := _added(question, known)) else ""
+        problem = storage.addition_problem(location, columns, options) if (columns := _added(question, known)) else ""
         return replace(known, storage=replace(known.storage, detail=problem)) if problem else known
 
     again = [
         question
-        for question in asked
+        for question in questions
         if facts[question.table.id].storage.kind is StorageKind.DATASET
         and (question.table.tags or question.recorded_tags or _added(question, facts[question.table.id]))
     ]
-    looked = in_parallel(look, again, parallelism)
-    return {question.table.id: known for question, known in zip(again, looked, strict=True)}
+    renewed = in_parallel(look, again, parallelism)
+    return {question.table.id: known for question, known in zip(again, renewed, strict=True)}
 
 
 def _added(question: StorageQuestion, known: TableFacts) -> Schema:
@@ -166,11 +166,11 @@ def _added(question: StorageQuestion, known: TableFacts) -> Schema:
 
 
 def _stale_columns(
-    backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
+    backend: Backend, questions: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
 ) -> Mapping[Identifier, EntryColumns]:
     """Return shown and wanted columns of entries that show outdated ones."""
     to_show: dict[Identifier, tuple[Identifier, Schema, ShownColumns]] = {}
-    for question in asked:
+    for question in questions:
         live, schema = question.live, planned(question.table, facts[question.table.id].storage)
         columns = backend.columns_to_show(schema) if schema and live is not None else None
         if schema and columns is not None and live is not None:
@@ -194,14 +194,14 @@ def _keeping_comments(schema: Schema, columns: ShownColumns, shown: ShownColumns
     )
 
 
-def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -> str | None:
-    """Return why the catalog rejects the table at ``place``; None if it does not."""
-    if place is None or place == question.in_force:
+def problem_of(backend: Backend, question: StorageQuestion, location: str | None) -> str | None:
+    """Return why the catalog rejects the table at ``location``; None if it does not."""
+    if location is None or location == question.in_force:
         return None
-    return backend.location_problem(question.table.id, place)
+    return backend.location_problem(question.table.id, location)
 
 
-def ask_places(
+def ask_locations(
     backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
 ) -> Mapping[Identifier, str | None]:
     """Return the present or future location of each table, None if unknown.
@@ -228,64 +228,64 @@ def ask_held(
     Raises:
         BackendError: the catalog could not be read.
     """
-    asked: defaultdict[Identifier, set[str]] = defaultdict(set)
+    names_in: defaultdict[Identifier, set[str]] = defaultdict(set)
     for name in names:
         if len(name) == 1 or name[:-1] in spaces:
-            asked[name[:-1]].add(name[-1])
+            names_in[name[:-1]].add(name[-1])
 
     def held_in(space: Identifier) -> Sequence[ForeignTable]:
         try:
-            return backend.foreign_tables(space, asked[space])
+            return backend.foreign_tables(space, names_in[space])
         except NamespaceNotFoundError:
             return ()
 
-    found = in_parallel(held_in, sorted(asked), parallelism)
-    return {table.id: _described(table) for tables in found for table in tables}
+    foreign = in_parallel(held_in, sorted(names_in), parallelism)
+    return {table.id: _described(table) for tables in foreign for table in tables}
 
 
 def _described(table: ForeignTable) -> str:
     return table.format if table.location is None else f"{table.format}, at {locations.redact(table.location)}"
 
 
-def links_to(wanted: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[str, str]:
+def links_to(new: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[str, str]:
     """Return where symbolic links lead local locations (see ``Facts.places``).
 
-    Live tables are looked at only if a new one is local.
+    Live tables count only if a new one is local.
     """
-    here = [location for location in wanted if location is not None and storage.local_path(location) is not None]
-    return storage.real_places(chain(here, (table.location for table in live))) if here else {}
+    local = [location for location in new if location is not None and storage.local_path(location) is not None]
+    return storage.real_places(chain(local, (table.location for table in live))) if local else {}
 
 
-def names_kept(
-    backend: Backend, missing: Iterable[DesiredNamespace | DesiredTable], there: Iterable[Identifier]
+def kept_spellings(
+    backend: Backend, missing: Iterable[DesiredNamespace | DesiredTable], live_names: Iterable[Identifier]
 ) -> Mapping[Identifier, Identifier]:
     """Return the spelling that the service keeps for names a mirror asks for.
 
-    Asked are the ``missing`` names, not found by a scan, that differ from one in ``there`` by case only.
+    Asked are the ``missing`` names, not found by a scan, that differ from one in ``live_names`` by case only.
 
     Raises:
         InvalidInputError: blocks of the manifest have such names; the message tells what to write.
         BackendError: the catalog could not be read.
     """
-    asked = [] if backend.capabilities().folds_case else list(missing)
-    if not asked:
+    candidates = [] if backend.capabilities().folds_case else list(missing)
+    if not candidates:
         return {}
-    known = {folded(identifier): identifier for identifier in there}
-    found: dict[Identifier, Identifier] = {}
+    known = {folded(identifier): identifier for identifier in live_names}
+    spellings: dict[Identifier, Identifier] = {}
     wrong: list[str] = []
-    for block in asked:
-        kept = known.get(folded(block.id))
-        if kept is None or not _answers(backend, block):
+    for block in candidates:
+        spelling = known.get(folded(block.id))
+        if spelling is None or not _answers(backend, block):
             continue
         if block.mirrors is not None if isinstance(block, DesiredTable) else block.mirrored:
-            found[block.id] = kept
+            spellings[block.id] = spelling
         else:
-            wrong.append(f"`{'/'.join(block.id)}` as `{'/'.join(kept)}` ({block.source})")
+            wrong.append(f"`{'/'.join(block.id)}` as `{'/'.join(spelling)}` ({block.source})")
     if wrong:
         raise InvalidInputError(
             f"{backend.impl}: the service keeps {', '.join(wrong)}: write the names in the manifest as the service does"
         )
-    return found
+    return spellings
 
 
 def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
@@ -351,7 +351,7 @@ def _selects(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
 def find_stored(
     connection: Connection,
     names: Mapping[Identifier, Identifier | None],
-    others: Iterable[Connection],
+    connections: Iterable[Connection],
     parallelism: int,
 ) -> Stored:
     """Return where data of new tables may be, other than at their default locations.
@@ -362,8 +362,8 @@ def find_stored(
     Args:
         connection: the catalog.
         names: the tables, each with the name that it had before, if any.
-        others: all catalogs that are connected.
-        parallelism: how many locations are looked at once.
+        connections: all catalogs that are connected.
+        parallelism: how many locations are probed at once.
 
     Raises:
         BackendError: a directory could not be listed.
@@ -373,42 +373,42 @@ def find_stored(
     named: defaultdict[Identifier, list[str]] = defaultdict(list)
     options = backend.storage_options()
     for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
-        for place in storage.look_into(root, options).below:
-            named[tuple(backend.identifier_at([place.rpartition("/")[2]]))].append(place)
-    for name, place in _in_mirrors(connection.spec.name, names, others) if names else ():
-        named[name].append(place)
-    asked: dict[Identifier, list[str]] = {}
+        for path in storage.look_into(root, options).below:
+            named[tuple(backend.identifier_at([path.rpartition("/")[2]]))].append(path)
+    for name, path in _in_mirrors(connection.spec.name, names, connections) if names else ():
+        named[name].append(path)
+    candidates: dict[Identifier, list[str]] = {}
     for name, former in names.items():
-        default = _default_of(backend, former) if former is not None else None
-        places = [*([default] if default else ()), *named.get(former or (), ()), *named.get(name, ())]
-        if places:
-            own = _default_of(backend, name)
-            asked[name] = [place for place in dict.fromkeys(places) if not locations.same(place, own)]
-    looked_at = list(dict.fromkeys(chain.from_iterable(asked.values())))
-    probed = in_parallel(lambda place: storage.probe(place, options).kind, looked_at, parallelism)
+        former_default = _default_of(backend, former) if former is not None else None
+        paths = [*([former_default] if former_default else ()), *named.get(former or (), ()), *named.get(name, ())]
+        if paths:
+            default = _default_of(backend, name)
+            candidates[name] = [path for path in dict.fromkeys(paths) if not locations.same(path, default)]
+    looked_at = list(dict.fromkeys(chain.from_iterable(candidates.values())))
+    probed = in_parallel(lambda path: storage.probe(path, options).kind, looked_at, parallelism)
     kinds = dict(zip(looked_at, probed, strict=True))
-    found = {name: [place for place in places if kinds[place] not in _NO_DATA] for name, places in asked.items()}
-    return {name: places for name, places in found.items() if places}
+    with_data = {name: [path for path in paths if kinds[path] not in _NO_DATA] for name, paths in candidates.items()}
+    return {name: paths for name, paths in with_data.items() if paths}
 
 
 def _in_mirrors(
-    catalog: str, names: Mapping[Identifier, Identifier | None], others: Iterable[Connection]
+    catalog: str, names: Mapping[Identifier, Identifier | None], connections: Iterable[Connection]
 ) -> Iterator[tuple[Identifier, str]]:
     """Yield the locations of tables with new or former names in mirrors of a catalog."""
-    for other in others:
-        mirror, backend = other.desired.mirror, other.backend
+    for connection in connections:
+        mirror, backend = connection.desired.mirror, connection.backend
         if mirror is None or mirror.origin != catalog:
             continue
         shown = {
             tuple(backend.capabilities().folded(part) for part in mirror.name_of(name)): name
             for name in chain(names, filter(None, names.values()))
         }
-        with other.spec.errors():
+        with connection.spec.errors():
             for parent in sorted({name[:-1] for name in shown}):
-                there: set[Identifier] = set()
+                listed: set[Identifier] = set()
                 with suppress(NamespaceNotFoundError):
-                    there.update((*parent, name) for name in backend.candidate_tables(parent))
-                for name in sorted(shown.keys() & there):
+                    listed.update((*parent, name) for name in backend.candidate_tables(parent))
+                for name in sorted(shown.keys() & listed):
                     with suppress(TableNotFoundError):
                         table = backend.load_table(name)
                         if ownership.mirror_of(table.properties) == catalog:

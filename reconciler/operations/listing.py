@@ -26,7 +26,7 @@ Which: TypeAlias = Literal["all", "owned", "unmanaged", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTable:
     """One object as `lancens list` shows it; ``location`` is redacted."""
 
     address: str
@@ -38,7 +38,7 @@ class Listed:
 
 def list_tables(
     manifest: Manifest, select: Sequence[str] = (), *, which: Which = "all", parallelism: int = DEFAULT_PARALLELISM
-) -> tuple[list[Listed], int]:
+) -> tuple[list[ListedTable], int]:
     """Return the live tables that match, by address, and the number of all tables that were read.
 
     Args:
@@ -52,22 +52,28 @@ def list_tables(
         SelectionError: a glob matches nothing.
     """
     if which == "blocked":
-        made = plan(manifest, select=select, allow_mass_removal=True, parallelism=parallelism)
-        found = [_blocked(one) for one in made.blocked]
-        return found, sum(catalog.tables for catalog in made.catalogs)
+        planned = plan(manifest, select=select, allow_mass_removal=True, parallelism=parallelism)
+        tables = [_blocked(entry) for entry in planned.blocked]
+        return tables, sum(catalog.tables for catalog in planned.catalogs)
     selection = selection_of(select)
     concerned = [name for name in manifest.catalogs if selection.below(name).patterns]
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         read = read_all(connections.values(), _scan, parallelism)
         live = [
-            (one, selected_in(one, selection), found) for one, found in zip(connections.values(), read, strict=True)
+            (connection, selected_in(connection, selection), tables)
+            for connection, tables in zip(connections.values(), read, strict=True)
         ]
-        matching = [(one, table) for one, selected, found in live for table in found if selected.contains(table.id)]
+        matching = [
+            (connection, table)
+            for connection, selected, tables in live
+            for table in tables
+            if selected.contains(table.id)
+        ]
     if select and not matching:
-        raise SelectionError(f"{', '.join(f'`{one}`' for one in select)}: no live table has such an address")
+        raise SelectionError(f"{', '.join(f'`{glob}`' for glob in select)}: no live table has such an address")
     hide = hiding(places_of(manifest))
-    found = [_listed(one, table, hide) for one, table in matching if _counts(one, table, which)]
-    return sorted(found, key=lambda one: one.address), sum(map(len, read))
+    tables = [_listed(connection, table, hide) for connection, table in matching if _counts(connection, table, which)]
+    return sorted(tables, key=lambda listed: listed.address), sum(map(len, read))
 
 
 def _scan(connection: Connection) -> list[LiveTable]:
@@ -80,8 +86,8 @@ def _counts(connection: Connection, table: LiveTable, which: Which) -> bool:
     return which == "all" or (is_owned if which == "owned" else owner is None)
 
 
-def _listed(connection: Connection, table: LiveTable, hide: Callable[[str], str]) -> Listed:
-    return Listed(
+def _listed(connection: Connection, table: LiveTable, hide: Callable[[str], str]) -> ListedTable:
+    return ListedTable(
         address(connection.spec.name, table.id),
         hide(locations.redact(table.location)),
         ownership.owner_of(table.properties),
@@ -90,11 +96,11 @@ def _listed(connection: Connection, table: LiveTable, hide: Callable[[str], str]
     )
 
 
-def _blocked(one: Blocked) -> Listed:
-    view = one.before
+def _blocked(entry: Blocked) -> ListedTable:
+    view = entry.before
     if view is None:
-        return Listed(one.address, locations.redact(one.location))
-    return Listed(one.address, locations.redact(view.location), view.managed_by, view.mirror, view.protect)
+        return ListedTable(entry.address, locations.redact(entry.location))
+    return ListedTable(entry.address, locations.redact(view.location), view.managed_by, view.mirror, view.protect)
 
 
 # ---- one object ------------------------------------------------------------------------------------------------------
@@ -111,7 +117,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ObjectDescription:
     """An object as the manifest wants it, as the catalog has it, and what a plan does about it.
 
     ``desired`` and ``live`` are None where there is none.
@@ -123,7 +129,7 @@ class Described:
     planned: Sequence[Change | Protection | Blocked]
 
 
-def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PARALLELISM) -> Described:
+def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PARALLELISM) -> ObjectDescription:
     """Return everything known of the object at an address, without secrets.
 
     Load the manifest with ``traced`` to learn where each value is written.
@@ -136,37 +142,37 @@ def describe(manifest: Manifest, address_: str, *, parallelism: int = DEFAULT_PA
     if name not in manifest.catalogs or not path:
         known = ", ".join(manifest.catalogs)
         raise SelectionError(f"`{address_}` is no file, run or address; addresses begin with a catalog: {known}")
-    made = plan(manifest, select=(address_,), allow_mass_removal=True, parallelism=parallelism)
+    planned = plan(manifest, select=(address_,), allow_mass_removal=True, parallelism=parallelism)
     with open_connections(manifest, [name], parallelism=parallelism) as connections, connections[name].spec.errors():
-        one = connections[name]
-        folds = one.capabilities().folds_case
+        connection = connections[name]
+        folds = connection.capabilities().folds_case
         identifier = tuple((path.lower() if folds else path).split("/"))
-        found = one.spec.scan(one.backend, Only([identifier]))
-        live = found.tables.get(identifier) or found.namespaces.get(identifier)
+        snapshot = connection.spec.scan(connection.backend, Only([identifier]))
+        live = snapshot.tables.get(identifier) or snapshot.namespaces.get(identifier)
         hide = hiding(places_of(manifest))
-    desired = one.desired.tables.get(identifier) or one.desired.namespaces.get(identifier)
-    mirror = one.desired.mirror
+    desired = connection.desired.tables.get(identifier) or connection.desired.namespaces.get(identifier)
+    mirror = connection.desired.mirror
     every: tuple[Change | Protection | Blocked, ...] = (
-        *made.changes,
-        *made.waiting,
-        *made.blocked,
-        *made.guards,
+        *planned.changes,
+        *planned.waiting,
+        *planned.blocked,
+        *planned.guards,
     )
-    entries = [each for each in every if (each.catalog, each.identifier) == (name, identifier)]
-    wanted = None if desired is None else [*_wanted(manifest, address_, desired, hide)]
-    if wanted is None and mirror is not None and live is not None and ownership.mirror_of(live.properties):
-        wanted = [Value("mirror", mirror.origin, "mirror", mirror.source)]
-    elif wanted is None and isinstance(live, LiveTable) and ownership.owner_of(live.properties) is None:
-        wanted = [*_by_policies(address_, Policies(one.desired.policies).of(identifier))] or None
-    return Described(address_, wanted, None if live is None else [*_live(address_, live, hide)], entries)
+    entries = [entry for entry in every if (entry.catalog, entry.identifier) == (name, identifier)]
+    values = None if desired is None else [*_desired_values(manifest, address_, desired, hide)]
+    if values is None and mirror is not None and live is not None and ownership.mirror_of(live.properties):
+        values = [Value("mirror", mirror.origin, "mirror", mirror.source)]
+    elif values is None and isinstance(live, LiveTable) and ownership.owner_of(live.properties) is None:
+        values = [*_policy_values(address_, Policies(connection.desired.policies).of(identifier))] or None
+    return ObjectDescription(address_, values, None if live is None else [*_live_values(address_, live, hide)], entries)
 
 
 _QUIET = (False, True, Evolve.NEVER, ExtraColumns.KEEP)
 """Values that are shown only where the manifest writes them."""
 
 
-def _wanted(
-    manifest: Manifest, where: str, desired: DesiredTable | DesiredNamespace, hide: Callable[[str], str]
+def _desired_values(
+    manifest: Manifest, address_: str, desired: DesiredTable | DesiredNamespace, hide: Callable[[str], str]
 ) -> Iterator[Value]:
     texts: dict[str, str] = {}
     for key in ("absent", "location", "protect", "kind", "evolve", "extra_columns", "probe"):
@@ -174,35 +180,35 @@ def _wanted(
         if value is not None and (key in manifest.origins or value not in _QUIET):
             texts[key] = hide(locations.redact(value)) if key == "location" else _text(value)
     if isinstance(desired, DesiredTable):
-        columns = ", ".join(f"{each.name} {column_text(each, where)}" for each in desired.schema or ())
+        columns = ", ".join(f"{each.name} {column_text(each, address_)}" for each in desired.schema or ())
         texts |= {"schema": columns} if columns else {}
         expected = {each.name: getattr(desired.expect, each.name) for each in fields(desired.expect)}
-        said = ", ".join(f"{key} {_text(value)}" for key, value in expected.items() if value)
-        texts |= {"expect": said} if said else {}
+        expectations = ", ".join(f"{key} {_text(value)}" for key, value in expected.items() if value)
+        texts |= {"expect": expectations} if expectations else {}
         texts |= {f"tags.{name}": target for name, target in desired.tags.items()}
-    shown = redact_properties(desired.properties, where, desired.secret_keys)
+    shown = redact_properties(desired.properties, address_, desired.secret_keys)
     texts |= {f"properties.{key}": value for key, value in sorted(shown.items())}
     for key, text in texts.items():
         origin, source = manifest.origins.get(key, ("block", desired.source))
         yield Value(key, text, origin, source)
 
 
-def _by_policies(where: str, policy: TablePolicy | None) -> Iterator[Value]:
+def _policy_values(address_: str, policy: TablePolicy | None) -> Iterator[Value]:
     if policy is None:
         return
-    shown = redact_properties(policy.block.properties, where, policy.block.secret_keys)
+    shown = redact_properties(policy.block.properties, address_, policy.block.secret_keys)
     for key, writer in sorted(policy.writers.items()):
         kind, _, name = key.partition(".")
         text = shown[name] if kind == "properties" else _text(getattr(policy.block.expect, name))
         yield Value(key, text, f"policy {writer.pattern}", writer.source)
 
 
-def _live(where: str, live: LiveTable | LiveNamespace, hide: Callable[[str], str]) -> Iterator[Value]:
+def _live_values(address_: str, live: LiveTable | LiveNamespace, hide: Callable[[str], str]) -> Iterator[Value]:
     if isinstance(live, LiveTable):
         yield Value("location", hide(locations.redact(live.location)))
     elif live.kind is not None:
         yield Value("kind", live.kind)
-    shown = redact_properties(live.properties, where, ownership.recorded_secrets(live.properties))
+    shown = redact_properties(live.properties, address_, ownership.recorded_secrets(live.properties))
     for key, text in sorted(shown.items()):
         yield Value(f"properties.{key}", hide(locations.redact(text)) if key.endswith("location") else text)
 

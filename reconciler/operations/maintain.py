@@ -30,7 +30,7 @@ _NO_LIMITS = WorkLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class _Maintained:
+class _MaintainedEntry:
     """A live table with `maintain` in its block or a policy."""
 
     connection: Connection
@@ -39,10 +39,10 @@ class _Maintained:
     live: LiveTable
 
 
-def _asks(desired: DesiredCatalog) -> bool:
+def _has_upkeep(desired: DesiredCatalog) -> bool:
     """Return whether a block or a policy of a catalog asks for upkeep."""
     blocks, policies = desired.tables.values(), desired.policies
-    return any(one.maintain for one in blocks) or any(one.maintain for one in policies)
+    return any(block.maintain for block in blocks) or any(block.maintain for block in policies)
 
 
 def plan_maintenance(
@@ -65,21 +65,22 @@ def plan_maintenance(
         SelectionError: a glob matches no table with `maintain`.
     """
     selection = selection_of(select)
-    asking = [name for name, catalog in manifest.catalogs.items() if _asks(catalog.desired)]
+    asking = [name for name, catalog in manifest.catalogs.items() if _has_upkeep(catalog.desired)]
     concerned = [name for name in asking if selection.below(name).patterns]
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        read = read_all(connections.values(), lambda one: _maintained(one, selection), parallelism)
-        found = _once_each([one for _, tables in read for one in tables])
-        named = [(one.connection.spec.name, *one.table.id) for one in found]
+        read = read_all(connections.values(), lambda connection: _maintained(connection, selection), parallelism)
+        entries = _once_each([entry for _, tables in read for entry in tables])
+        named = [(entry.connection.spec.name, *entry.table.id) for entry in entries]
         check_globs(select, named, "matches no live table with `maintain` in its block or policy")
-        tables = in_parallel(_looked_at, found, parallelism)
+        tables = in_parallel(_with_upkeep, entries, parallelism)
         catalogs = [
-            summary_of(one, 0, tables, len(of)) for one, (tables, of) in zip(connections.values(), read, strict=True)
+            summary_of(connection, 0, tables, len(of))
+            for connection, (tables, of) in zip(connections.values(), read, strict=True)
         ]
     options = Options(select=tuple(select), maintain=True, limits=limits)
     of = reference(manifest).model_copy(update={"upkeep": manifest.upkeep_digest})
-    made = plan_jobs(of, manifest.thresholds, options, catalogs, tables)
-    return hide_places(made, places_of(manifest))
+    planned = plan_jobs(of, manifest.thresholds, options, catalogs, tables)
+    return hide_places(planned, places_of(manifest))
 
 
 def maintain(
@@ -129,22 +130,24 @@ class _Deadline(threading.Event):
         return self._stop.is_set() or (self._until is not None and datetime.now(self._until.tzinfo) >= self._until)
 
 
-def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_Maintained]]:
+def _maintained(connection: Connection, selection: Scope) -> tuple[int, list[_MaintainedEntry]]:
     """Return how many tables a catalog has, and those to look at."""
     source = input_of(connection, PlanOptions(select=selected_in(connection, selection)))
     maintained, context = MaintainedTables(source.desired, source.options.select), CatalogContext.of(source)
     live = connection.spec.scan(connection.backend, connection.desired.scope).tables
     blocks = ((live[key], maintained.block_of(live[key])) for key in sorted(live))
-    return len(live), [_Maintained(connection, context, block, table) for table, block in blocks if block is not None]
+    return len(live), [
+        _MaintainedEntry(connection, context, block, table) for table, block in blocks if block is not None
+    ]
 
 
-def _once_each(found: Sequence[_Maintained]) -> list[_Maintained]:
+def _once_each(entries: Sequence[_MaintainedEntry]) -> list[_MaintainedEntry]:
     """Return each dataset once, where several entries point to it."""
-    return list({locations.normalise(one.live.location): one for one in reversed(found)}.values())[::-1]
+    return list({locations.normalise(entry.live.location): entry for entry in reversed(entries)}.values())[::-1]
 
 
-def _looked_at(one: _Maintained) -> MaintainedTable:
-    with one.connection.spec.errors():
-        options = one.connection.backend.table_storage_options(one.live)
-        found = storage.upkeep_of(one.live.location, options, one.table.maintain, explain=True)
-    return MaintainedTable(one.context, one.table, one.live, found)
+def _with_upkeep(entry: _MaintainedEntry) -> MaintainedTable:
+    with entry.connection.spec.errors():
+        options = entry.connection.backend.table_storage_options(entry.live)
+        upkeep = storage.upkeep_of(entry.live.location, options, entry.table.maintain, explain=True)
+    return MaintainedTable(entry.context, entry.table, entry.live, upkeep)

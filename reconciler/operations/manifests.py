@@ -32,14 +32,14 @@ def load(
     return manifest.load([path, *paths], _installed(), variables=variables, policy=policy, traced=traced)
 
 
-def expect(function: str, given: object, kind: type | tuple[type, ...], wanted: str) -> None:
+def expect(function: str, argument: object, kind: type | tuple[type, ...], expected: str) -> None:
     """Check an argument of the Python API.
 
     Raises:
-        TypeError: ``given`` is not of ``kind``.
+        TypeError: ``argument`` is not of ``kind``.
     """
-    if not isinstance(given, kind):
-        raise TypeError(f"reconciler.{function}: expected {wanted}, but found a {type(given).__name__}")
+    if not isinstance(argument, kind):
+        raise TypeError(f"reconciler.{function}: expected {expected}, but found a {type(argument).__name__}")
 
 
 def manifest_of_service(impl: str, properties: Mapping[str, str]) -> Manifest:

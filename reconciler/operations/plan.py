@@ -111,19 +111,19 @@ def plan_with(
         engine = engine_of(connections, globs)
         driver = Driver(engine, connections, parallelism, profile)
 
-        def asked(connection: Connection) -> CatalogInput:
+        def input_from(connection: Connection) -> CatalogInput:
             engine.read_ahead(connection)
             with profile.stage("questions", connection):
                 return input_of(connection, options_in(connection, options))
 
-        sources = read_all(connections.values(), asked, parallelism)
+        sources = read_all(connections.values(), input_from, parallelism)
         read = driver.plan(dict(zip(connections, sources, strict=True)))
     check_selection(globs, read)
     with profile.stage("order"):
-        made = driver.planning.plan(reference(manifest), manifest.thresholds, options)
+        planned = driver.planning.plan(reference(manifest), manifest.thresholds, options)
     if not allow_mass_removal:
-        check_removals(made)
-    return hide_places(made, places_of(manifest))
+        check_removals(planned)
+    return hide_places(planned, places_of(manifest))
 
 
 def input_of(connection: Connection, options: PlanOptions) -> CatalogInput:
@@ -158,10 +158,10 @@ def selected_in(connection: Connection, selection: Scope) -> Scope:
     return selected.folded() if connection.capabilities().folds_case else selected
 
 
-def check_globs(select: Sequence[str], found: Collection[Identifier], problem: str) -> None:
-    """Raise SelectionError with ``problem`` for a glob that matches none of ``found``, which begin with a catalog."""
+def check_globs(select: Sequence[str], names: Collection[Identifier], problem: str) -> None:
+    """Raise SelectionError with ``problem`` for a glob that matches none of ``names``, which begin with a catalog."""
     for pattern in select:
-        if not any(map(Scope((pattern,)).contains, found)):
+        if not any(map(Scope((pattern,)).contains, names)):
             raise SelectionError(f"`{pattern}` {problem}")
 
 
@@ -195,8 +195,8 @@ def selected_catalogs(manifest: Manifest, select: Sequence[str]) -> tuple[Scope,
 def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
     """Return ``names`` and the catalogs that they mirror, in manifest order."""
     desired = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
-    found = with_sources(desired, names)
-    return [name for name in manifest.catalogs if name in found]
+    followed = with_sources(desired, names)
+    return [name for name in manifest.catalogs if name in followed]
 
 
 def reference(manifest: Manifest) -> ManifestRef:
@@ -209,7 +209,7 @@ _MOST = 1_000
 _OTHERWISE = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LANCE: "no Lance dataset is there"}
 
 
-def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> Mapping[Key, str]:
+def describe_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> Mapping[Key, str]:
     """Describe the data of the tables that ``plan`` deregisters.
 
     The texts are shown beside the plan and no part of it.
@@ -226,15 +226,15 @@ def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAUL
         options = {name: connection.backend.storage_options() for name, connection in connections.items()}
         shown = show_places(plan, places_of(manifest)).changes
     going = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST]
-    said = in_parallel(lambda change: _said(change, options[change.catalog]), going, parallelism)
-    return {change.key: text for change, text in zip(going, said, strict=True) if text}
+    texts = in_parallel(lambda change: _data_text(change, options[change.catalog]), going, parallelism)
+    return {change.key: text for change, text in zip(going, texts, strict=True) if text}
 
 
-def _said(change: Change, options: Mapping[str, str]) -> str:
+def _data_text(change: Change, options: Mapping[str, str]) -> str:
     if change.before is None or change.before.location is None:
         return ""
-    found = storage.examine(change.before.location, options, _rows_and_age)
-    return found if isinstance(found, str) else _OTHERWISE.get(found.kind, "its data cannot be opened")
+    data = storage.examine(change.before.location, options, _rows_and_age)
+    return data if isinstance(data, str) else _OTHERWISE.get(data.kind, "its data cannot be opened")
 
 
 def _rows_and_age(dataset: Any) -> str:

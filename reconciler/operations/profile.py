@@ -80,7 +80,7 @@ class Profile:
 
     def to_json(self) -> str:
         """Return a JSON document, without any value, location or address of a catalog."""
-        stages = [{key: value for key, value in asdict(one).items() if value is not None} for one in self.stages]
+        stages = [{key: value for key, value in asdict(stage).items() if value is not None} for stage in self.stages]
         return (
             json.dumps({"format_version": FORMAT_VERSION, "seconds": self.seconds, "stages": stages}, indent=2) + "\n"
         )

@@ -41,12 +41,14 @@ def plan_release(
     """
     selection, concerned = selected_catalogs(manifest, select)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), parallelism)
+        snapshots = read_all(
+            connections.values(), lambda connection: connection.backend.scan(connection.desired.scope), parallelism
+        )
         catalogs, entries = [], list[Change | Protection]()
-        for one, found in zip(connections.values(), snapshots, strict=True):
-            desired = len(one.desired.namespaces) + len(one.desired.tables)
-            catalogs.append(summary_of(one, len(found.namespaces), len(found.tables), desired))
-            entries += [_entry(one, live, protected) for live in _marked(one, found, selection)]
+        for connection, snapshot in zip(connections.values(), snapshots, strict=True):
+            desired = len(connection.desired.namespaces) + len(connection.desired.tables)
+            catalogs.append(summary_of(connection, len(snapshot.namespaces), len(snapshot.tables), desired))
+            entries += [_entry(connection, live, protected) for live in _marked(connection, snapshot, selection)]
     problem = f"matches nothing that {manifest.name} manages; names are catalog/namespace/table"
     check_globs(select, [(entry.catalog, *entry.identifier) for entry in entries], problem)
     return Plan(

@@ -35,31 +35,31 @@ def find_unregistered(
     Raises:
         BackendError: a directory could not be listed.
     """
-    found = UnregisteredDatasets()
+    unregistered = UnregisteredDatasets()
     options = backend.storage_options()
     for root in map(storage.as_plain_path, backend.roots()):
-        for place in _datasets(root, options, claimed, parallelism):
-            _name(backend, root, place, live, found)
-    found.nameless.sort()
-    return found
+        for directory in _datasets(root, options, claimed, parallelism):
+            _name(backend, root, directory, live, unregistered)
+    unregistered.nameless.sort()
+    return unregistered
 
 
 def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], parallelism: int) -> list[str]:
     datasets: list[str] = []
     level = [root]
     for _ in range(storage.DEEPEST + 1):
-        looked = in_parallel(lambda place: storage.look_into(place, options), level, parallelism)
-        datasets += [place for place, one in zip(level, looked, strict=True) if one.is_dataset]
-        level = [below for one in looked for below in one.below]
+        listings = in_parallel(lambda directory: storage.look_into(directory, options), level, parallelism)
+        datasets += [directory for directory, listing in zip(level, listings, strict=True) if listing.is_dataset]
+        level = [directory for listing in listings for directory in listing.below]
         if not level:
             break
     places = zip(datasets, storage.places_of(datasets), strict=True)
     return sorted(dataset for dataset, place in places if place not in claimed)
 
 
-def _name(backend: Backend, root: str, place: str, live: Snapshot, found: UnregisteredDatasets) -> None:
-    """Add a dataset to ``found`` under the name of its directory, or to ``nameless``."""
-    path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
+def _name(backend: Backend, root: str, location: str, live: Snapshot, unregistered: UnregisteredDatasets) -> None:
+    """Add a dataset to ``unregistered`` under the name of its directory, or to ``nameless``."""
+    path = locations.normalise(location).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
     capabilities = backend.capabilities()
     names = [capabilities.folded(name) for name in backend.identifier_at(path.split("/"))]
     reason = next((problem for name in names if (problem := capabilities.name_problem(name)) is not None), None)
@@ -68,20 +68,24 @@ def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Unregi
         reason = None if depth is None else f"a table of {backend.impl} cannot be {depth}"
     identifier = tuple(names)
     if reason is None:
-        reason = _taken(identifier, live, found, one_name_space=capabilities.one_name_space)
+        reason = _taken(identifier, live, unregistered, one_name_space=capabilities.one_name_space)
     if reason is None:
-        reason = backend.location_problem(identifier, place)
+        reason = backend.location_problem(identifier, location)
     if reason is not None:
-        found.nameless.append(f"{locations.redact(place)} is in no catalog, and its path gives it no name: {reason}")
+        unregistered.nameless.append(
+            f"{locations.redact(location)} is in no catalog, and its path gives it no name: {reason}"
+        )
     else:
-        found.tables[identifier] = LiveTable(identifier, place)
+        unregistered.tables[identifier] = LiveTable(identifier, location)
 
 
-def _taken(identifier: Identifier, live: Snapshot, found: UnregisteredDatasets, *, one_name_space: bool) -> str | None:
+def _taken(
+    identifier: Identifier, live: Snapshot, unregistered: UnregisteredDatasets, *, one_name_space: bool
+) -> str | None:
     """Return why the name, or that of a parent, is taken; None if it is free."""
 
     def is_table(name: Identifier) -> bool:
-        return name in live.tables or name in found.tables
+        return name in live.tables or name in unregistered.tables
 
     above = [identifier[:depth] for depth in range(1, len(identifier))]
     if is_table(identifier) or (one_name_space and identifier in live.namespaces):

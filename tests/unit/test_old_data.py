@@ -23,7 +23,7 @@ from reconciler.model.errors import InvalidTableStateError, UnsupportedOperation
 from reconciler.model.maintenance import IndexType, WantedCompaction, WantedIndex
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.operations.maintain import maintain, plan_maintenance
-from reconciler.operations.plan import look_at_removed, plan
+from reconciler.operations.plan import describe_removed, plan
 from reconciler.planner.plan import WorkLimits
 from reconciler.report.html import render_html
 from reconciler.storage import commits
@@ -142,7 +142,7 @@ def test_rows_beside_a_removal_are_counted(tmp_path: Path) -> None:
         counted[name] = f"{lance.dataset(str(place)).count_rows()} rows, last written"
     lake = {"impl": "dir", "config": {"root": "./lake"}, "tables": {name: {"absent": True} for name in counted}}
     manifest = load_manifest(tmp_path, {"lake": lake})
-    shown = look_at_removed(plan(manifest), manifest)
+    shown = describe_removed(plan(manifest), manifest)
     assert {key[-1][-1]: text.partition(" 20")[0] for key, text in shown.items()} == counted
 
 
