@@ -169,7 +169,9 @@ def _evaluated_tables(
     """Return ``entries`` as ``EVALUATED``, and the figures of the live tables."""
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
         evaluated = (
-            with_relations(entries.kept(stack), number).map(evaluator, EVALUATED, probe_tasks(number)).kept(stack)
+            with_relations(entries.persisted(stack), number)
+            .map(evaluator, EVALUATED, probe_tasks(number))
+            .persisted(stack)
         )
         return evaluated, figures_of(evaluated)  # this query computes the frame, so it belongs to the stage
 
@@ -194,7 +196,7 @@ def _evaluated_orphans(
             note(count(0, "orphan"))
             return None
         named = result.datasets.map(DatasetNamer.of(evaluator.catalogs, search), DATASETS)
-        orphans = named.map(evaluator, EVALUATED, probe_tasks(result.number)).kept(stack)
+        orphans = named.map(evaluator, EVALUATED, probe_tasks(result.number)).persisted(stack)
         counted = orphans.aggregated(("sound",), {"name": "count"}).rows()
         note(count(sum(row["name"] for row in counted if not row["sound"]), "orphan"))
     return orphans

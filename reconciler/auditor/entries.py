@@ -272,7 +272,7 @@ def _read(
     """Return the content of the catalogs as ``_READ``, and add to ``coverage``."""
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as note:
         units = list_units([catalog.spec for catalog in catalogs.values()], in_process=spark is None)
-        content = frame_of_units(spark, units, unit_entries, _READ).kept(stack)
+        content = frame_of_units(spark, units, unit_entries, _READ).persisted(stack)
         other_rows = content.where("kind", rows.NAMESPACE, rows.COVERAGE, rows.NOTE).select(*rows.ROWS.names).rows()
         for row in other_rows:
             if row["kind"] == rows.NAMESPACE:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from reconciler.auditor import history
 from reconciler.model import locations
 from reconciler.model.errors import LancensError
-from reconciler.pipeline.data_source import BatchSource, asked_for, known
+from reconciler.pipeline.data_source import BatchSource, known, requested_columns
 from reconciler.pipeline.schemas import record_batches, spark_schema
 
 _FORMAT = "lancens-history"
@@ -41,7 +41,7 @@ class HistoryDataSource(BatchSource):
         path = self.options.get("path")
         if path is None:
             raise LancensError(f'no history is given: spark.read.format("{_FORMAT}").load("audits.lance")')
-        columns = asked_for(history.schema(), schema, _FORMAT)
+        columns = requested_columns(history.schema(), schema, _FORMAT)
         return _Reader(locations.absolute(path, Path.cwd().as_posix()), columns)
 
 

@@ -74,8 +74,8 @@ def units_with_blocks(
         homes[block.id[:-1]].append(block)
     units = []
     for unit in grouped(listing, size):
-        found = chain.from_iterable(homes.get(namespace, ()) for namespace in unit.namespaces)
-        units.append(replace(unit, spec=spec, blocks=tuple(block for block in found if unit.has(block.id))))
+        nearby = chain.from_iterable(homes.get(namespace, ()) for namespace in unit.namespaces)
+        units.append(replace(unit, spec=spec, blocks=tuple(block for block in nearby if unit.has(block.id))))
     homeless = homes.keys() - listing.children.keys()
     return units, {block.id: block for home in homeless for block in homes[home]}
 
@@ -128,7 +128,7 @@ class ComparedUnits:
             is_moved = block is not None and bool(context.moves) and context.moves.concerns(block.id)
             (self.aside if is_moved else here).append(pair)
         self.compared.compare(context, here)
-        self.open += (OpenTables(len(some), packed(some)) for some in chunks(self.compared.open, _OPEN_TOGETHER))
+        self.open += (OpenTables(len(chunk), packed(chunk)) for chunk in chunks(self.compared.open, _OPEN_TOGETHER))
         self.compared.open.clear()
 
     def merge(self, other: ComparedUnits) -> None:
@@ -168,41 +168,41 @@ class Reader:
             return self._read(unit, last_attempt)
 
     def _read(self, unit: Unit, last_attempt: bool) -> ComparedUnits:
-        name, found = unit.spec.name, ComparedUnits()
+        name, content = unit.spec.name, ComparedUnits()
         here: dict[Identifier, LiveTable] = {}
         blocks = {block.id: block for block in unit.blocks}
         for reading in readings_of(replace(unit, spec=self.specs[name]), last_attempt=last_attempt):
-            if isinstance(reading.found, CatalogError):
-                found.failures.append((min(reading.namespaces), reading.found))
+            if isinstance(reading.content, CatalogError):
+                content.failures.append((min(reading.namespaces), reading.content))
                 continue
-            found.namespaces.update(reading.found.namespaces)
-            found.notes.update(reading.found.notes)
-            found.odd.update(reading.found.odd)
+            content.namespaces.update(reading.content.namespaces)
+            content.notes.update(reading.content.notes)
+            content.odd.update(reading.content.odd)
             is_known = set(reading.namespaces) <= set(unit.namespaces)
-            (here if is_known else found.late).update(reading.found.tables)
-        found.counts.update(table[:-1] for table in chain(here, found.late))
+            (here if is_known else content.late).update(reading.content.tables)
+        content.counts.update(table[:-1] for table in chain(here, content.late))
         if name in self.whole:
-            found.tables = {**here, **found.late}
+            content.tables = {**here, **content.late}
         for scope in self.globs[name]:
-            if any(map(scope.contains, (*here, *found.late))):
-                found.selected.add(scope)
-        held = Snapshot(odd=found.odd).held
-        found.compare(self.contexts[name], pairs(NO_MOVES, blocks, here, held))
-        return found
+            if any(map(scope.contains, (*here, *content.late))):
+                content.selected.add(scope)
+        held = Snapshot(odd=content.odd).held
+        content.compare(self.contexts[name], pairs(NO_MOVES, blocks, here, held))
+        return content
 
 
 # ---- asking ----------------------------------------------------------------------------------------------------------
 
 
-Asked: TypeAlias = tuple[str, tuple[bytes, ...]]
+OpenBatch: TypeAlias = tuple[str, tuple[bytes, ...]]
 """A catalog, and the loads of some of its :class:`OpenTables`."""
 
 
-def asked_together(catalog: str, open_tables: Sequence[OpenTables], size: int) -> Iterator[Asked]:
+def open_batches(catalog: str, open_tables: Sequence[OpenTables], size: int) -> Iterator[OpenBatch]:
     """Yield the open tables of a catalog in groups of about ``size``."""
-    before = accumulate((some.count for some in open_tables), initial=0)
-    for _, together in groupby(zip(before, open_tables, strict=False), key=lambda pair: pair[0] // size):
-        yield catalog, tuple(some.load for _, some in together)
+    before = accumulate((tables.count for tables in open_tables), initial=0)
+    for _, group in groupby(zip(before, open_tables, strict=False), key=lambda pair: pair[0] // size):
+        yield catalog, tuple(tables.load for _, tables in group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +214,9 @@ class Asker:
     spaces: Mapping[str, frozenset[Identifier]]
     written: Mapping[str, Mapping[Identifier, Storage]]
 
-    def __call__(self, asked: Asked, _: bool) -> TableComparison | CatalogError:
+    def __call__(self, batch: OpenBatch, _: bool) -> TableComparison | CatalogError:
         """Return the comparison of some tables, or the error of the catalog."""
-        name, loads = asked
+        name, loads = batch
         compared = TableComparison(open=[pair for load in loads for pair in unpacked(load)])
         try:
             with self.specs[name].connect() as backend:
@@ -259,7 +259,7 @@ class Lookup:
         hiding = hiding_places(source.capabilities, changes, place_of)
         return cls(
             frozenset(new if source.capabilities.one_name_space else ()),
-            frozenset({*hiding, *(place_of(place) for place in written if place is not None)}),
+            frozenset({*hiding, *(place_of(location) for location in written if location is not None)}),
             frozenset(map(folded, missing)),
         )
 
@@ -296,7 +296,7 @@ class Finder:
         """Return the tables of a unit that the driver needs, or the error."""
         name, live = unit.spec.name, list[LiveTable]()
         for reading in readings_of(replace(unit, spec=self.specs[name]), last_attempt=last_attempt):
-            if isinstance(reading.found, CatalogError):
-                return reading.found
-            live += self.lookups[name].among(reading.found.tables)
+            if isinstance(reading.content, CatalogError):
+                return reading.content
+            live += self.lookups[name].among(reading.content.tables)
         return live

@@ -72,14 +72,14 @@ class LancensDataSource(BatchSource):
     def schema(self) -> StructType:
         """Return the columns of the view, or those that the option ``columns`` names."""
         view = self._view()
-        given = self.options.get("columns")
-        names = [name.strip() for name in given.split(",")] if given else view.schema.names
+        columns = self.options.get("columns")
+        names = [name.strip() for name in columns.split(",")] if columns else view.schema.names
         return spark_schema(selected(view.schema, names, _FORMAT))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of the columns of ``schema``."""
         view = self._view()
-        return _Reader(self.options, view, asked_for(view.schema, schema, _FORMAT), self.attempts)
+        return _Reader(self.options, view, requested_columns(view.schema, schema, _FORMAT), self.attempts)
 
     def _view(self) -> View:
         for option in self.options:
@@ -133,8 +133,8 @@ class _Reader(DataSourceReader):
         assert isinstance(partition, _Part)  # noqa: S101 - what Spark hands over is what it was given
         if not partition.unit:
             return
-        found = read_unit(pickle.loads(partition.unit), last_attempt=is_last_attempt(self._attempts))  # noqa: S301
-        yield from record_batches(self._view.rows(found, self._schema.names), self._schema)
+        rows = read_unit(pickle.loads(partition.unit), last_attempt=is_last_attempt(self._attempts))  # noqa: S301
+        yield from record_batches(self._view.rows(rows, self._schema.names), self._schema)
 
     def _specs(self) -> list[CatalogSpec]:
         from reconciler.operations.manifests import load
@@ -173,18 +173,18 @@ def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema
     return pa.schema([columns.field(known("column", name, columns.names, source)) for name in names])
 
 
-def asked_for(columns: pa.Schema, given: StructType, source: str) -> pa.Schema:
-    """Return the ``columns`` of the format ``source`` that a reader was ``given``.
+def requested_columns(columns: pa.Schema, requested: StructType, source: str) -> pa.Schema:
+    """Return the ``columns`` of the format ``source`` that ``requested`` names.
 
     Raises:
         LancensError: ``spark.read.schema`` named another column, or gave one another type.
     """
-    found = selected(columns, given.fieldNames(), source)
-    for said, own in zip(given, spark_schema(found), strict=True):
-        if said.dataType != own.dataType:
-            types = f"{own.dataType.simpleString()}, not {said.dataType.simpleString()}"
-            raise LancensError(f"the column `{own.name}` of the format {source} is {types}; leave out `.schema(…)`")
-    return found
+    columns_read = selected(columns, requested.fieldNames(), source)
+    for request, column in zip(requested, spark_schema(columns_read), strict=True):
+        if request.dataType != column.dataType:
+            types = f"{column.dataType.simpleString()}, not {request.dataType.simpleString()}"
+            raise LancensError(f"the column `{column.name}` of the format {source} is {types}; leave out `.schema(…)`")
+    return columns_read
 
 
 def _globs(text: str) -> Scope:
@@ -192,14 +192,14 @@ def _globs(text: str) -> Scope:
     return Scope(tuple(pattern.strip() for pattern in text.split(",")))
 
 
-def known(what: str, name: str, names: Iterable[str], source: str) -> str:
+def known(kind: str, name: str, names: Iterable[str], source: str) -> str:
     """Return ``name`` if it is one of ``names`` in the format ``source``.
 
     Raises:
         LancensError: it is not; the message suggests the nearest name.
     """
-    there = list(names)
-    if name in there:
+    candidates = list(names)
+    if name in candidates:
         return name
-    hint = did_you_mean(name, there, f"there is {', '.join(there)}")
-    raise LancensError(f"no {what} `{name}` in the format {source}; {hint}")
+    hint = did_you_mean(name, candidates, f"there is {', '.join(candidates)}")
+    raise LancensError(f"no {kind} `{name}` in the format {source}; {hint}")

@@ -27,7 +27,7 @@ from reconciler.pipeline.comparing import (
     Finder,
     Lookup,
     Reader,
-    asked_together,
+    open_batches,
     units_with_blocks,
 )
 from reconciler.pipeline.progress import stage
@@ -148,11 +148,11 @@ class SparkEngine:
 
     def _listed(self, specs: Iterable[CatalogSpec]) -> list[Listing]:
         """Return the namespaces of some catalogs; each catalog is listed once."""
-        asked = list(specs)
-        require_reachable(asked)
-        for listing in list_catalogs([spec for spec in asked if spec.name not in self._listings]):
+        catalogs = list(specs)
+        require_reachable(catalogs)
+        for listing in list_catalogs([spec for spec in catalogs if spec.name not in self._listings]):
             self._listings[listing.spec.name] = listing
-        return [self._listings[spec.name] for spec in asked]
+        return [self._listings[spec.name] for spec in catalogs]
 
     def _scopes(self, source: CatalogInput) -> list[Scope]:
         """Return the scope that each of the user's globs selects in a catalog."""
@@ -167,10 +167,10 @@ class SparkEngine:
             {name: frozenset(catalog.source.live.namespaces) for name, catalog in catalogs.items()},
             {name: catalog.written for name, catalog in catalogs.items()},
         )
-        total = sum(some.count for name in catalogs for some in self._read[name].open)
+        total = sum(tables.count for name in catalogs for tables in self._read[name].open)
         if total:
             size = ceil(total / max(probe_tasks(total), min(tasks_at_once(self.spark), total)))
-            work = [asked for name in catalogs for asked in asked_together(name, self._read[name].open, size)]
+            work = [batch for name in catalogs for batch in open_batches(name, self._read[name].open, size)]
             for name in catalogs:
                 self._read[name].open.clear()
             with stage(self.spark, f"Looking at storage for {count(total, 'table')}") as note:
@@ -185,14 +185,14 @@ class SparkEngine:
     def live_tables(self, catalogs: Mapping[str, ReadCatalog]) -> Mapping[str, LiveTables]:
         """Return the live tables that the driver needs; units are read again for those that others clash with."""
         lookups = {name: Lookup.of(catalog) for name, catalog in catalogs.items() if name not in self.mirrored}
-        asked = {name: lookup for name, lookup in lookups.items() if lookup}
+        searches = {name: lookup for name, lookup in lookups.items() if lookup}
         tables = {name: dict(self._read[name].tables) for name in catalogs}
-        units = [replace(unit, blocks=()) for name in asked for unit in self._units[name]]
+        units = [replace(unit, blocks=()) for name in searches for unit in self._units[name]]
         if units:
-            finder = Finder({name: self.connections[name].spec for name in asked}, asked)
-            with stage(self.spark, f"Looking for clashing tables in {_catalogs(asked)}"):
-                for unit, found in zip(units, in_tasks(self.spark, units, finder), strict=True):
-                    tables[unit.spec.name].update((table.id, table) for table in found)
+            finder = Finder({name: self.connections[name].spec for name in searches}, searches)
+            with stage(self.spark, f"Looking for clashing tables in {_catalogs(searches)}"):
+                for unit, clashing in zip(units, in_tasks(self.spark, units, finder), strict=True):
+                    tables[unit.spec.name].update((table.id, table) for table in clashing)
         return {name: LiveTables(tables[name], self._read[name].counts, self._read[name].selected) for name in catalogs}
 
 

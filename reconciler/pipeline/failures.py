@@ -43,16 +43,16 @@ def spark_errors(log: str | None = None) -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
-    where = "" if log is None else f"; its log is {log}"
+    log_note = "" if log is None else f"; its log is {log}"
     try:
         yield
     except (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError) as error:
-        raise LancensError(f"Spark failed: {_GONE}{where}") from error
+        raise LancensError(f"Spark failed: {_GONE}{log_note}") from error
     except (PySparkException, Py4JError) as error:
         text = str(error)
         if log is not None and "JAVA_GATEWAY_EXITED" in text:  # the cause is in the log only
             text = f"{Path(log).read_text('utf-8', 'replace')}\n{text}"
-        raise LancensError(f"Spark failed: {_cause(text)}{where}") from error
+        raise LancensError(f"Spark failed: {_cause(text)}{log_note}") from error
 
 
 @contextmanager
@@ -85,8 +85,8 @@ def _cause(text: str) -> str:
     if program := _PROGRAM.search(text):
         return _NO_PROGRAM.format(program[1])
     before, traceback, worker = text.rpartition(_TRACEBACK)
-    found: list[str] = _PYTHON.findall(worker)[:1] if traceback else [*_GRPC.findall(text), *_JAVA.findall(text)][-1:]
-    lines = [*found, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]
+    errors: list[str] = _PYTHON.findall(worker)[:1] if traceback else [*_GRPC.findall(text), *_JAVA.findall(text)][-1:]
+    lines = [*errors, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]
     line = lines[0].strip().removesuffix(".")[:_LONGEST]
     missing = _MISSING.match(line) if traceback else None
     return _NO_MODULE.format(missing[1]) if missing else line

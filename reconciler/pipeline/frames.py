@@ -48,8 +48,8 @@ class Frame:
 
     def where(self, column: str, *values: Any) -> Self:
         """Return the rows in which ``column`` has one of ``values``."""
-        wanted = pa.array(values, self.content.schema.field(column).type)
-        return type(self)(self.content.filter(pc.is_in(self.content[column], wanted)))
+        accepted = pa.array(values, self.content.schema.field(column).type)
+        return type(self)(self.content.filter(pc.is_in(self.content[column], accepted)))
 
     def union(self, other: Self) -> Self:
         """Return the rows of both; they have the same columns."""
@@ -63,28 +63,28 @@ class Frame:
         number = self.content.num_rows
         size = number if keys or tasks is None else -(-number // tasks)
         shares = (self.content.slice(start, size).to_batches() for start in range(0, number, size or 1))
-        found = in_parallel(lambda share: list(act(share)), shares, os.cpu_count() or 1)
-        return type(self)(_table(found, schema))
+        results = in_parallel(lambda share: list(act(share)), shares, os.cpu_count() or 1)
+        return type(self)(_table(results, schema))
 
     def joined(self, other: Self, key: str) -> Self:
         """Return the rows with the columns of ``other``, null where it has no such ``key``; its keys are unique."""
-        there, joined = other.content.combine_chunks(), self.content
-        found = there.drop_columns([key]).take(pc.index_in(joined[key], there[key], skip_nulls=True))
-        for name in found.column_names:
-            joined = joined.append_column(found.schema.field(name), found[name])
+        right, joined = other.content.combine_chunks(), self.content
+        matches = right.drop_columns([key]).take(pc.index_in(joined[key], right[key], skip_nulls=True))
+        for name in matches.column_names:
+            joined = joined.append_column(matches.schema.field(name), matches[name])
         return type(self)(joined)
 
     def aggregated(self, keys: Sequence[str], how: Aggregates) -> Self:
         """Return one row for each value of ``keys`` with the columns of ``how``."""
-        found = self.content.group_by(keys).aggregate([*how.items()])
-        made = found.select([*keys, *(f"{column}_{name}" for column, name in how.items())])
-        return type(self)(made.rename_columns([*keys, *how]))
+        groups = self.content.group_by(keys).aggregate([*how.items()])
+        ordered = groups.select([*keys, *(f"{column}_{name}" for column, name in how.items())])
+        return type(self)(ordered.rename_columns([*keys, *how]))
 
     def first(self, number: int, *order: str) -> Self:
         """Return the first rows in ascending ``order``."""
         return type(self)(self.content.sort_by([(column, "ascending") for column in order]).slice(0, number))
 
-    def kept(self, _stack: ExitStack) -> Self:
+    def persisted(self, _stack: ExitStack) -> Self:
         """Return the frame, computed once and kept until the stack closes; lost shares are computed again."""
         return self
 
@@ -129,7 +129,7 @@ class _SparkFrame(Frame):
     def first(self, number: int, *order: str) -> Self:
         return type(self)(self.content.orderBy(*order).limit(number))
 
-    def kept(self, stack: ExitStack) -> Self:
+    def persisted(self, stack: ExitStack) -> Self:
         from pyspark import StorageLevel
 
         frame = self.content.persist(StorageLevel.DISK_ONLY)

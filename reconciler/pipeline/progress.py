@@ -86,7 +86,7 @@ def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], T
         with suppress(Py4JError, OSError):  # the JVM has ended; the block reports that
             jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
             stages = filter(None, map(tracker.getStageInfo, {number for job in jobs for number in job.stageIds}))
-            counts += [(found.numCompletedTasks, found.numTasks) for found in stages]
+            counts += [(info.numCompletedTasks, info.numTasks) for info in stages]
         return sum(done for done, _ in counts), sum(total for _, total in counts)
 
     try:

@@ -61,7 +61,7 @@ class Reading:
     """
 
     namespaces: tuple[Identifier, ...]
-    found: Snapshot | CatalogError
+    content: Snapshot | CatalogError
     foreign: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = field(default_factory=dict)
     disabled: Collection[Identifier] = ()
 
@@ -79,20 +79,22 @@ def read_unit(unit: Unit, *, last_attempt: bool = True, foreign: bool = False) -
     """
     catalog, selected = unit.spec.name, unit.selected
     for reading in readings_of(unit, last_attempt=last_attempt, foreign=foreign):
-        if isinstance(reading.found, CatalogError):
-            yield from (coverage_row(catalog, namespace, error=reading.found) for namespace in reading.namespaces)
+        if isinstance(reading.content, CatalogError):
+            yield from (coverage_row(catalog, namespace, error=reading.content) for namespace in reading.namespaces)
             continue
-        yield from (row for row in rows_of(catalog, reading.found) if selected.contains(row.get("namespace", ())))
-        namespaces = Counter(identifier[:-1] for identifier in reading.found.namespaces)
-        tables = Counter(identifier[:-1] for identifier in reading.found.tables)
+        yield from (row for row in rows_of(catalog, reading.content) if selected.contains(row.get("namespace", ())))
+        namespaces = Counter(identifier[:-1] for identifier in reading.content.namespaces)
+        tables = Counter(identifier[:-1] for identifier in reading.content.tables)
         for namespace in filter(selected.contains, reading.namespaces):
-            others = reading.foreign.get(namespace, ())
-            error, others = (others, ()) if isinstance(others, CatalogError) else (None, others)
+            foreign_tables = reading.foreign.get(namespace, ())
+            error = None
+            if isinstance(foreign_tables, CatalogError):
+                error, foreign_tables = foreign_tables, ()
             if namespace in reading.disabled:
                 message = f"{catalog} ({unit.spec.impl}): the service has disabled it, and shows nothing in it"
                 error = CatalogError(message, ErrorCode.UNSUPPORTED)
-            yield from (foreign_row(catalog, table) for table in others)
-            number = tables[namespace] + len(others)
+            yield from (foreign_row(catalog, table) for table in foreign_tables)
+            number = tables[namespace] + len(foreign_tables)
             yield coverage_row(catalog, namespace, namespaces=namespaces[namespace], tables=number, error=error)
 
 
@@ -120,11 +122,15 @@ def _readings(backend: Backend, unit: Unit, last_attempt: bool, foreign: bool) -
             yield from _readings(backend, replace(unit, namespaces=(namespace,)), last_attempt, foreign)
         return
     snapshot, disabled = scanned
-    others: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = {}
+    foreign_tables: Mapping[Identifier, Sequence[ForeignTable] | CatalogError] = {}
     if foreign and unit.only is None and backend.overrides(Backend.foreign_tables):
-        others = dict(zip(unit.namespaces, _foreign_tables(backend, unit, last_attempt), strict=True))
-    yield Reading(unit.namespaces, snapshot, others, disabled)
-    new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_selected(unit, found)]
+        foreign_tables = dict(zip(unit.namespaces, _foreign_tables(backend, unit, last_attempt), strict=True))
+    yield Reading(unit.namespaces, snapshot, foreign_tables, disabled)
+    new = [
+        namespace
+        for namespace in snapshot.namespaces
+        if namespace not in unit.known and _may_hold_selected(unit, namespace)
+    ]
     if new:
         late = Unit(unit.spec, tuple(sorted(new)), selected=unit.selected)
         yield from _readings(backend, late, last_attempt, foreign)
@@ -139,18 +145,18 @@ def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
 def _scan(backend: Backend, unit: Unit) -> tuple[Snapshot, Collection[Identifier]]:
     """Return the content of ``unit``, and its disabled namespaces; a namespace that was dropped is empty."""
     scope, name = unit.spec.scope, unit.spec.name
-    asked = _UnitScope(unit) if unit.only is None else Only((*unit.namespaces[0], one) for one in unit.only)
-    found = unit.spec.scan(backend, asked)
+    selection = _UnitScope(unit) if unit.only is None else Only((*unit.namespaces[0], table) for table in unit.only)
+    snapshot = unit.spec.scan(backend, selection)
     namespaces = {
         identifier: live
-        for identifier, live in found.namespaces.items()
+        for identifier, live in snapshot.namespaces.items()
         if unit.only is None
         and identifier[:-1] in unit.namespaces
         and (scope.contains(identifier) or scope.reaches(identifier))
     }
     tables = {
         identifier: live
-        for identifier, live in found.tables.items()
+        for identifier, live in snapshot.tables.items()
         if unit.has(identifier) and scope.contains(identifier)
     }
     for namespace in namespaces.values():
@@ -158,10 +164,10 @@ def _scan(backend: Backend, unit: Unit) -> tuple[Snapshot, Collection[Identifier
     for table in tables.values():
         _require_unicode(name, table.id, table.properties, table.location)
     disabled = {
-        identifier for identifier in unit.namespaces if (live := found.namespaces.get(identifier)) and live.disabled
+        identifier for identifier in unit.namespaces if (live := snapshot.namespaces.get(identifier)) and live.disabled
     }
-    odd = {identifier: entry for identifier, entry in found.odd.items() if unit.has(identifier)}
-    return Snapshot(namespaces, tables, tuple(map(as_unicode, found.notes)), odd), disabled
+    odd = {identifier: entry for identifier, entry in snapshot.odd.items() if unit.has(identifier)}
+    return Snapshot(namespaces, tables, tuple(map(as_unicode, snapshot.notes)), odd), disabled
 
 
 def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Sequence[ForeignTable] | CatalogError]:
@@ -169,23 +175,23 @@ def _foreign_tables(backend: Backend, unit: Unit, last_attempt: bool) -> list[Se
 
     def ask(namespace: Identifier) -> Sequence[ForeignTable]:
         try:
-            found = backend.foreign_tables(namespace)
+            tables = backend.foreign_tables(namespace)
         except NamespaceNotFoundError:
             return ()
-        for table in found:
+        for table in tables:
             _require_unicode(unit.spec.name, table.id, {}, table.location or "", table.format)
-        return [table for table in found if unit.spec.scope.contains(table.id)]
+        return [table for table in tables if unit.spec.scope.contains(table.id)]
 
     answers = in_parallel(
-        lambda one: result_or_error(unit.spec, partial(ask, one)), unit.namespaces, backend.parallelism
+        lambda namespace: result_or_error(unit.spec, partial(ask, namespace)), unit.namespaces, backend.parallelism
     )
-    return [_final(one, last_attempt) if isinstance(one, CatalogError) else one for one in answers]
+    return [_final(answer, last_attempt) if isinstance(answer, CatalogError) else answer for answer in answers]
 
 
-def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *others: str) -> None:
+def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *texts: str) -> None:
     """Raise for a lone surrogate, which JSON can hold and Arrow cannot."""
     try:
-        "".join((*identifier, *properties.keys(), *properties.values(), *others)).encode()
+        "".join((*identifier, *properties.keys(), *properties.values(), *texts)).encode()
     except UnicodeEncodeError:
         raise LancensError(f"{as_unicode(address(catalog, identifier))} holds text that is not Unicode") from None
 

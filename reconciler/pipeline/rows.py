@@ -90,8 +90,8 @@ def coverage_row(
 
 def live_table(identifier: Identifier, columns: Mapping[str, Any]) -> LiveTable:
     """Return the live table with ``columns``, those of ``LIVE``."""
-    said = {name: columns[name] for name in LIVE.names}
-    return LiveTable(identifier, **{**said, "properties": dict(said["properties"] or ())})
+    fields = {name: columns[name] for name in LIVE.names}
+    return LiveTable(identifier, **{**fields, "properties": dict(fields["properties"] or ())})
 
 
 def namespace_of(row: Mapping[str, Any]) -> LiveNamespace:

@@ -33,8 +33,8 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def chunks(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
     """Yield ``items`` in lists of ``size``, the last of which may be shorter."""
     remaining = iter(items)
-    while some := list(islice(remaining, size)):
-        yield some
+    while chunk := list(islice(remaining, size)):
+        yield chunk
 
 
 def record_batch(rows: Iterable[Row], schema: pa.Schema) -> pa.RecordBatch:
@@ -44,4 +44,4 @@ def record_batch(rows: Iterable[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 def record_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield ``rows`` as Arrow batches of a few thousand; no batch for no rows."""
-    return (record_batch(some, schema) for some in chunks(rows, _ROWS_IN_A_BATCH))
+    return (record_batch(chunk, schema) for chunk in chunks(rows, _ROWS_IN_A_BATCH))

@@ -104,10 +104,10 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
     """
     options = options or SparkOptions()
     require_pyspark()
-    there = session_there()
-    if there is not None:
+    existing = session_there()
+    if existing is not None:
         with spark_errors():
-            yield there
+            yield existing
         return
     master = options.master or os.environ.get("SPARK_REMOTE")
     if master is not None and master.startswith("sc://"):
@@ -215,8 +215,8 @@ def _escaped(text: str) -> str:
 
 def _submit(file: str) -> Mapping[str, str]:
     """Return the variable that makes ``spark-submit`` read ``file``."""
-    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
-    return {"PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(file)} --load-spark-defaults {given}"}
+    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    return {"PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(file)} --load-spark-defaults {arguments}"}
 
 
 def _end(gateway: Any) -> None:
@@ -300,8 +300,8 @@ def _spark_home() -> Path:
     import pyspark
 
     package = Path(pyspark.__file__).parent
-    places = (package / "spark-distribution", package, package.parent.parent)
-    return next((place for place in places if (place / "bin/spark-submit").is_file()), package)
+    homes = (package / "spark-distribution", package, package.parent.parent)
+    return next((home for home in homes if (home / "bin/spark-submit").is_file()), package)
 
 
 @contextmanager
@@ -332,8 +332,8 @@ def require_pyspark(oldest: tuple[int, int] = _OLDEST_PYSPARK) -> None:
         raise MissingExtraError("Spark", "spark")
     import pyspark
 
-    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
-    if found < oldest:
+    installed = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    if installed < oldest:
         needed = ".".join(map(str, oldest))
         raise LancensError(
             f"PySpark {pyspark.__version__} is too old, this needs {needed}: pip install -U '{installed_as()}[spark]'"
@@ -346,10 +346,10 @@ def _require_connect() -> None:
     PySpark itself may just exit then.
     """
     try:
-        found = all(map(find_spec, _CONNECT_PACKAGES))
+        has_packages = all(map(find_spec, _CONNECT_PACKAGES))
     except ModuleNotFoundError:  # the parent package is missing
-        found = False
-    if not found:
+        has_packages = False
+    if not has_packages:
         raise LancensError(
             f"Spark Connect needs packages that are not installed: pip install 'pyspark[connect]=={version('pyspark')}'"
         )
@@ -360,9 +360,9 @@ def _require_answer(url: str) -> None:
 
     Spark Connect would retry for many minutes.
     """
-    place = urlsplit(url)
+    server = urlsplit(url)
     try:
-        host, port = place.hostname or "", place.port or _CONNECT_PORT
+        host, port = server.hostname or "", server.port or _CONNECT_PORT
     except ValueError:
         raise LancensError("--master is not an address of Spark Connect: expected sc://HOST:PORT") from None
     silence = None if getproxies() else _silence_of(host, port)
@@ -375,8 +375,8 @@ def _require_master(url: str) -> None:
 
     Spark would wait for more than a minute, and name none of them.
     """
-    places = re.findall(r"([^/,]+):(\d+)", url.removeprefix("spark://")) if url.startswith("spark://") else []
-    silences = [_silence_of(host.strip("[]"), int(port)) for host, port in places]
+    masters = re.findall(r"([^/,]+):(\d+)", url.removeprefix("spark://")) if url.startswith("spark://") else []
+    silences = [_silence_of(host.strip("[]"), int(port)) for host, port in masters]
     if silences and all(silences):
         raise LancensError(f"no Spark master answers at {', '.join(filter(None, silences))}")
 
@@ -402,9 +402,9 @@ def _require_java() -> None:
         raise LancensError(f"Spark needs Java, and there is no `java` on the PATH: {advice}")
     try:
         # What it prints begins with: openjdk version "17.0.15" 2025-04-15
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60).stderr  # noqa: S603
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60).stderr  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         raise LancensError(f"Spark needs Java, and {java} does not run: {advice}") from None
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
-    if found is not None and int(found[1]) < _OLDEST_JAVA:
-        raise LancensError(f"Spark needs Java {_OLDEST_JAVA}, and {java} is Java {found[1]}: {advice}")
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
+    if match is not None and int(match[1]) < _OLDEST_JAVA:
+        raise LancensError(f"Spark needs Java {_OLDEST_JAVA}, and {java} is Java {match[1]}: {advice}")

@@ -82,15 +82,15 @@ def _file(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
     write, join = (_write_json, _join_json) if form == "json" else (_write_parquet, _join_parquet)
 
     def finish(parts: Sequence[str]) -> None:
-        found = [folder / part for part in parts]
+        paths = [folder / part for part in parts]
         with _writing(path):
             if path is None:
-                join(found, sys.stdout.buffer, schema)
+                join(paths, sys.stdout.buffer, schema)
                 return
             stays = path.exists() and not path.is_file()  # such as a device
             whole = path if stays else folder / "whole"
             with whole.open("wb") as file:
-                join(found, file, schema)
+                join(paths, file, schema)
             if not stays:
                 whole.replace(path)
 
@@ -154,68 +154,68 @@ def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> N
 def _dataset(out: str, schema: pa.Schema) -> Iterator[Sink]:
     """Commit the fragments of the tasks as a new version, or as a new dataset."""
     local = storage.local_path(out)
-    place = out if local is None else str(local.absolute())
-    version = _version_there(place)
+    uri = out if local is None else str(local.absolute())
+    version = _inventory_version(uri)
     if local is None or version is not None:
-        yield Sink(partial(_write_fragments, place, schema), partial(_commit, place, schema, version))
+        yield Sink(partial(_write_fragments, uri, schema), partial(_commit, uri, schema, version))
         return
     with _folder_beside(local) as folder:
-        made = str(folder / local.name)
+        new_uri = str(folder / local.name)
 
         def finish(parts: Sequence[str]) -> None:
-            _commit(made, schema, None, parts)
+            _commit(new_uri, schema, None, parts)
             with _writing(local):
-                Path(made).replace(place)
+                Path(new_uri).replace(uri)
 
-        yield Sink(partial(_write_fragments, made, schema), finish)
+        yield Sink(partial(_write_fragments, new_uri, schema), finish)
 
 
-def _version_there(place: str) -> int | None:
-    """Return the version of the inventory at ``place``, None if nothing is there.
+def _inventory_version(uri: str) -> int | None:
+    """Return the version of the inventory at ``uri``, None if nothing is there.
 
     Raises:
-        LancensError: ``place`` holds something else.
+        LancensError: ``uri`` holds something else.
     """
-    redacted = locations.redact(place)
-    found = storage.examine(place, {}, lambda dataset: (dataset.version, dataset.schema.metadata or {}))
-    if isinstance(found, tuple):
-        version, marks = found
+    redacted = locations.redact(uri)
+    examined = storage.examine(uri, {}, lambda dataset: (dataset.version, dataset.schema.metadata or {}))
+    if isinstance(examined, tuple):
+        version, marks = examined
         if marks.get(_MARK) == _FORMAT_VERSION:
             return int(version)
         raise LancensError(f"{redacted} is a dataset but not an inventory of this lancens; name another place")
-    if found.kind is not StorageKind.NOTHING and not (found.kind is StorageKind.NOT_LANCE and _is_cut_off(place)):
-        raise LancensError(f"{redacted} cannot be written: {found.detail}")
+    if examined.kind is not StorageKind.NOTHING and not (examined.kind is StorageKind.NOT_LANCE and _is_cut_off(uri)):
+        raise LancensError(f"{redacted} cannot be written: {examined.detail}")
     return None
 
 
-def _is_cut_off(place: str) -> bool:
+def _is_cut_off(uri: str) -> bool:
     """Return whether a first inventory was interrupted here before its commit; one on this machine leaves nothing."""
     with suppress(BackendError):
-        return storage.local_path(place) is None and storage.holds_first_write(place, _MARK, {})
+        return storage.local_path(uri) is None and storage.holds_first_write(uri, _MARK, {})
     return False
 
 
-def _write_fragments(place: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
+def _write_fragments(uri: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
     from lance.fragment import write_fragments
 
     marked = _marked(schema)
     reader = pa.RecordBatchReader.from_batches(marked, record_batches(rows, marked))
-    fragments = write_fragments(reader, storage.pylance_uri(place), marked, mode="overwrite")
+    fragments = write_fragments(reader, storage.pylance_uri(uri), marked, mode="overwrite")
     return json.dumps([fragment.to_json() for fragment in fragments])
 
 
-def _commit(place: str, schema: pa.Schema, version: int | None, parts: Sequence[str]) -> None:
+def _commit(uri: str, schema: pa.Schema, version: int | None, parts: Sequence[str]) -> None:
     from lance.fragment import FragmentMetadata
 
-    fragments = [FragmentMetadata.from_json(json.dumps(one)) for part in parts for one in json.loads(part)]
+    fragments = [FragmentMetadata.from_json(json.dumps(fragment)) for part in parts for fragment in json.loads(part)]
     try:
-        with storage.translated(place, {}):
-            there = None if version is None else storage.open_dataset(place, {})
-            is_next = there is None or there.version == version
-            if not (is_next and storage.commit_whole(place, there, _marked(schema), fragments, {})):
+        with storage.translated(uri, {}):
+            dataset = None if version is None else storage.open_dataset(uri, {})
+            is_next = dataset is None or dataset.version == version
+            if not (is_next and storage.commit_whole(uri, dataset, _marked(schema), fragments, {})):
                 raise ConcurrentModificationError("another writer committed to it meanwhile; run the inventory again")
     except BackendError as error:
-        raise LancensError(f"{locations.redact(place)} cannot be written: {error}") from None
+        raise LancensError(f"{locations.redact(uri)} cannot be written: {error}") from None
 
 
 def _marked(schema: pa.Schema) -> pa.Schema:

@@ -141,9 +141,9 @@ def tasks_at_once(spark: SparkSession) -> int:
         return _CORES_ELSEWHERE
 
 
-def probe_tasks(places: int) -> int:
-    """Return the number of tasks for ``places`` that each take milliseconds."""
-    return _tasks(places, fewest=128, most=4_000)
+def probe_tasks(locations: int) -> int:
+    """Return the number of tasks for ``locations`` that each take milliseconds."""
+    return _tasks(locations, fewest=128, most=4_000)
 
 
 def row_tasks(rows: int) -> int:

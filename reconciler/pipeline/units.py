@@ -132,14 +132,15 @@ def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
         if backend.capabilities().folds_case:
             selected = selected.folded()
         while level:
-            found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
-            for parent, names in zip(level, found, strict=True):
+            listed = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
+            for parent, names in zip(level, listed, strict=True):
                 if selected.contains(parent) or (names is None and selected.reaches(parent)):
                     children[parent] = names or ()
-            below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
+            below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in listed))
             level = [child for child in below if selected.contains(child) or selected.reaches(child)]
         large = _large(backend, spec.scope, children, split)
-    return Listing(spec, selected, children, {one: names for one, names in large.items() if len(names) > split}, split)
+    in_parts = {namespace: names for namespace, names in large.items() if len(names) > split}
+    return Listing(spec, selected, children, in_parts, split)
 
 
 def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
@@ -147,8 +148,8 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
     deepest = backend.capabilities().max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
-    found = _named_in(parent, backend.child_namespaces)
-    return found and [identifier for identifier in found if scope.contains(identifier) or scope.reaches(identifier)]
+    children = _named_in(parent, backend.child_namespaces)
+    return children and [child for child in children if scope.contains(child) or scope.reaches(child)]
 
 
 def _large(
@@ -157,16 +158,16 @@ def _large(
     """Return the names of possible tables within ``scope`` in each namespace that may have more than ``split``."""
     if backend.reads_by_name:
         read = partial(_named_in, names=backend.candidate_tables)
-        found = [found or () for found in in_parallel(read, parents, backend.parallelism)]
+        listed = [identifiers or () for identifiers in in_parallel(read, parents, backend.parallelism)]
     else:
         try:
             names = backend.large_namespaces(split)
         except Exception:  # noqa: BLE001 - as below
             names = {}
         parents = [parent for parent in parents if parent in names]
-        found = [_named_in(parent, names.__getitem__) or () for parent in parents]
-    named = zip(parents, found, strict=True)
-    return {parent: [one[-1] for one in tables if scope.contains(one)] for parent, tables in named}
+        listed = [_named_in(parent, names.__getitem__) or () for parent in parents]
+    tables_of = zip(parents, listed, strict=True)
+    return {parent: [table[-1] for table in tables if scope.contains(table)] for parent, tables in tables_of}
 
 
 def _named_in(parent: Identifier, names: Callable[[Identifier], Iterable[str]]) -> Sequence[Identifier] | None:
@@ -189,9 +190,9 @@ def grouped(listing: Listing, size: int) -> Iterator[Unit]:
         yield Unit(listing.spec, group, known, selected=listing.selected)
     for parent, names in listing.large.items():
         parts = range(0, len(names), listing.split)
-        first, *others = (frozenset(names[start : start + listing.split]) for start in parts)
-        # The first part is all that the others do not name, so tables created since are read, too.
-        known, others_names = frozenset(listing.children[parent]), frozenset(names) - first
-        yield Unit(listing.spec, (parent,), known, without=others_names, selected=listing.selected)
-        for part in others:
+        first, *later_parts = (frozenset(names[start : start + listing.split]) for start in parts)
+        # The first part reads every table that the later parts do not name, so tables created since are read, too.
+        known, later_names = frozenset(listing.children[parent]), frozenset(names) - first
+        yield Unit(listing.spec, (parent,), known, without=later_names, selected=listing.selected)
+        for part in later_parts:
             yield Unit(listing.spec, (parent,), only=part, selected=listing.selected)

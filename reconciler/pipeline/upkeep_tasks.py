@@ -45,9 +45,9 @@ def on_executors(spark: SparkSession) -> Executors:
 
     def run(act: Callable[[Any], Any], work: Sequence[Any]) -> list[Any]:
         def answers(item: tuple[int, Any], _: bool) -> Iterator[pa.RecordBatch]:
-            position, given = item
+            position, payload = item
             try:
-                answer = act(given)
+                answer = act(payload)
             except BackendError as error:
                 answer = error
             yield record_batch([{"position": position, "load": packed(answer)}], LOADS)
