@@ -26,7 +26,7 @@ _CATALOGS_AT_ONCE = 16
 
 
 _OPENING = (Backend.own_storage_options, Backend.vended_storage_options)
-"""What a catalog overrides whose entries or service say how to open the data of a table."""
+"""The methods that a catalog overrides if its entries or service say how to open data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dic
     Raises:
         CatalogError: a catalog refuses its configuration.
     """
-    found = in_parallel(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs, _CATALOGS_AT_ONCE)
-    return {catalog.name: catalog for catalog in found}
+    catalogs = in_parallel(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs, _CATALOGS_AT_ONCE)
+    return {catalog.name: catalog for catalog in catalogs}
 
 
 def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
@@ -140,7 +140,7 @@ class RootIndex:
 def searchable_roots(
     catalogs: Collection[CatalogInfo],
     unread: Mapping[str, Collection[Identifier]],
-    places: Mapping[str, Mapping[Identifier, str]],
+    directories: Mapping[str, Mapping[Identifier, str]],
 ) -> Search:
     """Return where to search for orphans.
 
@@ -150,20 +150,20 @@ def searchable_roots(
         catalogs: the catalogs.
         unread: the namespaces of each catalog that could not be read. Each excludes its own directory, if that is
             known, and the roots of its catalog otherwise.
-        places: the directories of each catalog's namespaces, where they name one.
+        directories: those of each catalog's namespaces, where they name one.
     """
     reasons: list[str] = []
     roots: list[tuple[str, bool, SearchedRoot]] = []
     for catalog in catalogs:
-        own = places.get(catalog.name, {})
-        closed = _closed(catalog, unread.get(catalog.name, ()), own, reasons)
-        found = dict.fromkeys((*catalog.roots, *own.values()))
-        if not found and catalog.problem is None:
+        own_directories = directories.get(catalog.name, {})
+        closed = _closed(catalog, unread.get(catalog.name, ()), own_directories, reasons)
+        candidates = dict.fromkeys((*catalog.roots, *own_directories.values()))
+        if not candidates and catalog.problem is None:
             reasons.append(
                 f"Orphans were not looked for in {catalog.name}: neither it nor any of its namespaces names a place "
                 "where tables go; a `root` in its `config` would"
             )
-        for root in found:
+        for root in candidates:
             problem = _unsearchable(root)
             if problem is not None:
                 reasons.append(
@@ -176,21 +176,25 @@ def searchable_roots(
     shut: list[str] = []
     around: str | None = None
     # A directory sorts right before those below it, and a closed one before the same one that is open.
-    for directory, is_open, place in sorted(roots, key=lambda item: item[:2]):
+    for directory, is_open, searched_root in sorted(roots, key=lambda item: item[:2]):
         if around is None or not directory.startswith(around):
             around = directory
-            searched += [place] if is_open else []
+            searched += [searched_root] if is_open else []
         if not is_open:
-            shut.append(place.location)
-    named = {locations.normalise(place): one for own in places.values() for one, place in own.items()}
-    return Search(searched, shut, reasons, named)
+            shut.append(searched_root.location)
+    namespaces = {
+        locations.normalise(directory): namespace
+        for own_directories in directories.values()
+        for namespace, directory in own_directories.items()
+    }
+    return Search(searched, shut, reasons, namespaces)
 
 
 def _closed(
-    catalog: CatalogInfo, unread: Collection[Identifier], places: Mapping[Identifier, str], reasons: list[str]
+    catalog: CatalogInfo, unread: Collection[Identifier], directories: Mapping[Identifier, str], reasons: list[str]
 ) -> frozenset[str]:
     """Return the roots of a catalog not to be searched, and add the ``reasons``."""
-    everything = frozenset((*catalog.roots, *places.values()))
+    everything = frozenset((*catalog.roots, *directories.values()))
     if not catalog.spec.scope.is_everything:
         if everything:
             reasons.append(
@@ -201,15 +205,15 @@ def _closed(
     closed: set[str] = set()
     for identifier in sorted(unread):
         unread_address = address(catalog.name, identifier)
-        around = (places.get(identifier[:depth]) for depth in range(len(identifier), 0, -1))
-        place = None if catalog.stays_under_root else next(filter(None, around), None)
-        below = "the roots of " + catalog.name if place is None else locations.redact(place)
+        around = (directories.get(identifier[:depth]) for depth in range(len(identifier), 0, -1))
+        directory = None if catalog.stays_under_root else next(filter(None, around), None)
+        below = "the roots of " + catalog.name if directory is None else locations.redact(directory)
         reason = f"Orphans were not looked for below {below}: {unread_address} could not be read"
         if not catalog.stays_under_root:
             reason += ", and an orphan elsewhere may be one of its tables"
         if everything:
             reasons.append(reason)
-        closed |= set(everything if place is None else {place})
+        closed |= set(everything if directory is None else {directory})
     return frozenset(closed)
 
 

@@ -161,13 +161,13 @@ class FindingCounts(_Part):
             namespaces[catalog, namespace][severity.value] += number
             owners[owner][severity.value] += number
         return cls(
-            by_rule=tuple(RuleCount(rule=rule, **found) for rule, found in rules.most_first()),
-            by_catalog=tuple(CatalogCount(catalog=catalog, **found) for catalog, found in catalogs.most_first()),
+            by_rule=tuple(RuleCount(rule=rule, **counts) for rule, counts in rules.most_first()),
+            by_catalog=tuple(CatalogCount(catalog=catalog, **counts) for catalog, counts in catalogs.most_first()),
             by_namespace=tuple(
-                NamespaceCount(catalog=catalog, namespace=namespace, **found)
-                for (catalog, namespace), found in namespaces.most_first()
+                NamespaceCount(catalog=catalog, namespace=namespace, **counts)
+                for (catalog, namespace), counts in namespaces.most_first()
             ),
-            by_owner=tuple(OwnerCount(owner=owner, **found) for owner, found in owners.most_first()),
+            by_owner=tuple(OwnerCount(owner=owner, **counts) for owner, counts in owners.most_first()),
         )
 
     @staticmethod
@@ -262,14 +262,14 @@ class _Table(_Part):
         return (*self.namespace, self.name) if self.namespace or self.name else ()
 
 
-class _Found(_Table):
+class _AnyFinding(_Table):
     """A finding, now or earlier."""
 
     rule: str
     severity: Severity
 
 
-class PastFinding(_Found):
+class PastFinding(_AnyFinding):
     """A finding of an earlier run that this one does not have.
 
     It is ``gone``, unless it is suppressed or its place could not be read this time.
@@ -292,17 +292,17 @@ class Suppressed(_Part):
     source: Source
     findings: Count = 0
 
-    def covers(self, found: _Found) -> bool:
+    def covers(self, finding: _AnyFinding) -> bool:
         """Return whether it suppresses a finding."""
-        is_alike = (self.catalog, self.rule) == (found.catalog, found.rule)
-        return is_alike and self._scope.contains(found.identifier)
+        is_alike = (self.catalog, self.rule) == (finding.catalog, finding.rule)
+        return is_alike and self._scope.contains(finding.identifier)
 
     @cached_property
     def _scope(self) -> Scope:
         return Scope((self.match,))
 
 
-class Finding(_Found):
+class Finding(_AnyFinding):
     """One defect: the reason, and the remedy. No text holds a secret."""
 
     reason: str
@@ -427,8 +427,8 @@ class AuditDocument(_Part):
     def carried_over(self) -> str:
         """What an earlier audit looked at, in words."""
         tables = sum(catalog.tables - catalog.tables_looked_at for catalog in self.coverage)
-        found = sum(one.carried_from is not None for one in self.findings)
-        return f"{count(tables, 'table')} without a new version, and {count(found, 'finding')} about them"
+        findings = sum(finding.carried_from is not None for finding in self.findings)
+        return f"{count(tables, 'table')} without a new version, and {count(findings, 'finding')} about them"
 
     def fails(self, fail_on: FailOn) -> bool:
         """Return whether there is a finding of this severity or higher.

@@ -68,21 +68,21 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
         return [RunSummary.model_validate(row) for row in rows]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise _unusable(uri, f"a run in it is damaged at {where}: {first['msg']}") from None
+        path = ".".join(map(str, first["loc"]))
+        raise _unusable(uri, f"a run in it is damaged at {path}: {first['msg']}") from None
 
 
 def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
     """Return ``document`` with the latest ``runs`` of its manifest and settings, and its own."""
-    own = document.summary()
-    earlier = [run for run in runs if run.series == own.series and run.run_id != own.run_id]
-    return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], own)})
+    current = document.summary()
+    earlier = [run for run in runs if run.series == current.series and run.run_id != current.run_id]
+    return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], current)})
 
 
 def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) -> AuditDocument:
-    """Return ``document`` with when each finding was first seen, and those of the run before it that it lacks.
+    """Return ``document`` with the time each finding was first seen, and the findings that ended.
 
-    ``document`` must have its trend, in which the run before it is.
+    ``document`` must have its trend, which holds the run before it.
 
     Raises:
         LancensError: the history cannot be read.
@@ -91,39 +91,45 @@ def with_lives(document: AuditDocument, uri: str, options: Mapping[str, str]) ->
     earlier = {life.fingerprint: life for life in before if not life.gone}
     since = {name: life.first_seen for name, life in earlier.items()}
     findings = [
-        one.model_copy(update={"first_seen": since.get(one.fingerprint, document.finished)})
-        for one in document.findings
+        finding.model_copy(update={"first_seen": since.get(finding.fingerprint, document.finished)})
+        for finding in document.findings
     ]
-    ended = earlier.keys() - {one.fingerprint for one in findings}
-    unread, blind = {one.address for one in findings if one.rule == unreadable.name}, _blind(document)
-    gone = {name: _is_gone(document, unread, blind, earlier[name]) for name in ended}
+    ended = earlier.keys() - {finding.fingerprint for finding in findings}
+    unread = {finding.address for finding in findings if finding.rule == unreadable.name}
+    partly_read = _partly_read(document)
+    gone = {name: _is_gone(document, unread, partly_read, earlier[name]) for name in ended}
     past = [life.model_copy(update={"gone": gone[name]}) for name, life in earlier.items() if name in ended]
     return document.model_copy(update={"findings": tuple(findings), "past": tuple(past)})
 
 
-def _blind(document: AuditDocument) -> frozenset[str]:
-    """Return the catalogs that were not read completely, or of which nothing says which tables were not."""
-    is_told = unreadable.name in {rule.name for rule in document.settings.rules}
-    unread = () if is_told else (one.name for one in document.coverage if one.tables_unreadable)
+def _partly_read(document: AuditDocument) -> frozenset[str]:
+    """Return the catalogs that were not read completely, or whose unreadable tables are not listed."""
+    lists_unread = unreadable.name in {rule.name for rule in document.settings.rules}
+    unread = () if lists_unread else (catalog.name for catalog in document.coverage if catalog.tables_unreadable)
     return document.incomplete_catalogs.union(unread)
 
 
-def _is_gone(document: AuditDocument, unread: Collection[str], blind: Collection[str], life: PastFinding) -> bool:
+def _is_gone(document: AuditDocument, unread: Collection[str], partly_read: Collection[str], life: PastFinding) -> bool:
     """Return whether an earlier finding would be listed if it were still there.
 
     Where a root is not searched, the orphans of other catalogs below it are not found either.
     """
-    told = life.model_copy(update={"rule": unreadable.name})
-    is_suppressed = any(one.covers(life) or (one.findings and one.covers(told)) for one in document.suppressed)
-    is_unread = life.address in unread or life.catalog in blind or (life.rule == orphan.name and not document.complete)
+    as_unreadable = life.model_copy(update={"rule": unreadable.name})
+    is_suppressed = any(
+        suppression.covers(life) or (suppression.findings and suppression.covers(as_unreadable))
+        for suppression in document.suppressed
+    )
+    is_unread = (
+        life.address in unread or life.catalog in partly_read or (life.rule == orphan.name and not document.complete)
+    )
     return not (is_suppressed or is_unread or document.findings_left_out)
 
 
 def _lives_of(run_id: str, uri: str, options: Mapping[str, str]) -> list[PastFinding]:
     """Return the findings of one run, and those that it carried over."""
     with _errors(uri, options):
-        found = _open(uri, options).to_table(columns=["findings"], filter=_of_run(run_id)).to_pylist()
-    return [PastFinding.model_validate(life) for row in found for life in row["findings"]]
+        runs = _open(uri, options).to_table(columns=["findings"], filter=_of_run(run_id)).to_pylist()
+    return [PastFinding.model_validate(life) for run in runs for life in run["findings"]]
 
 
 def rows(uri: str, options: Mapping[str, str], columns: Collection[str]) -> Iterator[Row]:
@@ -175,12 +181,12 @@ def _table(document: AuditDocument) -> pa.Table:
     """Return the row of a run with its findings and those of the past."""
     now = document.finished
     current = {"last_seen": now, "gone": False}
-    found = [
-        {**one.model_dump(), **current, "first_seen": one.first_seen or now, "fingerprint": one.fingerprint}
-        for one in document.findings
+    records = [
+        {**finding.model_dump(), **current, "first_seen": finding.first_seen or now, "fingerprint": finding.fingerprint}
+        for finding in document.findings
     ]
-    found += [one.model_dump() for one in document.past]
-    lives = [{**life, "severity": life["severity"].value} for life in found]
+    records += [finding.model_dump() for finding in document.past]
+    lives = [{**life, "severity": life["severity"].value} for life in records]
     return pa.Table.from_pylist([{**document.summary().model_dump(), "findings": lives}], schema=schema())
 
 

@@ -1,6 +1,6 @@
 """Search the roots for orphans: datasets that no table points at.
 
-The executors list directories, one level below the roots after the other. A directory with ``_versions`` is a dataset.
+The executors list directories level by level, from the roots down. A directory with ``_versions`` is a dataset.
 One with data files in ``data`` was a dataset, or will be one. The search does not enter datasets, nor directories whose
 names begin with ``_`` or ``.``.
 """
@@ -39,7 +39,7 @@ DATASETS = pa.schema([("catalog", STRING), ("id", STRINGS), ("location", STRING)
 
 _DATASET, _DIRECTORY, _FAILURE = "dataset", "directory", "failure"
 _LISTED = pa.schema([(name, STRING) for name in ("catalog", "location", "claimed", "kind", "message")])
-_TOLD = pa.schema([*_LISTED, ("number", LONG)])
+_COUNTED = pa.schema([*_LISTED, ("number", LONG)])
 _LISTINGS_AT_ONCE = 16
 
 
@@ -81,42 +81,42 @@ def find_orphans(
         frozenset(map(storage.place_of, search.closed)),
     )
     configured = [root for catalog in catalogs.values() for root in catalog.roots]
-    found = OrphanSearchResult()
+    result = OrphanSearchResult()
     roots: list[Row] = []
     for root in search.roots:
         location = storage.as_plain_path(root.location)
         if as_unicode(location) == location:
             roots.append(_listed(_DIRECTORY, root.catalog, location))
         else:  # Arrow cannot hold a lone surrogate
-            found.notes.append(f"{root.catalog}: {_failure(root.catalog, location, 'it is not Unicode')['message']}")
+            result.notes.append(f"{root.catalog}: {_failure(root.catalog, location, 'it is not Unicode')['message']}")
     level, number = frame_of(spark, pa.Table.from_pylist(roots, schema=_LISTED)), len(roots)
     for _ in range(DEEPEST + 1):
         if not number:
             break
         listed = level.map(lister, _LISTED, probe_tasks(number)).joined(claims, "claimed")
-        there = listed.map(_unclaimed, _LISTED).cut()
-        level, number = there.where("kind", _DIRECTORY), _add(found, there, configured)
-    found.is_cut_short = bool(number)
-    found.failures.sort(key=lambda failure: (failure.catalog, failure.message))
-    found.notes.sort()
-    return found
+        unclaimed = listed.map(_unclaimed, _LISTED).cut()
+        level, number = unclaimed.where("kind", _DIRECTORY), _add(result, unclaimed, configured)
+    result.is_cut_short = bool(number)
+    result.failures.sort(key=lambda failure: (failure.catalog, failure.message))
+    result.notes.sort()
+    return result
 
 
-def _add(found: OrphanSearchResult, there: Frame, configured: Collection[str]) -> int:
-    """Add a level to ``found``, and return the number of directories to search next."""
+def _add(result: OrphanSearchResult, unclaimed: Frame, configured: Collection[str]) -> int:
+    """Add a level to ``result``, and return the number of directories to search next."""
     numbers: Counter[str] = Counter()
-    for row in there.map(_told, _TOLD).rows():
+    for row in unclaimed.map(_counted, _COUNTED).rows():
         numbers[row["kind"]] += row["number"]
         if row["kind"] == _FAILURE:
             catalog, directory, message = row["catalog"], row["location"], row["message"]
             if any(locations.same(root, directory) or locations.is_under(root, directory) for root in configured):
-                found.failures.append(ReadFailure(catalog=catalog, message=message))
+                result.failures.append(ReadFailure(catalog=catalog, message=message))
             else:
-                found.notes.append(f"{catalog}: {message}")
+                result.notes.append(f"{catalog}: {message}")
     if numbers[_DATASET]:
-        datasets = there.where("kind", _DATASET)
-        found.datasets = datasets if found.datasets is None else found.datasets.union(datasets)
-        found.number += numbers[_DATASET]
+        datasets = unclaimed.where("kind", _DATASET)
+        result.datasets = datasets if result.datasets is None else result.datasets.union(datasets)
+        result.number += numbers[_DATASET]
     return numbers[_DIRECTORY]
 
 
@@ -129,14 +129,14 @@ def _unclaimed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.select(_LISTED.names).filter(pc.or_(is_open, _is(batch, _FAILURE)))
 
 
-def _told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the failures, and the numbers of the other rows."""
     for batch in batches:
         failures = batch.filter(_is(batch, _FAILURE)).to_pylist()
         numbers = Counter(batch["kind"].to_pylist())
         rows = [{**row, "number": 1} for row in failures]
         rows += [{"kind": kind, "number": numbers[kind]} for kind in (_DATASET, _DIRECTORY) if numbers[kind]]
-        yield record_batch(rows, _TOLD)
+        yield record_batch(rows, _COUNTED)
 
 
 def _is(batch: pa.RecordBatch, kind: str) -> pa.Array:
@@ -161,25 +161,25 @@ class _Lister:
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
         """Yield the rows of each directory; one can hold millions."""
-        for some in chunks(batch.to_pylist(), _LISTINGS_AT_ONCE):
-            for place, looked in zip(some, in_parallel(self._look, some, _LISTINGS_AT_ONCE), strict=True):
-                yield from self._found(place["catalog"], place["location"], looked)
+        for chunk in chunks(batch.to_pylist(), _LISTINGS_AT_ONCE):
+            for directory, content in zip(chunk, in_parallel(self._list, chunk, _LISTINGS_AT_ONCE), strict=True):
+                yield from self._content_rows(directory["catalog"], directory["location"], content)
 
-    def _look(self, place: Row) -> storage.Looked | BackendError:
+    def _list(self, directory: Row) -> storage.Looked | BackendError:
         try:
-            return storage.look_into(place["location"], self.options[place["catalog"]])
+            return storage.look_into(directory["location"], self.options[directory["catalog"]])
         except BackendError as error:
             return error
 
-    def _found(self, catalog: str, directory: str, looked: storage.Looked | BackendError) -> Iterator[Row]:
-        if isinstance(looked, BackendError):
-            yield _failure(catalog, directory, str(looked))
+    def _content_rows(self, catalog: str, directory: str, content: storage.Looked | BackendError) -> Iterator[Row]:
+        if isinstance(content, BackendError):
+            yield _failure(catalog, directory, str(content))
             return
-        if looked.is_dataset:
+        if content.is_dataset:
             yield _listed(_DATASET, catalog, directory)
-        if looked.is_data:
+        if content.is_data:
             yield _listed(_DATASET, catalog, directory.rstrip("/").rpartition("/")[0])
-        for below, place in zip(looked.below, storage.places_of(looked.below), strict=True):
+        for below, place in zip(content.below, storage.places_of(content.below), strict=True):
             if as_unicode(below) != below:
                 yield _failure(catalog, below, "its name is not Unicode")
             elif place not in self.closed:

@@ -159,8 +159,8 @@ class TableRecord:
     @property
     def responsible(self) -> str | None:
         """Return the property ``owner`` of the table, of its block or of its namespace."""
-        wanted = self.desired.properties if self.desired is not None else {}
-        return self.properties.get(OWNER) or wanted.get(OWNER) or self.team
+        properties = self.desired.properties if self.desired is not None else {}
+        return self.properties.get(OWNER) or properties.get(OWNER) or self.team
 
     @property
     def manager(self) -> str | None:

@@ -31,34 +31,49 @@ class Suppressions:
         Raises:
             ManifestError: one names an unknown rule.
         """
-        said = [one for catalog in manifest.catalogs.values() for one in catalog.desired.suppress]
-        problems = [one.source.problem(_unknown_rule(one.rule)) for one in said if one.rule not in RULES]
+        declared = [suppression for catalog in manifest.catalogs.values() for suppression in catalog.desired.suppress]
+        problems = [
+            suppression.source.problem(_unknown_rule(suppression.rule))
+            for suppression in declared
+            if suppression.rule not in RULES
+        ]
         if problems:
             raise ManifestError(problems)
-        found = [Suppressed.model_validate(one, from_attributes=True) for one in said]
-        return cls([one for one in found if one.until >= today], [one for one in found if one.until < today])
+        suppressed = [Suppressed.model_validate(suppression, from_attributes=True) for suppression in declared]
+        return cls(
+            [suppression for suppression in suppressed if suppression.until >= today],
+            [suppression for suppression in suppressed if suppression.until < today],
+        )
 
     def covering(self, finding: Finding) -> int | None:
         """Return the position of the suppression of a finding; None if it counts."""
-        return next((at for at, one in enumerate(self.in_force) if one.covers(finding)), None)
+        return next(
+            (position for position, suppression in enumerate(self.in_force) if suppression.covers(finding)), None
+        )
 
     def findings(self) -> Iterator[Finding]:
         """Yield a finding for each that expired."""
-        for one in self.expired:
+        for suppression in self.expired:
             yield Finding(
                 rule=expired_suppression.name,
                 severity=expired_suppression.severity,
-                catalog=one.catalog,
+                catalog=suppression.catalog,
                 namespace=(),
                 name="",
-                reason=f"the suppression of `{one.rule}` for `{one.match}` ended on {one.until}: {one.reason}",
+                reason=(
+                    f"the suppression of `{suppression.rule}` for `{suppression.match}` ended on {suppression.until}: "
+                    f"{suppression.reason}"
+                ),
                 remedy="Correct what it suppressed and remove it from the manifest, or write another `until`.",
-                source=one.source,
+                source=suppression.source,
             )
 
     def counted(self, numbers: Mapping[int, int]) -> tuple[Suppressed, ...]:
         """Return those in force with their ``numbers`` of findings, by position."""
-        return tuple(one.model_copy(update={"findings": numbers.get(at, 0)}) for at, one in enumerate(self.in_force))
+        return tuple(
+            suppression.model_copy(update={"findings": numbers.get(position, 0)})
+            for position, suppression in enumerate(self.in_force)
+        )
 
 
 def _unknown_rule(name: str) -> str:

@@ -85,13 +85,17 @@ def _tables(groups: Iterable[Row], key: str) -> Counter[Any]:
 def each_finding(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield a row of ``FOUND`` for each finding of ``EVALUATED``."""
     for batch in batches:
-        rows = ({**row, **one, "within": join(row["namespace"])} for row in batch.to_pylist() for one in row["found"])
+        rows = (
+            {**row, **finding, "within": join(row["namespace"])}
+            for row in batch.to_pylist()
+            for finding in row["found"]
+        )
         yield record_batch(rows, FOUND)
 
 
-def tallies_of(found: Frame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
+def tallies_of(findings: Frame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
     """Return the number of findings by ``FindingCounts.group_of``."""
-    counted = found.aggregated(("rule", "severity", "catalog", "within", "owner"), {"name": "count"})
+    counted = findings.aggregated(("rule", "severity", "catalog", "within", "owner"), {"name": "count"})
     return Counter(
         {
             (row["rule"], Severity(row["severity"]), row["catalog"], split(row["within"]), row["owner"]): row["name"]
@@ -104,14 +108,14 @@ def suppressed_of(evaluated: Frame) -> Counter[int]:
     """Return the number of findings by the position of their suppression."""
     numbers: Counter[int] = Counter()
     for row in evaluated.aggregated(("suppressed",), {"name": "count"}).rows():
-        for at in row["suppressed"].split():
-            numbers[int(at)] += row["name"]
+        for position in row["suppressed"].split():
+            numbers[int(position)] += row["name"]
     return numbers
 
 
-def findings_of(found: Frame, most: int) -> list[Finding]:
+def findings_of(findings: Frame, most: int) -> list[Finding]:
     """Return the ``most`` most severe findings."""
-    return list(map(finding_of, found.first(most, "severity_rank", "rule", "address", "reason").rows()))
+    return list(map(finding_of, findings.first(most, "severity_rank", "rule", "address", "reason").rows()))
 
 
 def tables_of(evaluated: Frame, most: int) -> list[ReportedTable]:

@@ -73,8 +73,11 @@ def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, 
             f"{locations.redact(live.location)}, in the manifest {locations.redact(desired.location or '')}",
         )
     elif ownership.owner_of(properties) is not None and not has_true_request(live):
-        asked = locations.redact(properties.get(ownership.REQUESTED_LOCATION, "nothing"))
-        yield "requested-location", f"{asked}, which is out of date: the entry is at {locations.redact(live.location)}"
+        requested = locations.redact(properties.get(ownership.REQUESTED_LOCATION, "nothing"))
+        yield (
+            "requested-location",
+            f"{requested}, which is out of date: the entry is at {locations.redact(live.location)}",
+        )
 
 
 def tags_in_question(record: TableRecord) -> Collection[str]:
@@ -97,11 +100,11 @@ def _differing_tags(record: TableRecord, desired: DesiredTable, live: LiveTable)
     listed = _listed_tags(live)
     is_listing = record.lists_tags and ownership.owner_of(live.properties) is not None
     for name in sorted(desired.tags.keys() | listed):
-        actual, wanted = record.tags.get(name), desired.tags.get(name)
-        if actual != wanted or (is_listing and (name in listed) != (wanted is not None)):
+        actual_version, desired_version = record.tags.get(name), desired.tags.get(name)
+        if actual_version != desired_version or (is_listing and (name in listed) != (desired_version is not None)):
             marked = ", listed in the entry" if name in listed else ""
-            expected = "not in the manifest" if wanted is None else f"in the manifest {wanted}"
-            yield f"tags.{name}", f"{actual or 'not there'}{marked}, {expected}"
+            expected = "not in the manifest" if desired_version is None else f"in the manifest {desired_version}"
+            yield f"tags.{name}", f"{actual_version or 'not there'}{marked}, {expected}"
 
 
 def _value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> str:
@@ -118,10 +121,10 @@ def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     `extra_columns: conflict`.
     """
     desired = record.desired
-    found = record.stored.schema
-    if desired is None or desired.absent or desired.schema is None or record.live is None or found is None:
+    schema = record.stored.schema
+    if desired is None or desired.absent or desired.schema is None or record.live is None or schema is None:
         return
-    difference = compare(desired.schema, found)
+    difference = compare(desired.schema, schema)
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking:
         yield Verdict(

@@ -69,19 +69,20 @@ def scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     if record.live is None or record.location is None or not has_driver(record.location):
         return  # unknown_scheme reports a scheme without a driver
-    own = locations.scheme(record.location)
-    if own == locations.LOCKED:
+    scheme = locations.scheme(record.location)
+    if scheme == locations.LOCKED:
         return  # written another way, its commits would lose their lock
-    others = [scheme for scheme in record.schemes if scheme != own]
-    root = own if record.root is None else locations.scheme(record.root)
-    if own != root:
+    other_schemes = [other for other in record.schemes if other != scheme]
+    root = scheme if record.root is None else locations.scheme(record.root)
+    if scheme != root:
         yield Verdict(
-            f"its location is at `{own}:`, the catalog's root at `{root}:`",
+            f"its location is at `{scheme}:`, the catalog's root at `{root}:`",
             f"Write the location with `{root}:`, as the root is, unless the table is meant to be elsewhere.",
         )
-    elif others:
+    elif other_schemes:
         yield Verdict(
-            f"its location is written with `{own}:`, and another entry for the same place with `{others[0]}:`",
+            f"its location is written with `{scheme}:`, and another entry for the same place with "
+            f"`{other_schemes[0]}:`",
             "Write both the same way.",
         )
 
@@ -95,21 +96,21 @@ def unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     if record.live is None or not record.location:
         return
-    own = locations.scheme(record.location)
-    if own in SCHEMES:
+    scheme = locations.scheme(record.location)
+    if scheme in SCHEMES:
         return
     known = locations.scheme(locations.pylance_uri(record.location))
-    if has_driver(record.location) and record.root is not None and locations.scheme(record.root) != own:
+    if has_driver(record.location) and record.root is not None and locations.scheme(record.root) != scheme:
         return  # scheme_mismatch reports it
     if has_driver(record.location):
         yield Verdict(
-            f"its location is at `{own}:`, which lancens reads as `{known}:` and other Lance clients do not know",
-            f"Write the location with `{known}:`, unless the engines that read the table need `{own}:`.",
+            f"its location is at `{scheme}:`, which lancens reads as `{known}:` and other Lance clients do not know",
+            f"Write the location with `{known}:`, unless the engines that read the table need `{scheme}:`.",
             Severity.NOTE,
         )
     else:
         yield Verdict(
-            f"its location is at `{own}:`, for which Lance has no driver",
+            f"its location is at `{scheme}:`, for which Lance has no driver",
             "Correct the location, or copy the data to a store that Lance reads (`s3:`, `gs:`, `az:`, a local path).",
             Severity.ERROR,
         )

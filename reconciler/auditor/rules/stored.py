@@ -79,13 +79,13 @@ def orphan(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     if record.live is not None or record.desired is not None or record.foreign is not None:
         return
     if record.stored.kind is StorageKind.DATASET:
-        what = f"a Lance dataset is at {_location(record)}"
+        subject = f"a Lance dataset is at {_location(record)}"
     elif record.stored.kind is StorageKind.UNKNOWN:
-        what = f"a Lance dataset that cannot be opened ({record.stored.detail}) is at {_location(record)}"
+        subject = f"a Lance dataset that cannot be opened ({record.stored.detail}) is at {_location(record)}"
     else:
         return
     yield Verdict(
-        f"{what}, and no table of the manifest's catalogs is",
+        f"{subject}, and no table of the manifest's catalogs is",
         "Register it if it is needed: a block with this `location` in a manifest, then `lancens apply`. Otherwise find "
         "its writer, and its readers outside these catalogs, before you delete it; lancens never does.",
         details=dict(_measures(record.stored)),
@@ -145,14 +145,14 @@ def unversioned_data(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
 
 def _opened(record: TableRecord, **arguments: object) -> str:
     """Return the call that opens a table's dataset, as a user types it."""
-    given = "".join(f", {name}={value!r}" for name, value in arguments.items())
-    return f"lance.dataset({_typed(record)}{given})"
+    keywords = "".join(f", {name}={value!r}" for name, value in arguments.items())
+    return f"lance.dataset({_typed(record)}{keywords})"
 
 
 def _typed(record: TableRecord, *names: str) -> str:
     """Return the table's location, or what is below it, as a user types it."""
-    place = locations.redact(locations.pylance_uri(record.location or ""))
-    return json.dumps(locations.join(place, *names) if names else place, ensure_ascii=False)
+    location = locations.redact(locations.pylance_uri(record.location or ""))
+    return json.dumps(locations.join(location, *names) if names else location, ensure_ascii=False)
 
 
 def _go_back(record: TableRecord, files: Files) -> str:
@@ -231,8 +231,8 @@ def broken_tag(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     """
     files = record.stored.files
     if files is not None and files.broken_tags:
-        named = [str(one) for one in files.broken_tags]
-        deleted = few([f"`{_opened(record)}.tags.delete({one.name!r})`" for one in files.broken_tags])
+        named = [str(tag) for tag in files.broken_tags]
+        deleted = few([f"`{_opened(record)}.tags.delete({tag.name!r})`" for tag in files.broken_tags])
         yield Verdict(
             f"{count(len(named), 'tag')} cannot be read: {few(named)}",
             "Restore the version and its files from a copy, before a clean-up removes the rest. A tag that is not "
@@ -252,15 +252,15 @@ def broken_branch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         broken = files.broken_branches
         back = few(
             [
-                f"`{_opened(record)}.checkout_version(({one.name!r}, {one.whole})).restore()`"
-                for one in broken
-                if one.whole is not None
+                f"`{_opened(record)}.checkout_version(({branch.name!r}, {branch.whole})).restore()`"
+                for branch in broken
+                if branch.whole is not None
             ]
         )
-        deleted = few([f"`{_opened(record)}.branches.delete({one.name!r})`" for one in broken])
+        deleted = few([f"`{_opened(record)}.branches.delete({branch.name!r})`" for branch in broken])
         yield Verdict(
             f"{'a branch' if len(broken) == 1 else f'{len(broken):,} branches'} cannot be read: "
-            f"{few([str(one) for one in broken])}",
+            f"{few([str(branch) for branch in broken])}",
             "Restore the files from a copy."
             + (f" Without one, go back to the newest version that has all of its files: {back}." if back else "")
             + f" A branch that is not needed can be deleted: {deleted}.",
@@ -308,8 +308,8 @@ def reads_elsewhere(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     of its catalog, or `--allow-outside` lets them be. Copy the data into the dataset unless this is meant.
     """
     if record.live is not None and record.stored.bases:
-        places = few([*map(locations.redact, record.stored.bases)])
-        yield Verdict(f"the dataset at {_location(record)} refers to {places}", _BRING_HERE)
+        bases = few([*map(locations.redact, record.stored.bases)])
+        yield Verdict(f"the dataset at {_location(record)} refers to {bases}", _BRING_HERE)
 
 
 def _reopen(record: TableRecord) -> str:

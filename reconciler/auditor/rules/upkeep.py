@@ -121,12 +121,12 @@ def auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     cleanup = _kept(record).cleanup
     if cleanup is None:
         return
-    kept = [f"younger than {cleanup.older_than[:_SHOWN]}"] if cleanup.older_than is not None else []
-    kept += [f"the latest {cleanup.retain_versions[:_SHOWN]}"] if cleanup.retain_versions is not None else []
+    versions = [f"younger than {cleanup.older_than[:_SHOWN]}"] if cleanup.older_than is not None else []
+    versions += [f"the latest {cleanup.retain_versions[:_SHOWN]}"] if cleanup.retain_versions is not None else []
     when = f"version {cleanup.next_due:,}, then every {cleanup.each:,}" if cleanup.each > 0 else "any version"
     yield Verdict(
         f"Lance deletes its old versions with the commit of {when}, by any writer; it keeps "
-        f"{' and '.join(kept) or 'the latest'}, and tagged ones",
+        f"{' and '.join(versions) or 'the latest'}, and tagged ones",
         f"Nothing has to be done if that is wanted. Otherwise delete the key: `lance.dataset(…).delete_config_keys(["
         f"'{INTERVAL}'])`. Tag the versions that have to stay.",
         details={"version": f"{cleanup.version:,}", "interval": cleanup.interval[:_SHOWN]},
