@@ -70,20 +70,20 @@ def breakdown(document: AuditDocument, data: PageData) -> dict[str, Card]:
 
 
 def _card(
-    found: Sequence[CountsT],
+    counts: Sequence[CountsT],
     choice: Callable[[CountsT], str],
     *,
     in_sight: int | None = _BARS_SHOWN,
     listed: int | None = None,
 ) -> Card:
-    bars = [Bar(of, choice(of)) for of in found[:listed]]
-    return Card(bars[:in_sight], bars[len(bars) if in_sight is None else in_sight :], len(found) - len(bars))
+    bars = [Bar(of, choice(of)) for of in counts[:listed]]
+    return Card(bars[:in_sight], bars[len(bars) if in_sight is None else in_sight :], len(counts) - len(bars))
 
 
-def columns(found: Distribution) -> Iterator[tuple[str, int, float]]:
+def columns(distribution: Distribution) -> Iterator[tuple[str, int, float]]:
     """Yield the label, number and height in percent of each class."""
-    most = max((each.tables for each in found.bins), default=0) or 1
-    for each in found.bins:
+    most = max((each.tables for each in distribution.bins), default=0) or 1
+    for each in distribution.bins:
         yield each.label, each.tables, 100 * each.tables / most
 
 
@@ -151,11 +151,11 @@ class Plot:
         """Return the coordinates of a line's points, in a field of 1000 by 100."""
         (first, last), top = self.span, self.top
 
-        def place(point: Point) -> str:
+        def coordinates(point: Point) -> str:
             along = (point.at - first) / (last - first) if last > first else 0.5
             return f"{1000 * along:.1f},{100 - 100 * point.amount / top:.2f}"
 
-        return [place(point) for point in line.points]
+        return [coordinates(point) for point in line.points]
 
 
 def _round_up(amount: int, unit: int) -> int:
@@ -174,13 +174,13 @@ def trend(runs: Sequence[RunSummary]) -> Sequence[Plot]:
     """
     if len(runs) < 2:
         return ()
-    found = [
+    severities = [
         _line(f"{name}s", name, runs, (getattr(run.totals.findings, name) for run in runs)) for name in _SEVERITIES
     ]
     tables = _line("tables", "whole", runs, (run.totals.tables for run in runs))
     data = _line("data", "whole", runs, (run.totals.bytes for run in runs), figures.size)
     plots = [
-        Plot("Findings", found, figures.number),
+        Plot("Findings", severities, figures.number),
         Plot("Tables", [tables], figures.number),
         Plot("Data", [data], figures.size, figures.size_unit),
     ]

@@ -84,12 +84,12 @@ class PageData:
     def _text(self, text: str) -> int:
         return self._texts[display.printable(text)]
 
-    def _place(self, location: str | None) -> tuple[int, str] | tuple[None, None]:
-        """Return the index of a location's directory, which many share, and the rest."""
+    def _directory_and_name(self, location: str | None) -> tuple[int, str] | tuple[None, None]:
+        """Return the index of a location's directory, which many tables share, and its last name."""
         if location is None:
             return None, None
-        directory, slash, rest = display.value(location).rpartition("/")
-        return self._texts[directory + slash], rest
+        directory, slash, name = display.value(location).rpartition("/")
+        return self._texts[directory + slash], name
 
     def _finding(self, finding: Finding) -> tuple[Any, ...]:
         source = finding.source
@@ -100,7 +100,7 @@ class PageData:
             display.name(finding.name) if finding.identifier else None,
             self._text(finding.reason),
             self._text(finding.remedy),
-            *self._place(finding.location),
+            *self._directory_and_name(finding.location),
             self.owner(finding.owner),
             None if finding.manager is None else self._text(finding.manager),
             None if source is None else self._text(str(source)),
@@ -112,7 +112,7 @@ class PageData:
         return (
             self.namespace(table.catalog, table.namespace),
             display.name(table.name),
-            *self._place(table.location),
+            *self._directory_and_name(table.location),
             self.owner(table.owner),
             table.rows,
             table.bytes,
@@ -136,5 +136,5 @@ _TABLE = (
 
 
 def _columns(names: tuple[str, ...], entries: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    found = [list(column) for column in zip(*entries, strict=True)]
-    return dict(zip(names, found or [[] for _ in names], strict=True))
+    columns = [list(column) for column in zip(*entries, strict=True)]
+    return dict(zip(names, columns or [[] for _ in names], strict=True))

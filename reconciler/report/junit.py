@@ -12,7 +12,7 @@ def render_junit_findings(document: AuditDocument) -> str:
 
     What could not be read fails, too, in the suite ``coverage``.
     """
-    cases = [Case("coverage", one.address, one.message, one.message) for one in document.failures]
+    cases = [Case("coverage", failure.address, failure.message, failure.message) for failure in document.failures]
     cases += [
         Case(
             finding.rule,

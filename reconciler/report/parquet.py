@@ -58,9 +58,14 @@ def _table(document: AuditDocument, rows: Iterable[Row], schema: pa.Schema) -> p
 
 def _finding(finding: Finding) -> Row:
     source = finding.source
-    place = {"file": None, "line": None} if source is None else {"file": source.file, "line": source.line}
-    return {**_row(finding), "severity": finding.severity.value, "details": [*finding.details.items()], **place}
+    source_columns = {"file": None, "line": None} if source is None else {"file": source.file, "line": source.line}
+    return {
+        **_row(finding),
+        "severity": finding.severity.value,
+        "details": [*finding.details.items()],
+        **source_columns,
+    }
 
 
-def _row(one: Finding | ReportedTable) -> Row:
-    return {**one.model_dump(), "namespace": list(one.namespace), "address": one.address}
+def _row(item: Finding | ReportedTable) -> Row:
+    return {**item.model_dump(), "namespace": list(item.namespace), "address": item.address}

@@ -14,25 +14,26 @@ _MOST_NAMED = 10
 
 def summary_lines(document: AuditDocument) -> Iterator[str]:
     """Yield the coverage, then the findings by rule."""
-    totals, found = document.totals, document.totals.findings
+    totals, findings = document.totals, document.totals.findings
     if not document.complete:
         missing = count(len(document.failures), "part")
         yield f"NOT COMPLETE: {missing} could not be read, so their content is unknown."
-    where = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
+    scope = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
     data = figures.with_unknown(figures.size(totals.bytes), totals.bytes_unknown)
-    yield f"Checked {count(totals.tables, 'table')} in {where}, {data} of data."
+    yield f"Checked {count(totals.tables, 'table')} in {scope}, {data} of data."
     if document.tables_unreadable:
         yield f"{count(document.tables_unreadable, 'table')} could not be opened."
     if document.carried_since is not None:
         yield f"Carried over since {figures.moment(document.carried_since)}: {document.carried_over}."
     if document.suppressed:
-        yield f"{count(sum(one.findings for one in document.suppressed), 'finding')} suppressed by the manifest."
-    if gone := sum(one.gone for one in document.past):
+        suppressed = sum(suppression.findings for suppression in document.suppressed)
+        yield f"{count(suppressed, 'finding')} suppressed by the manifest."
+    if gone := sum(finding.gone for finding in document.past):
         yield f"{count(gone, 'finding')} gone since {figures.moment(document.history[-2].finished)}."
-    if not found.total:
+    if not findings.total:
         yield "No findings."
         return
-    yield f"{found.text}:"
+    yield f"{findings.text}:"
     width = max(len(counted.rule) for counted in document.counts.by_rule)
     for counted in sorted(document.counts.by_rule, key=lambda rule: (-rule.error, -rule.warning, -rule.note)):
         yield f"  {counted.rule:<{width}}  {counted.text}"
@@ -40,12 +41,12 @@ def summary_lines(document: AuditDocument) -> Iterator[str]:
 
 def worst_lines(document: AuditDocument) -> Iterator[str]:
     """Yield the most severe findings with their remedies, as many as fit a terminal."""
-    grave = [found for found in document.findings if found.severity is not Severity.NOTE]
-    for found in grave[:_MOST_NAMED]:
+    grave = [finding for finding in document.findings if finding.severity is not Severity.NOTE]
+    for finding in grave[:_MOST_NAMED]:
         yield ""
-        yield f"{found.severity.value}: {found.rule}: {found.address}"
-        yield f"  {found.reason}"
-        yield f"  {found.remedy}"
+        yield f"{finding.severity.value}: {finding.rule}: {finding.address}"
+        yield f"  {finding.reason}"
+        yield f"  {finding.remedy}"
     if len(grave) > _MOST_NAMED:
         yield ""
         yield f"and {len(grave) - _MOST_NAMED:,} more errors and warnings, which --out DIR writes to a report"
